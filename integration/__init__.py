@@ -1,0 +1,1 @@
+"""Checks of pyhudi against real components: Apache Hudi, hudi-rs, lock services, object stores."""

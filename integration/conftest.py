@@ -1,0 +1,43 @@
+"""Fixtures: one process per peer for the whole test session, started by its first user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.peers import HudiRs, SparkPeer, apache_hudi, pyhudi_on_spark
+
+_STARTERS: dict[str, Callable[[], SparkPeer]] = {
+    "hudi-1.2.0": lambda: apache_hudi("1.2.0"),
+    "hudi-0.15.0": lambda: apache_hudi("0.15.0"),
+    "pyhudi": pyhudi_on_spark,
+}
+
+
+@pytest.fixture(scope="session")
+def peers() -> Iterator[Callable[[str], SparkPeer]]:
+    """``peers(name)`` gives the running peer of that name and starts it when first asked."""
+    running: dict[str, SparkPeer] = {}
+
+    def get(name: str) -> SparkPeer:
+        if name not in running:
+            running[name] = _STARTERS[name]()
+        return running[name]
+
+    yield get
+    for peer in running.values():
+        peer.close()
+
+
+@pytest.fixture(scope="session")
+def hudi_rs() -> HudiRs:
+    """The native reader, in this process."""
+    return HudiRs()
+
+
+@pytest.fixture(scope="session")
+def golden_folder() -> Path:
+    """Tables written by real Apache Hudi, one zip each, with the rows they must give."""
+    return Path(__file__).resolve().parents[1] / "tests" / "golden"

@@ -1,0 +1,146 @@
+"""Spark sessions as peers: Apache Hudi of one version, or pyhudi, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from integration.peers import maven
+from integration.peers.canonical import Answer
+from integration.peers.process import LineProcess
+from integration.peers.tables import table_facts, writer_options
+
+REPO = Path(__file__).resolve().parents[2]
+
+SPARK_CONF = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+HUDI_CONF = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+
+
+class SparkPeer:
+    """A Spark session in its own process that reads and writes one format."""
+
+    def __init__(
+        self,
+        name: str,
+        format_name: str,
+        conf: Mapping[str, str],
+        python: str = sys.executable,
+    ) -> None:
+        self.name = name
+        self.format = format_name
+        self._folder = tempfile.TemporaryDirectory(prefix=f"peer-{name}-")
+        self._inputs = 0
+        scratch = Path(self._folder.name)
+        settings = {
+            **SPARK_CONF,
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            **conf,
+        }
+        command = [
+            python,
+            "-m",
+            "integration.peers.worker",
+            format_name,
+            json.dumps(settings),
+        ]
+        env = child_environment(python)
+        self._process = LineProcess(name, command, env, scratch / "log")
+
+    def read(
+        self,
+        path: Path,
+        options: Mapping[str, str] | None = None,
+        as_of: str | None = None,
+    ) -> Answer:
+        """The snapshot of the table at ``path``, or its state as of an instant."""
+        given = dict(options or {})
+        if as_of is not None:
+            given["as.of.instant"] = as_of
+        return _answer(self._process.call("read", path=str(path), options=given))
+
+    def write(
+        self,
+        path: Path,
+        rows: pa.Table,
+        options: Mapping[str, str],
+        mode: str = "append",
+    ) -> None:
+        """Write ``rows`` by ``df.write.format(...).options(...).mode(...).save(path)``."""
+        self._inputs += 1
+        file = Path(self._folder.name) / f"input-{self._inputs}.parquet"
+        pq.write_table(rows, file)
+        self._process.call(
+            "write", path=str(path), parquet=str(file), options=dict(options), mode=mode
+        )
+        file.unlink()
+
+    def write_into(
+        self, path: Path, rows: pa.Table, operation: str = "upsert", **more: str
+    ) -> None:
+        """Write into an existing table with the settings that it was made with, in its version.
+
+        ``more`` are options with ``__`` in place of dots.
+        """
+        extra = {key.replace("__", "."): value for key, value in more.items()}
+        self.write(path, rows, {**writer_options(path, operation), **extra})
+        assert table_facts(path).version > 0
+
+    def sql(self, statement: str) -> Answer:
+        """Run one SQL statement and take its rows."""
+        return _answer(self._process.call("sql", statement=statement))
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Any other method of ``integration.peers.worker``."""
+        return self._process.call(method, **params)
+
+    def close(self) -> None:
+        """End the process and drop its scratch folder."""
+        self._process.close()
+        self._folder.cleanup()
+
+
+def child_environment(python: str) -> dict[str, str]:
+    """The environment of a child on ``python``: this repository importable, the zone UTC."""
+    # SPARK_HOME would put another Spark before the one that belongs to `python`.
+    env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
+    folders = os.pathsep.join([str(REPO), str(REPO / "python")])
+    return {**env, "PYTHONPATH": folders, "TZ": "UTC", "PYSPARK_PYTHON": python}
+
+
+def _answer(raw: dict[str, Any]) -> Answer:
+    schema: Sequence[Sequence[str]] = raw["schema"]
+    return Answer(tuple((name, kind) for name, kind in schema), tuple(raw["rows"]))
+
+
+def apache_hudi(version: str, python: str = sys.executable) -> SparkPeer:
+    """Apache Hudi ``version`` ("1.2.0" or "0.15.0"); its bundle comes from Maven's repository."""
+    conf = {**HUDI_CONF, "spark.jars": str(maven.jar(maven.HUDI[version]))}
+    return SparkPeer(f"hudi-{version}", "hudi", conf, python)
+
+
+def pyhudi_on_spark(python: str = sys.executable) -> SparkPeer:
+    """pyhudi itself, on the Spark that belongs to ``python``."""
+    return SparkPeer("pyhudi", "pyhudi", {}, python)

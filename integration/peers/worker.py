@@ -1,0 +1,89 @@
+"""The child side of ``SparkPeer``: ``python -m integration.peers.worker FORMAT CONF-JSON``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from integration.peers.canonical import canonical_map, plain, sort_rows
+from integration.peers.process import claim_stdout, serve
+
+
+class Worker:
+    """The methods that the parent may call; all arguments and answers are JSON."""
+
+    def __init__(self, format_name: str, spark: SparkSession) -> None:
+        self.format = format_name
+        self.spark = spark
+
+    def read(self, path: str, options: dict[str, str]) -> dict[str, Any]:
+        """All rows of the table, meta columns included."""
+        frame = self.spark.read.format(self.format).options(**options).load(path)
+        if self.format == "pyhudi":
+            frame = frame.select(*META, "*")
+        return rows_of(frame)
+
+    def write(self, path: str, parquet: str, options: dict[str, str], mode: str) -> None:
+        """Write the rows of a Parquet file to the table."""
+        frame = self.spark.read.parquet(parquet)
+        frame.write.format(self.format).options(**options).mode(mode).save(path)
+
+    def sql(self, statement: str) -> dict[str, Any]:
+        """Run a statement and take its rows."""
+        return rows_of(self.spark.sql(statement))
+
+
+META = [
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+]
+
+
+def rows_of(frame: DataFrame) -> dict[str, Any]:
+    """Schema and canonical rows of a frame."""
+    schema = [[field.name, field.dataType.simpleString()] for field in frame.schema]
+    rows = [_value(row) for row in frame.collect()]
+    return {"schema": schema, "rows": sort_rows(rows)}
+
+
+def _value(value: Any) -> Any:
+    # PySpark collects a struct as Row and a map as dict, which PyArrow uses for structs.
+    if isinstance(value, Row):
+        return {name: _value(part) for name, part in zip(value.__fields__, value, strict=True)}
+    if isinstance(value, dict):
+        return canonical_map((_value(k), _value(v)) for k, v in value.items())
+    if isinstance(value, list):
+        return [_value(part) for part in value]
+    return plain(value)
+
+
+def session(format_name: str, conf: dict[str, str]) -> SparkSession:
+    """A Spark session for the format; pyhudi's is set up as its users set it up."""
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    if format_name == "pyhudi":
+        import pyhudi
+
+        builder = pyhudi.configure(builder)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def main() -> None:
+    """Start the session and serve until stdin ends."""
+    answers = claim_stdout()
+    format_name, conf = sys.argv[1], json.loads(sys.argv[2])
+    worker = Worker(format_name, session(format_name, conf))
+    serve(answers, {"read": worker.read, "write": worker.write, "sql": worker.sql})
+
+
+if __name__ == "__main__":
+    main()
