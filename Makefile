@@ -1,0 +1,158 @@
+# Everything runs through make. `make` alone prints the targets; each of them installs what it
+# needs first. Given are Python >= 3.10, Java 17 and Maven.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+SPARK3 := 3.5.9
+SPARK4 := 4.0.1
+SBT := 1.12.0
+SCALAFMT := 3.8.6
+MINIO ?= latest
+
+export MAVEN_REPO ?= $(HOME)/.m2/repository
+# Java takes its home from the password file; all tools shall use the one of the environment.
+JAVA := java -Duser.home=$(HOME)
+MVN := MAVEN_OPTS="-Duser.home=$(HOME)" mvn -B -q -Dmaven.repo.local=$(MAVEN_REPO)
+MVN_DEPENDENCY := $(MVN) org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+
+VENV := .venv
+VENV4 := .venv-spark4
+BIN := $(VENV)/bin
+# PySpark starts its workers with PATH's python unless it is told.
+PYTEST := PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest
+PYTEST4 := PYSPARK_PYTHON=$(CURDIR)/$(VENV4)/bin/python $(VENV4)/bin/python -m pytest
+# Narrow a run with, for example, `make test-spark3 ARGS='tests/format -x'`.
+ARGS ?=
+
+.PHONY: help
+help: ## Print this list
+	@grep -hE '^[a-z][a-z0-9-]+:.*## ' $(MAKEFILE_LIST) \
+	  | awk -F ':.*## ' '{ printf "  make %-17s %s\n", $$1, $$2 }'
+
+# ---- set-up
+
+.PHONY: setup
+setup: $(VENV)/.ready $(VENV4)/.ready jars ## Install everything that pyhudi itself needs
+
+# Stops at once, with the remedy, where one of the given tools is missing.
+.tools/given: Makefile
+	@mkdir -p .tools
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "Python 3.10 or newer is needed; name one with 'make PYTHON=...'." >&2; exit 1; }
+	@java -version 2>&1 | grep -qE 'version "(17|21)' \
+	  || { echo "Java 17 is needed on the PATH (Spark 3.5 and 4.0 run on it)." >&2; exit 1; }
+	@command -v mvn > /dev/null || { echo "Maven is needed on the PATH." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.ready: setup.py | .tools/given
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK3)
+	@touch $@
+
+$(VENV4)/.ready: setup.py | .tools/given
+	$(PYTHON) -m venv $(VENV4)
+	$(VENV4)/bin/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK4)
+	@touch $@
+
+SBT_LAUNCH := $(MAVEN_REPO)/org/scala-sbt/sbt-launch/$(SBT)/sbt-launch-$(SBT).jar
+$(SBT_LAUNCH): | .tools/given
+	$(MVN_DEPENDENCY):get -Dtransitive=false -Dartifact=org.scala-sbt:sbt-launch:$(SBT)
+
+JARS := $(addprefix python/pyhudi/jars/pyhudi-spark,-3.5_2.12.jar -4.0_2.13.jar)
+JVM_SOURCES := $(shell find build.sbt project jvm-shim -type f -not -path '*/target/*' 2>/dev/null)
+
+.PHONY: jars
+jars: $(JARS) ## Build the shim's jars (only when their sources changed)
+
+# A pattern rule, so that one run of sbt makes both. sbt renames each jar onto its name: a JVM that
+# has the old one open keeps it.
+python/pyhudi/jars/pyhudi-spark-3.5_2.12%jar python/pyhudi/jars/pyhudi-spark-4.0_2.13%jar: \
+		$(JVM_SOURCES) | $(SBT_LAUNCH)
+	$(JAVA) -Xmx1500m -Dsbt.override.build.repos=true -Dsbt.color=false -Dsbt.supershell=false \
+	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) -batch jars
+	@touch $(JARS)
+
+define maven_jar
+PEER_JARS += $(MAVEN_REPO)/$(1)/$(2)/$(3)/$(2)-$(3).jar
+$(MAVEN_REPO)/$(1)/$(2)/$(3)/$(2)-$(3).jar: | .tools/given
+	$$(MVN_DEPENDENCY):get -Dtransitive=false -Dartifact=$(subst /,.,$(1)):$(2):$(3)
+endef
+$(eval $(call maven_jar,org/apache/hudi,hudi-spark3.5-bundle_2.12,1.2.0))
+$(eval $(call maven_jar,org/apache/hudi,hudi-spark3.5-bundle_2.12,0.15.0))
+$(eval $(call maven_jar,io/delta,delta-spark_2.12,3.3.2))
+$(eval $(call maven_jar,io/delta,delta-storage,3.3.2))
+$(eval $(call maven_jar,org/apache/iceberg,iceberg-spark-runtime-3.5_2.12,1.10.1))
+
+.PHONY: peers
+peers: $(PEER_JARS) ## Fetch the engines that the tests read with: Apache Hudi, Delta, Iceberg
+
+.PHONY: minio
+minio: ## Build MinIO with Go into .tools/bin (some minutes); without Go, S3 tests use moto
+	@if command -v go > /dev/null; then \
+	  test -x .tools/bin/minio || GOBIN=$(CURDIR)/.tools/bin go install github.com/minio/minio@$(MINIO); \
+	else echo "no Go here: the S3 tests run on moto only"; fi
+
+# ---- checks
+
+.PHONY: check
+check: $(VENV)/.ready ## Lint, types and style, in seconds
+	$(BIN)/ruff check python tests integration benchmarks docs setup.py
+	$(BIN)/ruff format --check python tests integration benchmarks docs setup.py
+	$(BIN)/mypy
+	$(PYTEST) -q tests/test_tidy.py tests/test_layers.py --durations=0 --durations-min=5
+
+.PHONY: format
+format: $(VENV)/.ready ## Rewrite the Python code in the house layout
+	$(BIN)/ruff check --fix python tests integration benchmarks docs setup.py
+	$(BIN)/ruff format python tests integration benchmarks docs setup.py
+
+.PHONY: test
+test: check test-spark3 test-spark4 test-integration ## All tests, with a sample of each matrix
+
+.PHONY: test-spark3
+test-spark3: $(VENV)/.ready jars ## The test suite on Spark 3.5
+	$(PYTEST) tests -m 'not matrix' $(ARGS)
+
+.PHONY: test-spark4
+test-spark4: $(VENV4)/.ready jars ## Those tests of the suite that start Spark, on Spark 4.0
+	$(PYTEST4) tests -m 'spark and not matrix' $(ARGS)
+
+.PHONY: test-integration
+test-integration: $(VENV)/.ready jars peers ## A sample of each integration matrix
+	$(PYTEST) integration -m 'not matrix' $(ARGS)
+
+.PHONY: integration
+integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration matrices, whole
+	$(PYTEST) integration $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# ---- products
+
+.PHONY: quickstart
+quickstart: $(VENV)/.ready jars ## The main job on a table on local disk, in under three minutes
+	@PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pyhudi.cli.quickstart $(ARGS)
+
+.PHONY: wheel
+wheel: $(VENV)/.ready jars ## Build dist/*.whl, the jars of all Spark lines inside
+	rm -rf build dist
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	@ls -l dist
+
+.PHONY: docs
+docs: $(VENV)/.ready ## Generate the option and error pages and build the site into site/
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/mkdocs build -q --strict -f docs/mkdocs.yml -d ../site
+
+.PHONY: clean
+clean: ## Delete what was built, but not the environments
+	rm -rf build dist site target project/target project/project python/*.egg-info
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -f python/pyhudi/jars/*.jar

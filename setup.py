@@ -1,0 +1,59 @@
+"""Packaging: one wheel with the Python code, the Avro schemas and the jars of every Spark line."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+S3 = ["boto3>=1.36,<2"]  # 1.36 is the first with If-None-Match on every put
+ZOOKEEPER = ["kazoo>=2.8,<3"]
+HIVE = ["pymetastore>=0.4,<1"]
+DYNAMODB = ["boto3>=1.36,<2"]
+DEV = [
+    "hudi==0.5.0",
+    "hypothesis>=6.100,<7",
+    "moto[server]>=5.0,<6",
+    "mypy>=1.13,<3",
+    "pandas-stubs<3",
+    "pytest>=8,<10",
+    "pytest-timeout>=2.3,<3",
+    "ruff>=0.8,<1",
+    "setuptools>=68",
+    "wheel",
+]
+
+setup(
+    name="pyhudi",
+    version="0.1.0",
+    description="Read and write Apache Hudi tables from Spark, with the decisions made in Python.",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    package_dir={"": "python"},
+    packages=find_packages("python"),
+    package_data={"pyhudi": ["py.typed", "jars/*.jar", "format/avro/*.avsc"]},
+    install_requires=[
+        "fastavro>=1.9,<2",
+        "numpy>=1.24,<3",
+        "pandas>=2.0,<3",  # PySpark needs it to run mapInArrow
+        "py4j>=0.10.9.7,<0.11",
+        "pyarrow>=15",
+        "pyspark>=3.5,<4.1",
+    ],
+    extras_require={
+        "s3": S3,
+        "zookeeper": ZOOKEEPER,
+        "hive": HIVE,
+        "dynamodb": DYNAMODB,
+        "all": sorted({*S3, *ZOOKEEPER, *HIVE, *DYNAMODB}),
+        "dev": DEV,
+        "docs": ["mkdocs>=1.6,<2"],
+    },
+    entry_points={"console_scripts": ["pyhudi = pyhudi.cli.main:main"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3 :: Only",
+        "Typing :: Typed",
+    ],
+)
