@@ -1,0 +1,82 @@
+"""The storage contract: bytes in and out, below one table's root.
+
+Paths are relative to the root, separated by ``/``, never absolute and never with ``..``: names
+from outside cannot leave the table. Every implementation passes ``tests/contracts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from pyhudi.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of a listing; ``path`` is relative to the root, times are epoch milliseconds."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+# Named here because inside the classes below ``list`` is the method.
+Files: TypeAlias = list[StoredFile]
+Folders: TypeAlias = list[str]
+
+
+class Storage(Protocol):
+    """What the driver needs of a file system or object store.
+
+    Errors: ``StorageError`` with ``path``; ``FileNotFoundError`` where a file is absent;
+    ``FileExists`` from ``put_if_absent``. A put that got no answer raises ``StorageError`` with
+    ``outcome="unknown"``.
+    """
+
+    @property
+    def root(self) -> str:
+        """The table's base path as a URI or absolute path, without a trailing slash."""
+
+    @property
+    def put_timeout_s(self) -> float:
+        """Seconds after which a put is given up: none has an effect later than that."""
+
+    def list(self, folder: str) -> Files:
+        """Files directly in ``folder``, sorted by path; empty where the folder is absent."""
+
+    def list_folders(self, folder: str) -> Folders:
+        """Relative paths of the folders directly in ``folder``, sorted; empty where absent."""
+
+    def walk(self, folder: str) -> Files:
+        """Files at any depth below ``folder``, sorted by path; empty where it is absent."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file of this name exists."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create the file whole or not at all; raise ``FileExists`` where the name is taken."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create the file or replace it whole: a reader sees the old or the new bytes."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; those already absent are no error."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all below it; absent is no error."""
+
+
+def checked(path: str) -> str:
+    """``path`` itself if it stays below the root, else ``StorageError``."""
+    if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+        raise StorageError(f"'{path}' is not a path inside the table.", path=path)
+    return path.strip("/")

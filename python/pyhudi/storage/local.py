@@ -1,0 +1,287 @@
+"""A table on a local (or locally mounted) disk, safe against crashes and power loss.
+
+Invariant: no name is ever seen with part of its bytes. A file is written and synced under a
+hidden temporary name in its own folder and only then gets its real one, by ``link(2)``, which
+fails where the name is taken, or by ``rename(2)``, which replaces it; then the folder is synced.
+Hadoop's checksum neighbour goes first, or Hudi would refuse the new bytes (FORMAT.md 1).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.errors import FileExists, StorageError
+from pyhudi.storage.base import Files, Folders, StoredFile, checked
+from pyhudi.storage.names import TEMPORARY_PREFIX, crc_neighbour, is_listed
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_FOLDER_ATTEMPTS = 5  # somebody may delete an empty folder between our mkdir and our open
+
+
+class LocalStorage:
+    """Files below ``root``, an absolute path of this machine; ``clock`` gives unique names."""
+
+    put_timeout_s = 5.0
+
+    def __init__(self, root: str, clock: Clock | None = None) -> None:
+        if not root.startswith("/"):
+            raise StorageError(f"The root '{root}' is not an absolute path.", path=root)
+        self._root = root.rstrip("/") or "/"
+        self._base = self._root if self._root.endswith("/") else self._root + "/"
+        self._clock = clock or SystemClock()
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._root!r})"
+
+    def list(self, folder: str) -> Files:
+        inside = checked(folder)
+        found = [file for entry in self._scan(inside) if (file := _stored(inside, entry))]
+        return sorted(found, key=lambda file: file.path)
+
+    def list_folders(self, folder: str) -> Folders:
+        inside = checked(folder)
+        return sorted(_join(inside, e.name) for e in self._scan(inside) if e.is_dir())
+
+    def walk(self, folder: str) -> Files:
+        found: list[StoredFile] = []
+        waiting = [checked(folder)]
+        while waiting:
+            inside = waiting.pop()
+            for entry in self._scan(inside):
+                if entry.is_dir():
+                    waiting.append(_join(inside, entry.name))
+                elif file := _stored(inside, entry):
+                    found.append(file)
+        return sorted(found, key=lambda file: file.path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.isfile(self._full(path))
+
+    def read(self, path: str) -> bytes:
+        full = self._full(path)
+        try:
+            with open(full, "rb") as file:
+                return file.read()
+        except OSError as error:
+            if error.errno in _ABSENT:
+                raise FileNotFoundError(full) from error
+            raise _failed("read", full, error) from error
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        if os.path.lexists(full):
+            raise FileExists(f"'{full}' exists already.", path=path)
+        temporary = self._write_temporary(full, data)
+        try:
+            _remove(crc_neighbour_path(full))
+            _link(temporary, full, path)
+        except OSError as error:
+            raise _failed("create", full, error) from error
+        finally:
+            _remove_quietly(temporary)
+        _sync_named(full)
+
+    def replace(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        temporary = self._write_temporary(full, data)
+        try:
+            # First the checksum: old bytes without one are fine, new bytes with the old one not.
+            _remove(crc_neighbour_path(full))
+            os.rename(temporary, full)
+        except OSError as error:
+            _remove_quietly(temporary)
+            raise _failed("replace", full, error) from error
+        _sync_named(full)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        folders: set[str] = set()
+        for path in paths:
+            full = self._full(path)
+            try:
+                _remove(crc_neighbour_path(full))
+                _remove(full)
+            except OSError as error:
+                raise _failed("delete", full, error) from error
+            folders.add(os.path.dirname(full))
+        for folder in sorted(folders):
+            _sync_folder(folder)
+
+    def delete_folder(self, folder: str) -> None:
+        full = self._base + checked(folder)
+        for _ in range(_FOLDER_ATTEMPTS):
+            try:
+                shutil.rmtree(full)
+            except FileNotFoundError:
+                # Either the folder is gone or somebody deletes in it at the same time as we.
+                if not os.path.lexists(full):
+                    return
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:  # a late file arrived while we deleted
+                    raise _failed("delete", full, error) from error
+            else:
+                _sync_folder(os.path.dirname(full.rstrip("/")))
+                return
+        raise StorageError(
+            f"'{full}' fills up while it is deleted. Stop what writes to it.", path=full
+        )
+
+    def _full(self, path: str) -> str:
+        inside = checked(path)
+        if not inside:
+            raise StorageError("An empty path names no file.", path=path)
+        return self._base + inside
+
+    def _scan(self, inside: str) -> Iterator[os.DirEntry[str]]:
+        full = self._base + inside
+        try:
+            with os.scandir(full) as entries:
+                yield from entries
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                raise _failed("list", full, error) from error
+
+    def _write_temporary(self, full: str, data: bytes) -> str:
+        """Write and sync ``data`` under a name of its own in the folder of ``full``."""
+        folder = os.path.dirname(full)
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{self._clock.uuid()}"
+        try:
+            descriptor = _open_new(temporary, folder)
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException as error:
+            _remove_quietly(temporary)
+            if isinstance(error, OSError):
+                raise _failed("create", full, error) from error
+            raise
+        return temporary
+
+
+def crc_neighbour_path(full: str) -> str:
+    """The absolute path of Hadoop's checksum file for the file ``full``."""
+    folder, name = os.path.split(full)
+    return f"{folder}/{crc_neighbour(name)}"
+
+
+def _join(inside: str, name: str) -> str:
+    return f"{inside}/{name}" if inside else name
+
+
+def _stored(inside: str, entry: os.DirEntry[str]) -> StoredFile | None:
+    if not is_listed(entry.name):
+        return None
+    try:
+        if not entry.is_file():
+            return None
+        facts = entry.stat()
+    except FileNotFoundError:  # deleted since the folder was opened
+        return None
+    return StoredFile(_join(inside, entry.name), facts.st_size, facts.st_mtime_ns // 1_000_000)
+
+
+def _open_new(temporary: str, folder: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    for _ in range(_FOLDER_ATTEMPTS):
+        try:
+            return os.open(temporary, flags, 0o666)
+        except FileNotFoundError:
+            _make_folders(folder)
+    raise FileNotFoundError(errno.ENOENT, "the folder is deleted again and again", folder)
+
+
+def _make_folders(folder: str) -> None:
+    """Make ``folder`` and its parents; each new name is synced so that it outlives a power cut."""
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for new in reversed(missing):
+        try:
+            os.mkdir(new)
+        except FileExistsError:
+            if not os.path.isdir(new):
+                raise
+        _sync_folder(os.path.dirname(new))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _link(temporary: str, full: str, path: str) -> None:
+    try:
+        os.link(temporary, full, follow_symlinks=False)
+    except FileExistsError as error:
+        # NFS repeats a request whose reply was lost: two names on our file mean that we won.
+        if os.stat(temporary).st_nlink < 2:
+            raise FileExists(f"'{full}' exists already.", path=path) from error
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            raise StorageError(
+                f"The file system of '{full}' has no hard links, without which two writers could "
+                "both create one file. Keep the table on another disk.",
+                path=path,
+            ) from error
+        raise
+
+
+def _sync_named(full: str) -> None:
+    """Make a finished name durable; a failure here comes after the effect."""
+    try:
+        _sync_folder(os.path.dirname(full))
+    except StorageError as error:
+        raise StorageError(
+            f"'{full}' was written, but it is unknown whether it outlives a power cut.",
+            path=full,
+            outcome="unknown",
+        ) from error
+
+
+def _sync_folder(folder: str) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return
+        raise _failed("sync", folder, error) from error
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # this file system cannot sync folders: nothing to gain
+            raise _failed("sync", folder, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _remove(full: str) -> None:
+    try:
+        os.unlink(full)
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+
+
+def _remove_quietly(full: str) -> None:
+    """Clean up a temporary; the caller has an error or a success of its own to report."""
+    try:
+        os.unlink(full)
+    except OSError:
+        return
+
+
+def _failed(verb: str, full: str, error: OSError) -> StorageError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return StorageError(f"Cannot {verb} '{full}': {reason}.", path=full)
