@@ -1,0 +1,220 @@
+"""Instants: the entries of the timeline, their file names and their times (FORMAT.md 2.1, 2.2).
+
+The names are a table that a reader checks by eye against FORMAT.md. In both layouts a name says
+action and state, except that a completed compaction is named as a commit, a completed log
+compaction as a delta commit, and a clustering as a replace commit (layout 1 from its request on).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from typing import NewType
+
+from pyhudi.errors import ConfigError
+
+InstantTime = NewType("InstantTime", str)
+
+
+class Action(str, Enum):
+    """What an instant does."""
+
+    COMMIT = "commit"
+    DELTACOMMIT = "deltacommit"
+    REPLACECOMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    COMPACTION = "compaction"
+    LOGCOMPACTION = "logcompaction"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    RESTORE = "restore"
+    SAVEPOINT = "savepoint"
+    INDEXING = "indexing"
+    SCHEMACOMMIT = "schemacommit"
+
+
+class State(str, Enum):
+    """How far an instant has come."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One timeline entry in one state.
+
+    ``completion_time`` is set for completed instants of layout 2 only; layout 1 has none, and a
+    completed file of layout 2 without one was carried over by an upgrade (its modification time
+    stands in).
+    """
+
+    time: InstantTime
+    action: Action
+    state: State
+    completion_time: InstantTime | None = None
+
+
+# (requested, inflight, completed) suffixes; None: the state has no file.
+_COMMON: dict[Action, tuple[str | None, str, str]] = {
+    Action.COMMIT: ("commit.requested", "inflight", "commit"),
+    Action.DELTACOMMIT: ("deltacommit.requested", "deltacommit.inflight", "deltacommit"),
+    Action.REPLACECOMMIT: ("replacecommit.requested", "replacecommit.inflight", "replacecommit"),
+    Action.CLUSTERING: ("clustering.requested", "clustering.inflight", "replacecommit"),
+    Action.COMPACTION: ("compaction.requested", "compaction.inflight", "commit"),
+    Action.LOGCOMPACTION: ("logcompaction.requested", "logcompaction.inflight", "deltacommit"),
+    Action.CLEAN: ("clean.requested", "clean.inflight", "clean"),
+    Action.ROLLBACK: ("rollback.requested", "rollback.inflight", "rollback"),
+    Action.RESTORE: ("restore.requested", "restore.inflight", "restore"),
+    Action.SAVEPOINT: (None, "savepoint.inflight", "savepoint"),
+    Action.INDEXING: ("indexing.requested", "indexing.inflight", "indexing"),
+    Action.SCHEMACOMMIT: ("schemacommit.requested", "schemacommit.inflight", "schemacommit"),
+}
+_STATES = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+
+NAMES: dict[int, dict[Action, tuple[str | None, str, str]]] = {
+    1: {**_COMMON, Action.CLUSTERING: _COMMON[Action.REPLACECOMMIT]},
+    2: _COMMON,
+}
+
+
+def _readings(layout: int) -> dict[str, tuple[Action, State]]:
+    """Suffix -> what it says; of two actions that share a suffix the plain one comes first."""
+    readings: dict[str, tuple[Action, State]] = {}
+    for action, suffixes in NAMES[layout].items():
+        for state, suffix in zip(_STATES, suffixes, strict=True):
+            if suffix is not None:
+                readings.setdefault(suffix, (action, state))
+    return readings
+
+
+_READINGS = {layout: _readings(layout) for layout in NAMES}
+_NAME = re.compile(r"(\d{14,20})(?:_(\d{14,20}))?\.([a-z]+(?:\.[a-z]+)?)", re.ASCII)
+
+
+def parse_instant(file_name: str, layout: int) -> Instant | None:
+    """The instant that a file of the timeline folder stands for (FORMAT.md 2.1).
+
+    ``None`` for other names: temporary files, checksums, folders. Completed compactions read as
+    ``COMMIT``, log compactions as ``DELTACOMMIT``, clusterings as ``REPLACECOMMIT``: their
+    requested file beside them tells.
+    """
+    found = _NAME.fullmatch(file_name)
+    if found is None:
+        return None
+    time, completion, suffix = found.groups()
+    reading = _READINGS[layout].get(suffix)
+    if reading is None:
+        return None
+    action, state = reading
+    if completion is None:
+        return Instant(InstantTime(time), action, state)
+    if layout == 1 or state is not State.COMPLETED:
+        return None
+    return Instant(InstantTime(time), action, state, InstantTime(completion))
+
+
+def instant_file_name(instant: Instant, layout: int) -> str:
+    """The file name of an instant in its state.
+
+    ``ValueError`` where the format has no such file: a requested savepoint, or a completed
+    instant of layout 2 without its completion time.
+    """
+    suffix = NAMES[layout][instant.action][_STATES.index(instant.state)]
+    if suffix is None:
+        raise ValueError(f"{instant.action.value} has no {instant.state.value} file")
+    if layout == 1 or instant.state is not State.COMPLETED:
+        return f"{instant.time}.{suffix}"
+    if instant.completion_time is None:
+        raise ValueError(f"completed instant {instant.time} lacks its completion time")
+    return f"{instant.time}_{instant.completion_time}.{suffix}"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SECONDS_ONLY = 14
+_WITH_MILLIS = 17
+
+
+def format_time(epoch_ms: int, utc: bool) -> InstantTime:
+    """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (FORMAT.md 2.2)."""
+    moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+    return _digits(moment if utc else moment.astimezone())
+
+
+def _digits(moment: datetime) -> InstantTime:
+    return InstantTime(
+        f"{moment.year:04d}{moment.month:02d}{moment.day:02d}{moment.hour:02d}"
+        f"{moment.minute:02d}{moment.second:02d}{moment.microsecond // 1000:03d}"
+    )
+
+
+def parse_time(time: InstantTime, utc: bool) -> int:
+    """Milliseconds since the epoch; 14 digits mean the end of that second (``.999``).
+
+    Hudi's special instants, which begin with 0000, give 0. ``ValueError`` if it is no date.
+    """
+    if time.startswith("0000"):
+        return 0
+    padded = padded_time(time)[:_WITH_MILLIS]
+    if len(padded) != _WITH_MILLIS or not padded.isdecimal():
+        raise ValueError(f"'{time}' is not an instant time")
+    moment = datetime.strptime(padded[:_SECONDS_ONLY], "%Y%m%d%H%M%S")
+    moment = moment.replace(tzinfo=timezone.utc) if utc else moment.astimezone()
+    return (moment - _EPOCH) // timedelta(milliseconds=1) + int(padded[_SECONDS_ONLY:])
+
+
+def padded_time(time: str) -> InstantTime:
+    """A time fit for comparing as text: 14 digits get ``999`` (FORMAT.md 2.2)."""
+    return InstantTime(time + "999" if len(time) == _SECONDS_ONLY else time)
+
+
+_AS_OF = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?\s?(Z|[+-]\d{2}:?\d{2})?)?",
+    re.ASCII,
+)
+
+
+def parse_as_of(text: str, utc: bool) -> InstantTime:
+    """The instant time meant by ``as.of.instant``; what is at or before it is seen.
+
+    Takes what Hudi takes (17 or 14 digits, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``) and ISO
+    times with ``T`` and an offset. A date means its first millisecond, a time without fraction
+    the last one of its second, as in Hudi. Without an offset a time is in the table's zone.
+    ``ConfigError`` for other text and for dates that do not exist.
+    """
+    cleaned = text.strip()
+    try:
+        if re.fullmatch(r"\d{14}|\d{17}", cleaned, re.ASCII):
+            parse_time(InstantTime(cleaned), utc)
+            return padded_time(cleaned)
+        found = _AS_OF.fullmatch(cleaned)
+        if found is not None:
+            return _from_calendar(found, utc)
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(
+        f"'{text}' is not a point in time. Give as.of.instant as yyyyMMddHHmmssSSS, "
+        "yyyyMMddHHmmss, yyyy-MM-dd, 'yyyy-MM-dd HH:mm:ss[.SSS]' or an ISO time.",
+        key="as.of.instant",
+        value=text,
+    )
+
+
+def _from_calendar(found: re.Match[str], utc: bool) -> InstantTime:
+    year, month, day, hour, minute, second, fraction, offset = found.groups()
+    moment = datetime(
+        int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
+    )
+    if hour is None:
+        return _digits(moment)
+    millis = 999 if fraction is None else int(fraction[:3].ljust(3, "0"))
+    moment = moment.replace(microsecond=millis * 1000)
+    if offset is None:
+        return _digits(moment)
+    zone = timezone.utc if offset == "Z" else datetime.strptime(offset, "%z").tzinfo
+    moment = moment.replace(tzinfo=zone)
+    return _digits(moment.astimezone(timezone.utc) if utc else moment.astimezone())

@@ -1,0 +1,299 @@
+"""``hoodie.properties`` as typed facts about a table (FORMAT.md 1).
+
+``parse_table_config`` refuses what would be read wrongly in silence: a wrong checksum, a timeline
+layout that does not go with the table version, versions and file formats that pyhudi does not
+serve. What new tables get lives in ``new_table.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.corruption import corrupt
+from pyhudi.format.properties import parse_properties, table_checksum
+
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+
+LAYOUT_OF_VERSION = {6: 1, 8: 2, 9: 2}
+
+
+class TableType(str, Enum):
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class MergeMode(str, Enum):
+    """Which of two rows with one key wins: FORMAT.md 4, merge semantics."""
+
+    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
+    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+class KeyGenerator(str, Enum):
+    """How record keys and partition paths are made; ``USER_PROVIDED``: a class unknown to us."""
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
+    GLOBAL_DELETE = "GLOBAL_DELETE"
+    USER_PROVIDED = "USER_PROVIDED"
+
+
+_GENERATOR_CLASSES = {
+    "SimpleKeyGenerator": KeyGenerator.SIMPLE,
+    "ComplexKeyGenerator": KeyGenerator.COMPLEX,
+    "NonpartitionedKeyGenerator": KeyGenerator.NON_PARTITION,
+    "TimestampBasedKeyGenerator": KeyGenerator.TIMESTAMP,
+    "CustomKeyGenerator": KeyGenerator.CUSTOM,
+    "GlobalDeleteKeyGenerator": KeyGenerator.GLOBAL_DELETE,
+}
+
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+_PAYLOAD_MODES = {
+    "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME_ORDERING,
+    "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
+    "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME_ORDERING,
+}
+_STRATEGY_MODES = {
+    EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
+    COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """One table's properties; folders are relative to the table's root, ``raw`` has every key."""
+
+    raw: Mapping[str, str]
+    name: str
+    database: str
+    table_type: TableType
+    version: int
+    layout: int
+    timeline_folder: str
+    history_folder: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    merge_mode: MergeMode
+    key_generator: KeyGenerator
+    hive_style: bool
+    url_encode: bool
+    slash_separated_dates: bool
+    populate_meta_fields: bool
+    drop_partition_columns: bool
+    utc: bool
+    base_file_format: str
+    cdc_enabled: bool
+    metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
+    create_schema: dict[str, Any] | None
+
+
+def parse_table_config(data: bytes, path: str) -> TableConfig:
+    """The facts of a ``hoodie.properties`` file.
+
+    ``TableCorrupt`` where the file breaks the format, ``UnsupportedTable`` where it is in order
+    but of a kind that pyhudi does not serve. Merge-on-read tables open.
+    """
+    raw = parse_properties(data, path)
+    name = raw.get("hoodie.table.name", "")
+    if not name:
+        raise corrupt(path, "hoodie.table.name is present", "the key is missing or empty")
+    version = _version(raw, path, name)
+    layout = _layout(raw, path, version)
+    _refuse_unserved(raw, name)
+    _verify_checksum(raw, path, name)
+    timeline, history = _folders(raw, layout)
+    partition_fields = _fields(raw, "hoodie.table.partition.fields")
+    record_keys = _fields(raw, "hoodie.table.recordkey.fields")
+    ordering = _fields(raw, "hoodie.table.ordering.fields")
+    ordering = ordering or _fields(raw, "hoodie.table.precombine.field")
+    return TableConfig(
+        raw=raw,
+        name=name,
+        database=raw.get("hoodie.database.name", ""),
+        table_type=_table_type(raw, path),
+        version=version,
+        layout=layout,
+        timeline_folder=timeline,
+        history_folder=history,
+        record_key_fields=record_keys,
+        # The custom key generator writes `column:type`.
+        partition_fields=tuple(field.split(":", 1)[0] for field in partition_fields),
+        ordering_fields=ordering,
+        merge_mode=_merge_mode(raw, path, version, ordering),
+        key_generator=_key_generator(raw, record_keys, partition_fields),
+        hive_style=_flag(raw, "hoodie.datasource.write.hive_style_partitioning"),
+        url_encode=_flag(raw, "hoodie.datasource.write.partitionpath.urlencode"),
+        slash_separated_dates=_flag(
+            raw, "hoodie.datasource.write.slash.separated.date.partitioning"
+        ),
+        populate_meta_fields=_flag(raw, "hoodie.populate.meta.fields", True),
+        drop_partition_columns=_flag(raw, "hoodie.datasource.write.drop.partition.columns"),
+        utc=raw.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        base_file_format=raw.get("hoodie.table.base.file.format", "PARQUET").upper(),
+        cdc_enabled=_flag(raw, "hoodie.table.cdc.enabled"),
+        metadata_partitions=_fields(raw, METADATA_PARTITIONS),
+        metadata_partitions_inflight=_fields(raw, METADATA_PARTITIONS_INFLIGHT),
+        create_schema=_create_schema(raw, path),
+    )
+
+
+def _folders(raw: Mapping[str, str], layout: int) -> tuple[str, str]:
+    """(timeline, history): layout 1 keeps both in ``.hoodie``, whatever timeline.path says."""
+    if layout == 1:
+        return ".hoodie", f".hoodie/{raw.get('hoodie.archivelog.folder') or 'archived'}"
+    timeline = f".hoodie/{raw.get('hoodie.timeline.path') or 'timeline'}"
+    return timeline, f"{timeline}/{raw.get('hoodie.timeline.history.path') or 'history'}"
+
+
+def _version(raw: Mapping[str, str], path: str, name: str) -> int:
+    text = raw.get("hoodie.table.version", "0")
+    if not text.isdecimal():
+        raise corrupt(path, "hoodie.table.version is a number", f"'{text}'")
+    if int(text) not in LAYOUT_OF_VERSION:
+        raise UnsupportedTable(
+            f"Table '{name}' has table version {text}; pyhudi serves versions 6, 8 and 9. Let "
+            "Apache Hudi upgrade or downgrade it to one of these (hoodie.write.table.version).",
+            feature=f"table version {text}",
+            path=path,
+        )
+    return int(text)
+
+
+def _layout(raw: Mapping[str, str], path: str, version: int) -> int:
+    """A wrong layout makes Spark see an empty table without a word, so it must not pass."""
+    expected = LAYOUT_OF_VERSION[version]
+    text = raw.get("hoodie.timeline.layout.version", str(expected))
+    if text != str(expected):
+        raise corrupt(
+            path,
+            f"a table of version {version} has hoodie.timeline.layout.version {expected}",
+            f"the layout is '{text}'",
+        )
+    return expected
+
+
+def _refuse_unserved(raw: Mapping[str, str], name: str) -> None:
+    base_format = raw.get("hoodie.table.base.file.format", "PARQUET").upper()
+    table_format = raw.get("hoodie.table.format", "native")
+    feature = None
+    if base_format != "PARQUET":
+        feature = f"base file format {base_format}"
+    elif _flag(raw, "hoodie.table.multiple.base.file.formats.enable"):
+        feature = "several base file formats in one table"
+    elif table_format.lower() != "native":
+        feature = f"table format {table_format}"
+    elif raw.get("hoodie.bootstrap.base.path"):
+        feature = "bootstrap base files outside the table"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"Table '{name}' uses {feature}, which pyhudi does not serve. Read it with Apache "
+            "Hudi and write it to a new table with Parquet base files.",
+            feature=feature,
+        )
+
+
+def _verify_checksum(raw: Mapping[str, str], path: str, name: str) -> None:
+    stored = raw.get("hoodie.table.checksum")
+    expected = str(table_checksum(raw.get("hoodie.database.name", ""), name))
+    if stored is not None and stored != expected:
+        raise corrupt(
+            path,
+            "hoodie.table.checksum is the CRC-32 of database and table name",
+            f"it is {stored}, where {expected} belongs",
+        )
+
+
+def _table_type(raw: Mapping[str, str], path: str) -> TableType:
+    text = raw.get("hoodie.table.type", "COPY_ON_WRITE").upper()
+    try:
+        return TableType(text)
+    except ValueError:
+        kinds = " or ".join(kind.value for kind in TableType)
+        raise corrupt(path, f"hoodie.table.type is {kinds}", f"it is '{text}'") from None
+
+
+def _merge_mode(
+    raw: Mapping[str, str], path: str, version: int, ordering: tuple[str, ...]
+) -> MergeMode:
+    """The declared mode, else what Hudi 1.2.0 infers: payload, strategy, ordering fields."""
+    declared = raw.get("hoodie.record.merge.mode", "").upper()
+    if declared:
+        try:
+            return MergeMode(declared)
+        except ValueError:
+            modes = ", ".join(mode.value for mode in MergeMode)
+            raise corrupt(
+                path, f"hoodie.record.merge.mode is one of {modes}", f"it is '{declared}'"
+            ) from None
+    payload = raw.get("hoodie.compaction.payload.class", "").rsplit(".", 1)[-1]
+    if payload:
+        return _PAYLOAD_MODES.get(payload, MergeMode.CUSTOM)
+    strategy = raw.get("hoodie.record.merge.strategy.id", "")
+    if strategy and version >= 8:
+        return _STRATEGY_MODES.get(strategy, MergeMode.CUSTOM)
+    return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
+
+
+def _key_generator(
+    raw: Mapping[str, str], record_keys: tuple[str, ...], partition_fields: tuple[str, ...]
+) -> KeyGenerator:
+    """By type (1.x), by class (0.x), else inferred from the number of fields as Hudi does."""
+    declared = raw.get("hoodie.table.keygenerator.type", "").upper().removesuffix("_AVRO")
+    class_name = raw.get("hoodie.table.keygenerator.class", "").rsplit(".", 1)[-1]
+    if declared:
+        known = KeyGenerator.__members__
+        return known.get(declared, KeyGenerator.USER_PROVIDED)
+    if class_name:
+        plain = class_name.replace("AvroKeyGenerator", "KeyGenerator")
+        return _GENERATOR_CLASSES.get(plain, KeyGenerator.USER_PROVIDED)
+    if not partition_fields:
+        return KeyGenerator.NON_PARTITION
+    single = len(record_keys) == 1 and len(partition_fields) == 1
+    return KeyGenerator.SIMPLE if single else KeyGenerator.COMPLEX
+
+
+def _create_schema(raw: Mapping[str, str], path: str) -> dict[str, Any] | None:
+    text = raw.get("hoodie.table.create.schema")
+    if not text:
+        return None
+    try:
+        schema = json.loads(text)
+    except ValueError as cause:
+        schema = cause
+    if not isinstance(schema, dict):
+        raise corrupt(
+            path, "hoodie.table.create.schema is an Avro record in JSON", f"'{text[:80]}'"
+        )
+    return schema
+
+
+def _fields(raw: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(part for part in (p.strip() for p in raw.get(key, "").split(",")) if part)
+
+
+def _flag(raw: Mapping[str, str], key: str, default: bool = False) -> bool:
+    return raw.get(key, str(default)).strip().lower() == "true"
+
+
+def without_metadata_table(raw: Mapping[str, str]) -> dict[str, str]:
+    """The properties with both metadata-table keys emptied, as Hudi leaves them (FORMAT.md 6).
+
+    A writer that does not keep the metadata table up must publish this before its commit:
+    otherwise readers that trust the table silently miss the new files.
+    """
+    return {**raw, METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
