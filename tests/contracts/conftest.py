@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.open import open_storage
+
+from tests.s3_server import S3Server, s3_server
+
+_BUCKET = "contracts"
+_prefixes = itertools.count()
+_served_by: list[str] = []
 
 
-@pytest.fixture(params=["memory", "local"])
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One S3 endpoint for the whole run, with one bucket."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        server.make_bucket(_BUCKET)
+        _served_by.append(server.kind)
+        yield server
+
+
+@pytest.fixture(params=["memory", "local", "s3"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty table on each storage in turn."""
     if request.param == "memory":
         return MemoryStorage()
-    return LocalStorage(str(tmp_path / "a table=50% ö"))
+    if request.param == "local":
+        return LocalStorage(str(tmp_path / "a table=50% ö"))
+    server: S3Server = request.getfixturevalue("s3")
+    root = f"s3a://{_BUCKET}/tables/t {next(_prefixes)}=50%"
+    return open_storage(root, server.hadoop_options)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which server stood for S3: moto is an imitation, and a reader should know."""
+    for kind in _served_by:
+        hint = "" if kind == "MinIO" else " (no MinIO binary: set PYHUDI_MINIO or run make minio)"
+        terminalreporter.write_line(f"S3 storage contract: ran on {kind}{hint}")

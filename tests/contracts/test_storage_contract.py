@@ -263,7 +263,8 @@ def test_a_reader_of_a_replaced_file_sees_old_or_new_bytes_whole(storage: Storag
     done.set()
     reader.join()
 
-    assert seen and set(seen) <= set(versions)
+    assert seen
+    assert set(seen) <= set(versions)
 
 
 def test_the_root_has_no_trailing_slash_and_a_put_has_a_time_limit(storage: Storage) -> None:

@@ -1,0 +1,119 @@
+"""A real S3 endpoint on this machine: MinIO where there is a binary, else moto's server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+
+ACCESS_KEY = "pyhudi-test"
+SECRET_KEY = "pyhudi-test-secret"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running server; ``kind`` is ``MinIO`` or ``moto``."""
+
+    kind: str
+    endpoint: str
+
+    @property
+    def hadoop_options(self) -> dict[str, str]:
+        """What a Spark user would set to reach this server."""
+        return {
+            "fs.s3a.access.key": ACCESS_KEY,
+            "fs.s3a.secret.key": SECRET_KEY,
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.path.style.access": "true",
+        }
+
+    def make_bucket(self, name: str) -> None:
+        client = boto3.session.Session().client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+        )
+        client.create_bucket(Bucket=name)
+        client.close()
+
+
+def minio_binary() -> str | None:
+    """The MinIO binary of ``PYHUDI_MINIO``, of ``GOBIN`` or of ``make minio``."""
+    named = os.environ.get("PYHUDI_MINIO")
+    if named:
+        return named
+    own = Path(__file__).parents[1] / ".tools" / "bin"
+    folders = [os.environ.get("GOBIN", ""), str(own)]
+    return shutil.which("minio", path=os.pathsep.join(filter(None, folders)))
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """Run a server whose data, if it keeps any on disk, goes to ``folder``."""
+    binary = minio_binary()
+    if binary is None:
+        yield from _moto()
+    else:
+        yield from _minio(binary, folder)
+
+
+def _moto() -> Iterator[S3Server]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield S3Server("moto", f"http://{host}:{port}")
+    finally:
+        server.stop()
+
+
+def _minio(binary: str, folder: Path) -> Iterator[S3Server]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "MINIO_ROOT_USER": ACCESS_KEY,
+        "MINIO_ROOT_PASSWORD": SECRET_KEY,
+        "MINIO_BROWSER": "off",
+    }
+    log = folder / "minio.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [binary, "server", "--quiet", "--address", f"127.0.0.1:{port}", str(folder / "data")],
+            env=environment,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        _wait_until_live(process, f"{endpoint}/minio/health/live", log)
+        yield S3Server("MinIO", endpoint)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_until_live(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(url, timeout=1):
+                return
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(0.1)
+    raise RuntimeError(f"MinIO did not start:\n{log.read_text()}")
