@@ -1,0 +1,179 @@
+"""A test kit: any storage, with crashes, failures and lost replies where a test wants them.
+
+``FaultyStorage`` passes every call on to a real storage, records it, and lets a ``Fault`` strike
+at the n-th call that matches. After a crash every further call raises too: a dead process does
+nothing, not even its clean-up. Typical use, a kill at each step of an operation::
+
+    healthy = FaultyStorage(MemoryStorage())
+    operation(healthy)
+    for fault in every_crash(healthy):
+        storage = MemoryStorage()
+        with pytest.raises(SimulatedCrash):
+            operation(FaultyStorage(storage, fault))
+        ...  # look at what a survivor finds in ``storage``
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
+
+from pyhudi.errors import StorageError
+from pyhudi.storage.base import Files, Folders, Storage
+
+WRITES: Final = frozenset({"put_if_absent", "replace", "delete", "delete_folder"})
+READS: Final = frozenset({"list", "list_folders", "walk", "exists", "read"})
+
+_Result = TypeVar("_Result")
+
+
+class SimulatedCrash(BaseException):
+    """The process died here. No ``except Exception`` may catch it, as none stops SIGKILL."""
+
+
+class Effect(Enum):
+    """What a fault does to the call that it strikes."""
+
+    FAIL_BEFORE = "StorageError, and the call had no effect"
+    FAIL_AFTER = "StorageError without outcome, although the call had its effect (for deletes)"
+    LOSE_REQUEST = "StorageError with outcome unknown, and the call had no effect"
+    LOSE_REPLY = "StorageError with outcome unknown, although the call had its effect"
+    CRASH_BEFORE = "the process dies before the call has its effect"
+    CRASH_AFTER = "the process dies after the call had its effect"
+
+
+_HAS_EFFECT: Final = {Effect.FAIL_AFTER, Effect.LOSE_REPLY, Effect.CRASH_AFTER}
+_CRASHES: Final = {Effect.CRASH_BEFORE, Effect.CRASH_AFTER}
+_UNKNOWN: Final = {Effect.LOSE_REQUEST, Effect.LOSE_REPLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that reached the storage: its method and the paths it names."""
+
+    method: str
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.method} {' '.join(self.paths)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Strikes the calls number ``at`` to ``at + times - 1`` among those that match.
+
+    ``path`` is a shell pattern that one of the call's paths must match (``*`` crosses ``/``).
+    """
+
+    effect: Effect
+    at: int = 1
+    path: str = "*"
+    methods: frozenset[str] = WRITES
+    times: int = 1
+
+    def matches(self, call: Call) -> bool:
+        """Whether ``call`` counts for this fault."""
+        return call.method in self.methods and (
+            self.path == "*" or any(fnmatch.fnmatchcase(path, self.path) for path in call.paths)
+        )
+
+
+class FaultyStorage:
+    """``inner`` with faults; ``before`` is called ahead of each call, to stage a race."""
+
+    def __init__(
+        self,
+        inner: Storage,
+        *faults: Fault,
+        before: Callable[[Call], None] | None = None,
+    ) -> None:
+        self.calls: list[Call] = []
+        self.crashed = False
+        self._inner = inner
+        self._faults = faults
+        self._seen = [0] * len(faults)
+        self._before = before
+        self._guard = threading.Lock()
+
+    @property
+    def root(self) -> str:
+        return self._inner.root
+
+    @property
+    def put_timeout_s(self) -> float:
+        return self._inner.put_timeout_s
+
+    @property
+    def writes(self) -> list[Call]:
+        """The recorded calls that change something, in order."""
+        return [call for call in self.calls if call.method in WRITES]
+
+    def list(self, folder: str) -> Files:
+        return self._do("list", (folder,), lambda: self._inner.list(folder))
+
+    def list_folders(self, folder: str) -> Folders:
+        return self._do("list_folders", (folder,), lambda: self._inner.list_folders(folder))
+
+    def walk(self, folder: str) -> Files:
+        return self._do("walk", (folder,), lambda: self._inner.walk(folder))
+
+    def exists(self, path: str) -> bool:
+        return self._do("exists", (path,), lambda: self._inner.exists(path))
+
+    def read(self, path: str) -> bytes:
+        return self._do("read", (path,), lambda: self._inner.read(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self._do("put_if_absent", (path,), lambda: self._inner.put_if_absent(path, data))
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._do("replace", (path,), lambda: self._inner.replace(path, data))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        named = tuple(paths)
+        self._do("delete", named, lambda: self._inner.delete(named))
+
+    def delete_folder(self, folder: str) -> None:
+        self._do("delete_folder", (folder,), lambda: self._inner.delete_folder(folder))
+
+    def _do(self, method: str, paths: tuple[str, ...], act: Callable[[], _Result]) -> _Result:
+        call = Call(method, paths)
+        if self._before is not None:
+            self._before(call)
+        effect = self._record(call)
+        if effect is None:
+            return act()
+        if effect in _HAS_EFFECT:
+            act()
+        where = f"{'after' if effect in _HAS_EFFECT else 'before'} {call}"
+        if effect in _CRASHES:
+            self.crashed = True
+            raise SimulatedCrash(where)
+        facts = {"outcome": "unknown"} if effect in _UNKNOWN else {}
+        raise StorageError(
+            f"A fault was injected {where}.", path=paths[0] if paths else "", **facts
+        )
+
+    def _record(self, call: Call) -> Effect | None:
+        with self._guard:
+            if self.crashed:
+                raise SimulatedCrash(f"dead already at {call}")
+            self.calls.append(call)
+            struck = None
+            for number, fault in enumerate(self._faults):
+                if fault.matches(call):
+                    self._seen[number] += 1
+                    if fault.at <= self._seen[number] < fault.at + fault.times:
+                        struck = struck or fault.effect
+            return struck
+
+
+def every_crash(healthy: FaultyStorage) -> Iterator[Fault]:
+    """A crash before and one after each of the writes that ``healthy`` recorded."""
+    for at in range(1, len(healthy.writes) + 1):
+        yield Fault(Effect.CRASH_BEFORE, at)
+        yield Fault(Effect.CRASH_AFTER, at)
