@@ -1,0 +1,143 @@
+"""The words that options choose from: Hudi's enumerations, and the other names Hudi has for them.
+
+A Hudi user may give a class name where pyhudi knows a word (key generators, lock providers,
+payloads), with or without its package; ``SYNONYMS`` translates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from pyhudi.format.table_config import (
+    COMMIT_TIME_STRATEGY,
+    EVENT_TIME_STRATEGY,
+    KeyGenerator,
+    MergeMode,
+    TableType,
+)
+
+
+class Operation(str, Enum):
+    BULK_INSERT = "bulk_insert"
+    INSERT = "insert"
+    UPSERT = "upsert"
+    DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+    DELETE_PARTITION = "delete_partition"
+
+
+class IndexType(str, Enum):
+    SIMPLE = "SIMPLE"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BLOOM = "BLOOM"
+    BUCKET = "BUCKET"
+
+
+class BloomType(str, Enum):
+    SIMPLE = "SIMPLE"
+    DYNAMIC_V0 = "DYNAMIC_V0"
+
+
+class Codec(str, Enum):
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+    UNCOMPRESSED = "uncompressed"
+
+
+class DuplicatePolicy(str, Enum):
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class OverwriteMode(str, Enum):
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
+class SortMode(str, Enum):
+    NONE = "NONE"
+    GLOBAL_SORT = "GLOBAL_SORT"
+    PARTITION_SORT = "PARTITION_SORT"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
+
+
+class LockProvider(str, Enum):
+    STORAGE = "storage"
+    FILE_SYSTEM = "filesystem"
+    ZOOKEEPER = "zookeeper"
+    HIVE_METASTORE = "hive_metastore"
+    DYNAMODB = "dynamodb"
+    IN_PROCESS = "in_process"
+
+
+class ConcurrencyMode(str, Enum):
+    SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+
+
+class FailedWrites(str, Enum):
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
+class TimestampType(str, Enum):
+    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
+    DATE_STRING = "DATE_STRING"
+    MIXED = "MIXED"
+    EPOCH_MILLIS = "EPOCHMILLISECONDS"
+    EPOCH_MICROS = "EPOCHMICROSECONDS"
+    SCALAR = "SCALAR"
+
+
+class InsertMode(str, Enum):
+    UPSERT = "upsert"
+    STRICT = "strict"
+    NON_STRICT = "non-strict"
+
+
+class QueryType(str, Enum):
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
+# What Hudi users write instead of an enum's own value: class names, without their package, and
+# the short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID (FORMAT.md 1).
+SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
+    TableType: {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ},
+    MergeMode: {
+        "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME_ORDERING,
+        "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME_ORDERING,
+        "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
+        COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
+        EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
+    },
+    KeyGenerator: {
+        f"{name}{flavour}KeyGenerator": generator
+        for name, generator in {
+            "Simple": KeyGenerator.SIMPLE,
+            "Complex": KeyGenerator.COMPLEX,
+            "Nonpartitioned": KeyGenerator.NON_PARTITION,
+            "TimestampBased": KeyGenerator.TIMESTAMP,
+            "Custom": KeyGenerator.CUSTOM,
+            "GlobalDelete": KeyGenerator.GLOBAL_DELETE,
+        }.items()
+        for flavour in ("", "Avro")
+    }
+    | {f"{generator.value}_AVRO": generator for generator in KeyGenerator},
+    LockProvider: {
+        "StorageBasedLockProvider": LockProvider.STORAGE,
+        "FileSystemBasedLockProvider": LockProvider.FILE_SYSTEM,
+        "ZookeeperBasedLockProvider": LockProvider.ZOOKEEPER,
+        "HiveMetastoreBasedLockProvider": LockProvider.HIVE_METASTORE,
+        "DynamoDBBasedLockProvider": LockProvider.DYNAMODB,
+        "InProcessLockProvider": LockProvider.IN_PROCESS,
+    },
+    BloomType: {"BLOOM_FILTER": BloomType.SIMPLE},
+}
