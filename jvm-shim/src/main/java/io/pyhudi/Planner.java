@@ -1,0 +1,18 @@
+package io.pyhudi;
+
+/**
+ * The one interface between Spark's roles in the JVM and pyhudi's control plane in Python.
+ *
+ * <p>Python implements it and registers the object with {@link Bridge}. Requests and answers are
+ * JSON text; an answer is the envelope {@code {"ok": value}} or {@code {"error": {"class": "...",
+ * "message": "..."}}}. The secret was made by the Python side for its session: Python refuses a
+ * call without it, since the callback socket itself knows no token.
+ */
+public interface Planner {
+
+  /** Asks {@code method} with the arguments in {@code json}. */
+  String call(String secret, String method, String json);
+
+  /** The same with a live JVM object, such as a DataFrame, that Python wraps. */
+  String callWith(String secret, String method, Object jvmObject, String json);
+}

@@ -1,0 +1,23 @@
+package io.pyhudi
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.SQLConf
+
+/** What differs between the Spark lines; this is Spark 3.5's side. */
+private[pyhudi] object Compat {
+
+  type Session = SparkSession
+
+  def activeSession: Session = SparkSession.active
+
+  def conf: SQLConf = activeSession.sessionState.conf
+
+  def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()
+
+  /** The session's settings that are meant for Hudi; empty where no session is active. */
+  def hoodieSettings: Map[String, String] =
+    SparkSession.getActiveSession.fold(Map.empty[String, String]) { session =>
+      session.sessionState.conf.getAllConfs.filter(_._1.startsWith("hoodie."))
+    }
+}

@@ -1,0 +1,29 @@
+package io.pyhudi
+
+import org.apache.spark.sql.connector.catalog.MetadataColumn
+import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
+
+/** The hidden columns of a Hudi table: there when asked for by name, absent from `SELECT *`. */
+private[pyhudi] object HudiColumns {
+
+  /** Hudi's own columns, stored in each file (FORMAT.md 3.2). */
+  val meta: Seq[String] = Seq(
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name")
+
+  /** Path of the file that a row came from: a constant that no file stores. */
+  val file = "_file"
+
+  val fileSchema: StructType = StructType(Seq(StructField(file, StringType)))
+
+  def hidden(metaFields: Boolean): Array[MetadataColumn] =
+    ((if (metaFields) meta else Nil) :+ file).map(HiddenText(_): MetadataColumn).toArray
+
+  private final case class HiddenText(override val name: String) extends MetadataColumn {
+    override def dataType: DataType = StringType
+    override def isNullable: Boolean = true
+  }
+}

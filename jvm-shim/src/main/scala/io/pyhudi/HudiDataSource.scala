@@ -1,0 +1,107 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode}
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.execution.datasources.DataSourceUtils
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** `format("pyhudi")`: reads by path, and writes by path in all four save modes.
+  *
+  * Path tables declare no BATCH_WRITE, so that Spark falls back to `createRelation`, the one route
+  * on which `ignore` and `errorifexists` work and Python gets the whole DataFrame.
+  */
+class HudiDataSource extends TableProvider with DataSourceRegister with CreatableRelationProvider {
+
+  // Spark asks one instance for schema, partitioning and table in turn: Python is asked once.
+  private var described: Option[(util.Map[String, String], HudiSnapshot)] = None
+
+  override def shortName(): String = "pyhudi"
+
+  /** True, or Spark would ask for the schema of a table that is about to be written. */
+  override def supportsExternalMetadata(): Boolean = true
+
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType =
+    snapshot(options.asCaseSensitiveMap()).schema
+
+  override def inferPartitioning(options: CaseInsensitiveStringMap): Array[Transform] =
+    // Spark 4 asks this at CREATE TABLE, when no path is known yet; the catalog fills it in.
+    if (options.containsKey("path")) identities(snapshot(options.asCaseSensitiveMap()).partitioning)
+    else Array.empty
+
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: util.Map[String, String]): Table =
+    described.filter(_._1 == properties) match {
+      case Some((_, known)) => HudiTable.byPath(known, schema)
+      case None => new HudiUnreadTable(schema, partitioning, () => snapshot(properties))
+    }
+
+  override def createRelation(
+      context: SQLContext,
+      mode: SaveMode,
+      parameters: Map[String, String],
+      data: DataFrame): BaseRelation = {
+    val options = parameters match {
+      case insensitive: CaseInsensitiveMap[_] => insensitive.originalMap.toMap[String, String]
+      case plain => plain
+    }
+    val path = HudiDataSource.path(options)
+    val partitioning = options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
+      .fold(Seq.empty[String])(DataSourceUtils.decodePartitioningColumns)
+    Bridge.askWith(
+      "write",
+      data,
+      "path" -> path,
+      "mode" -> HudiDataSource.modeNames(mode),
+      "partitioning" -> partitioning,
+      "options" -> (HudiDataSource.withoutPath(options) - DataSourceUtils.PARTITIONING_COLUMNS_KEY))
+    new BaseRelation {
+      override def sqlContext: SQLContext = context
+      override def schema: StructType = data.schema
+    }
+  }
+
+  private def snapshot(properties: util.Map[String, String]): HudiSnapshot =
+    described.filter(_._1 == properties).map(_._2).getOrElse {
+      val options = properties.asScala.toMap
+      val fresh = HudiSnapshot.describe(
+        HudiDataSource.path(options), HudiDataSource.withoutPath(options), AsOf.Latest)
+      described = Some(properties -> fresh)
+      fresh
+    }
+
+  private def identities(columns: Seq[String]): Array[Transform] =
+    columns.map(Expressions.identity(_): Transform).toArray
+}
+
+private[pyhudi] object HudiDataSource {
+
+  val provider = "pyhudi"
+
+  private val modeNames = Map(
+    SaveMode.Append -> "append",
+    SaveMode.Overwrite -> "overwrite",
+    SaveMode.ErrorIfExists -> "error",
+    SaveMode.Ignore -> "ignore")
+
+  /** The one path among options; no path, or several, is the caller's mistake. */
+  def path(options: Map[String, String]): String =
+    options.collectFirst { case (key, value) if key.equalsIgnoreCase("path") => value }
+      .getOrElse(throw new HudiAnalysisException(
+        "[CONFIG_ERROR] no path was given, or more than one: name one table, as in " +
+          ".load(\"/data/trips\") or .save(\"/data/trips\").",
+        "ConfigError"))
+
+  def withoutPath(options: Map[String, String]): Map[String, String] =
+    options.filter { case (key, _) => !key.equalsIgnoreCase("path") }
+}

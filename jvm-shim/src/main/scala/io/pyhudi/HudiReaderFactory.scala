@@ -1,0 +1,46 @@
+package io.pyhudi
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
+import org.apache.spark.sql.execution.pyhudi.ColumnWidening
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+/** Reads files of one physical schema; `widening` is there where it is not the table's own. */
+private[pyhudi] final case class HudiVariant(
+    parquet: ParquetPartitionReaderFactory,
+    widening: Option[ColumnWidening])
+
+/** Makes the readers on executors: Spark's vectorized Parquet reader, nothing of it replaced. */
+private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVariant])
+    extends PartitionReaderFactory {
+
+  override def supportColumnarReads(partition: InputPartition): Boolean =
+    variant(partition).parquet.supportColumnarReads(partition)
+
+  override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] = {
+    val reader = variant(partition).parquet.createColumnarReader(files(partition))
+    variant(partition).widening.fold(reader)(_.batches(reader))
+  }
+
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] = {
+    val reader = variant(partition).parquet.createReader(files(partition))
+    variant(partition).widening.fold(reader)(_.rows(reader))
+  }
+
+  private def variant(partition: InputPartition): HudiVariant =
+    variants(partition.asInstanceOf[HudiInputPartition].physical)
+
+  private def files(partition: InputPartition): InputPartition =
+    partition.asInstanceOf[HudiInputPartition].files
+}
+
+private[pyhudi] object HudiReaderFactory {
+
+  def apply(plan: HudiScanPlan, reading: HudiReading): HudiReaderFactory =
+    HudiReaderFactory(HudiSplits.physicalSchemas(plan, reading).toIndexedSeq.map { physical =>
+      HudiVariant(
+        reading.parquetReader(physical),
+        ColumnWidening.between(physical, reading.stored, reading.constants))
+    })
+}

@@ -1,0 +1,105 @@
+package io.pyhudi
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.parquet.hadoop.ParquetInputFormat
+import org.apache.spark.sql.execution.WholeStageCodegenExec
+import org.apache.spark.sql.execution.datasources.parquet.{ParquetOptions, ParquetReadSupport, ParquetUtils, ParquetWriteSupport}
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.types._
+import org.apache.spark.util.SerializableConfiguration
+
+/** How a scan reads: which columns, in which order, and how files of older schemas fit in.
+  *
+  * The result's columns are those that files hold, then the constants. A column that a file lacks
+  * is asked for all the same, since Spark's reader fills nullable ones with null. A column that
+  * a file holds in another type is read in that type and cast afterwards: what the reader itself
+  * widens differs between Spark 3.5 and 4.0.
+  */
+private[pyhudi] final case class HudiReading(
+    stored: StructType,
+    constants: StructType,
+    filters: Seq[Filter]) {
+
+  val schema: StructType = StructType(stored.fields ++ constants.fields)
+
+  /** Whether batches can be had; it must be the same for all partitions of a scan. */
+  lazy val columnar: Boolean = {
+    val conf = Compat.conf
+    ParquetUtils.isBatchReadSupportedForSchema(conf, schema) && conf.wholeStageEnabled &&
+    !WholeStageCodegenExec.isTooManyFields(conf, schema)
+  }
+
+  /** The stored columns as a file of the given schema must be asked for them. */
+  def physical(file: StructType): StructType = HudiReading.inFile(stored, file)
+
+  /** Spark's own Parquet reader for files that are asked for `physical`. */
+  def parquetReader(physical: StructType): ParquetPartitionReaderFactory = {
+    val conf = Compat.conf
+    val cast = stored.fields.zip(physical.fields).collect {
+      case (wanted, held) if wanted.dataType != held.dataType => wanted.name
+    }.toSet
+    // A literal of the table's type says nothing about statistics of another type.
+    val pushed = filters.filter(f => !f.references.exists(r => cast(r.split('.').head)))
+    ParquetPartitionReaderFactory(
+      conf,
+      Compat.activeSession.sparkContext.broadcast(
+        new SerializableConfiguration(HudiReading.hadoopConf(physical, conf))),
+      physical,
+      physical,
+      constants,
+      pushed.toArray,
+      None,
+      new ParquetOptions(HudiReading.calendar, conf))
+  }
+}
+
+private[pyhudi] object HudiReading {
+
+  // Hudi's files are written in the proleptic Gregorian calendar; without this Spark 3.5 refuses
+  // dates before 1582 in files that do not name their Spark version.
+  private val calendar = Map(
+    ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
+    ParquetOptions.INT96_REBASE_MODE -> "CORRECTED")
+
+  def apply(required: StructType, filters: Seq[Filter]): HudiReading = {
+    val (constants, stored) = required.fields.partition(_.name == HudiColumns.file)
+    HudiReading(StructType(stored), StructType(constants), filters)
+  }
+
+  /** `wanted`, each leaf in the type in which the file holds it; all nullable. */
+  private def inFile(wanted: StructType, file: StructType): StructType = {
+    val held = file.fields.map(f => f.name -> f.dataType).toMap
+    StructType(wanted.fields.map { field =>
+      val dataType = held.get(field.name).fold(field.dataType)(inFile(field.dataType, _))
+      field.copy(dataType = dataType, nullable = true)
+    })
+  }
+
+  private def inFile(wanted: DataType, held: DataType): DataType = (wanted, held) match {
+    case (w: StructType, h: StructType) => inFile(w, h)
+    case (w: ArrayType, h: ArrayType) => w.copy(elementType = inFile(w.elementType, h.elementType))
+    case (w: MapType, h: MapType) =>
+      w.copy(keyType = inFile(w.keyType, h.keyType), valueType = inFile(w.valueType, h.valueType))
+    case (w @ (_: StructType | _: ArrayType | _: MapType), _) => w
+    case (_, h) => h
+  }
+
+  /** What ParquetScan puts into the configuration: the reader takes its settings from there. */
+  private def hadoopConf(physical: StructType, conf: SQLConf): Configuration = {
+    val hadoop = Compat.newHadoopConf()
+    hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, classOf[ParquetReadSupport].getName)
+    hadoop.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA, physical.json)
+    hadoop.set(ParquetWriteSupport.SPARK_ROW_SCHEMA, physical.json)
+    hadoop.set(SQLConf.SESSION_LOCAL_TIMEZONE.key, conf.sessionLocalTimeZone)
+    hadoop.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED.key, conf.nestedSchemaPruningEnabled)
+    hadoop.setBoolean(SQLConf.CASE_SENSITIVE.key, conf.caseSensitiveAnalysis)
+    hadoop.setBoolean(SQLConf.PARQUET_BINARY_AS_STRING.key, conf.isParquetBinaryAsString)
+    hadoop.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP.key, conf.isParquetINT96AsTimestamp)
+    hadoop.setBoolean(
+      SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED.key, conf.parquetInferTimestampNTZEnabled)
+    hadoop.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG.key, conf.legacyParquetNanosAsLong)
+    hadoop
+  }
+}

@@ -1,0 +1,88 @@
+package io.pyhudi
+
+import java.util.OptionalLong
+
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.types.StructType
+
+/** What a scan asks of Python. */
+private[pyhudi] final case class HudiScanRequest(
+    snapshot: HudiSnapshot,
+    required: StructType,
+    filters: Seq[Filter],
+    limit: Option[Int]) {
+
+  private def question: Seq[(String, Any)] = Seq(
+    "path" -> snapshot.path,
+    "options" -> snapshot.options,
+    "instant" -> snapshot.instant,
+    "filters" -> filters.map(HudiFilters.toJson))
+
+  def plan(): HudiScanPlan = HudiScanPlan.parse(
+    Bridge.ask(
+      "plan_scan",
+      question ++ Seq("columns" -> required.fieldNames.toSeq, "limit" -> limit): _*))
+
+  /** Exact number of rows that pass the filters, or `None` if only reading can tell. */
+  def count(): Option[Long] =
+    Option(Bridge.ask("count", question: _*)).filterNot(_.isNull).map(_.asLong)
+}
+
+/** A scan of one instant. Python plans it once, with the first question that needs the files. */
+private[pyhudi] class HudiScan(val request: HudiScanRequest)
+    extends Scan
+    with Batch
+    with SupportsReportStatistics {
+
+  private val reading = HudiReading(request.required, request.filters)
+
+  // No lock is held over the call to Python; a second thread would at worst plan once more.
+  @volatile private var planned: Option[HudiScanPlan] = None
+
+  private def plan: HudiScanPlan = planned.getOrElse {
+    val fresh = request.plan()
+    planned = Some(fresh)
+    fresh
+  }
+
+  override def readSchema(): StructType = reading.schema
+
+  override def toBatch: Batch = this
+
+  override def columnarSupportMode(): Scan.ColumnarSupportMode =
+    if (reading.columnar) Scan.ColumnarSupportMode.SUPPORTED
+    else Scan.ColumnarSupportMode.UNSUPPORTED
+
+  override def planInputPartitions(): Array[InputPartition] = HudiSplits.of(plan, reading)
+
+  override def createReaderFactory(): PartitionReaderFactory =
+    HudiReaderFactory(plan, reading)
+
+  override def estimateStatistics(): Statistics = new Statistics {
+    // Scaled to the columns that are read, as Spark does for its own Parquet tables, so that
+    // joins are planned alike.
+    override def sizeInBytes(): OptionalLong = {
+      val whole = math.max(1, request.snapshot.schema.defaultSize).toDouble
+      val part = math.min(1.0, reading.schema.defaultSize / whole)
+      OptionalLong.of(math.max(1L, (plan.sizeInBytes * part).toLong))
+    }
+    override def numRows(): OptionalLong =
+      plan.rows.fold(OptionalLong.empty())(OptionalLong.of(_))
+  }
+
+  override def description(): String = {
+    val files = planned.fold("")(p => s", files: ${p.files.size}, bytes: ${p.sizeInBytes}")
+    val rows = request.limit.fold("")(n => s", limit: $n")
+    s"pyhudi ${request.snapshot.path} at ${request.snapshot.instant.getOrElse("no instant")}" +
+      s"$files, PushedFilters: ${request.filters.mkString("[", ", ", "]")}$rows"
+  }
+
+  // Equal scans let Spark reuse an exchange.
+  override def equals(other: Any): Boolean = other match {
+    case that: HudiScan => request == that.request
+    case _ => false
+  }
+
+  override def hashCode(): Int = request.hashCode
+}

@@ -1,0 +1,75 @@
+package io.pyhudi
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable.ArrayBuffer
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.arrow.memory.RootAllocator
+import org.apache.arrow.vector.{BigIntVector, IntVector, VarCharVector}
+import org.apache.arrow.vector.ipc.ArrowStreamReader
+import org.apache.spark.sql.types.StructType
+
+/** One file to read.
+  *
+  * @param path Hadoop's text form of the path, not percent-encoded
+  * @param rows number of rows, -1 if unknown
+  * @param schema index into the plan's schemas
+  */
+private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, schema: Int)
+
+/** The files that Python chose for a scan, with the schemas in which they were written. */
+private[pyhudi] final case class HudiScanPlan(
+    schemas: IndexedSeq[StructType],
+    files: IndexedSeq[HudiFile]) {
+
+  lazy val sizeInBytes: Long = files.iterator.map(_.size).sum
+
+  /** Rows of all files before any filter; `None` if one file's count is unknown. */
+  lazy val rows: Option[Long] =
+    if (files.forall(_.rows >= 0)) Some(files.iterator.map(_.rows).sum) else None
+}
+
+private[pyhudi] object HudiScanPlan {
+
+  def parse(answer: JsonNode): HudiScanPlan = {
+    val schemas = answer.get("schemas").elements().asScala.map(Json.toStruct).toIndexedSeq
+    val files = Option(answer.get("arrow_file")) match {
+      case Some(file) => fromArrow(file.asText)
+      case None => answer.get("files").elements().asScala.map(fromJson).toIndexedSeq
+    }
+    HudiScanPlan(schemas, files)
+  }
+
+  private def fromJson(row: JsonNode): HudiFile =
+    HudiFile(row.get(0).asText, row.get(1).asLong, row.get(2).asLong, row.get(3).asInt)
+
+  /** Reads a long plan from the Arrow stream that Python left in a file, and deletes the file. */
+  private def fromArrow(name: String): IndexedSeq[HudiFile] = {
+    val file = Paths.get(name)
+    val allocator = new RootAllocator(Long.MaxValue)
+    val files = ArrayBuffer.empty[HudiFile]
+    try {
+      val reader = new ArrowStreamReader(Files.newInputStream(file), allocator)
+      try {
+        val root = reader.getVectorSchemaRoot
+        while (reader.loadNextBatch()) {
+          val paths = root.getVector("path").asInstanceOf[VarCharVector]
+          val sizes = root.getVector("size").asInstanceOf[BigIntVector]
+          val rows = root.getVector("rows").asInstanceOf[BigIntVector]
+          val schemas = root.getVector("schema").asInstanceOf[IntVector]
+          (0 until root.getRowCount).foreach { i =>
+            files += HudiFile(
+              new String(paths.get(i), UTF_8), sizes.get(i), rows.get(i), schemas.get(i))
+          }
+        }
+      } finally reader.close()
+    } finally {
+      allocator.close()
+      Files.deleteIfExists(file)
+    }
+    files.toIndexedSeq
+  }
+}

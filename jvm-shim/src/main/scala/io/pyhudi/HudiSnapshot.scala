@@ -1,0 +1,60 @@
+package io.pyhudi
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.types.StructType
+
+/** The point in time at which a table is read: the newest state, or one that the user named. */
+private[pyhudi] sealed trait AsOf
+private[pyhudi] object AsOf {
+  case object Latest extends AsOf
+  final case class Version(text: String) extends AsOf
+  final case class Micros(sinceEpoch: Long) extends AsOf
+}
+
+/** What Python knows of a table as of one instant. A query reads this one instant throughout.
+  *
+  * @param options the reader's options, in the user's spelling
+  * @param schema the table's columns without Hudi's meta columns
+  * @param instant the newest visible instant; `None` for a table without commits
+  * @param metaFields whether the files hold the five `_hoodie_*` columns
+  */
+private[pyhudi] final case class HudiSnapshot(
+    path: String,
+    options: Map[String, String],
+    schema: StructType,
+    partitioning: Seq[String],
+    properties: Map[String, String],
+    instant: Option[String],
+    metaFields: Boolean)
+
+private[pyhudi] object HudiSnapshot {
+
+  def describe(path: String, options: Map[String, String], asOf: AsOf): HudiSnapshot = {
+    val (version, micros) = asOf match {
+      case AsOf.Latest => (None, None)
+      case AsOf.Version(text) => (Some(text), None)
+      case AsOf.Micros(sinceEpoch) => (None, Some(sinceEpoch))
+    }
+    val answer = Bridge.ask(
+      "describe",
+      "path" -> path,
+      "options" -> options,
+      "as_of" -> version,
+      "as_of_micros" -> micros)
+    HudiSnapshot(
+      path,
+      options,
+      Json.toStruct(answer.get("schema")),
+      texts(answer.get("partitioning")),
+      textMap(answer.get("properties")),
+      Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
+      answer.get("meta_fields").asBoolean)
+  }
+
+  def texts(array: JsonNode): Seq[String] = array.elements().asScala.map(_.asText).toList
+
+  def textMap(node: JsonNode): Map[String, String] =
+    node.fields().asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
+}

@@ -1,0 +1,91 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.read.ScanBuilder
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** A Hudi table that can be read, pinned to one instant.
+  *
+  * Equal when name, path and instant are: Spark then finds cached data of the same state, and
+  * none of another.
+  */
+private[pyhudi] class HudiTable(
+    val snapshot: HudiSnapshot,
+    override val name: String,
+    override val schema: StructType,
+    tableProperties: Map[String, String])
+    extends Table
+    with SupportsRead
+    with SupportsMetadataColumns {
+
+  override def partitioning(): Array[Transform] =
+    snapshot.partitioning.map(Expressions.identity(_): Transform).toArray
+
+  override def properties(): util.Map[String, String] = tableProperties.asJava
+
+  override def capabilities(): util.Set[TableCapability] =
+    util.EnumSet.of(TableCapability.BATCH_READ)
+
+  override def metadataColumns(): Array[MetadataColumn] = HudiColumns.hidden(snapshot.metaFields)
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
+    new HudiScanBuilder(snapshot, schema, options)
+
+  private def identity = (name, snapshot.path, snapshot.instant, snapshot.options)
+
+  override def equals(other: Any): Boolean = other match {
+    case that: HudiTable => getClass == that.getClass && identity == that.identity
+    case _ => false
+  }
+
+  override def hashCode(): Int = identity.hashCode
+}
+
+private[pyhudi] object HudiTable {
+
+  /** The table at a path, its columns as the user asked for them.
+    *
+    * @throws HudiAnalysisException if a column of a user's schema is not one of the table's
+    */
+  def byPath(snapshot: HudiSnapshot, schema: StructType): HudiTable = {
+    schema.fields.foreach { field =>
+      val known = snapshot.schema.fields.find(_.name == field.name)
+      if (!known.exists(_.dataType == field.dataType)) {
+        throw new HudiAnalysisException(
+          s"[SCHEMA_CONFLICT] the given schema has ${field.name} ${field.dataType.sql}, and the " +
+            s"table at ${snapshot.path} " +
+            known.fold("has no such column")(f => s"has it as ${f.dataType.sql}") +
+            ": read without a schema, and cast afterwards.",
+          "SchemaConflict")
+      }
+    }
+    new HudiTable(snapshot, s"pyhudi.`${snapshot.path}`", schema, snapshot.properties)
+  }
+}
+
+/** A table of which only the schema was given: what Spark asks for before a write by path.
+  *
+  * It is described when it is read, as `spark.read.schema(...)` wants, and never for a write.
+  */
+private[pyhudi] class HudiUnreadTable(
+    override val schema: StructType,
+    override val partitioning: Array[Transform],
+    describe: () => HudiSnapshot)
+    extends Table
+    with SupportsRead {
+
+  override def name(): String = HudiDataSource.provider
+
+  override def capabilities(): util.Set[TableCapability] =
+    util.EnumSet.of(TableCapability.BATCH_READ)
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
+    HudiTable.byPath(describe(), schema).newScanBuilder(options)
+}

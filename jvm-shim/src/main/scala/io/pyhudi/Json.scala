@@ -1,0 +1,21 @@
+package io.pyhudi
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.module.scala.DefaultScalaModule
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/** JSON as it crosses the bridge: Scala maps, sequences, options and numbers out, trees in. */
+private[pyhudi] object Json {
+
+  private val mapper = new ObjectMapper().registerModule(DefaultScalaModule)
+
+  def render(value: Any): String = mapper.writeValueAsString(value)
+
+  def parse(text: String): JsonNode = mapper.readTree(text)
+
+  /** A value that can be placed inside a request although it exists as JSON text only. */
+  def of(schema: StructType): JsonNode = parse(schema.json)
+
+  def toStruct(node: JsonNode): StructType =
+    DataType.fromJson(mapper.writeValueAsString(node)).asInstanceOf[StructType]
+}

@@ -1,0 +1,215 @@
+"""A planner for the shim's tests: the bridge's protocol over plain Parquet files.
+
+A table is a folder with ``fake.json``: its schema, its partitioning and a list of commits, each
+with the files that are live after it. Nothing of Hudi's rules is here: what is tested is that the
+JVM asks the right question, reads the files that it is told to and passes errors on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+META = [
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+]
+LONG_PLAN = 500
+
+
+class FakeError(Exception):
+    """An error of the planner; its class name and text must arrive in Spark."""
+
+
+class TableNotFound(FakeError):
+    pass
+
+
+class TableExists(FakeError):
+    pass
+
+
+def local(path: str) -> Path:
+    return Path(unquote(urlparse(path).path)) if path.startswith("file:") else Path(path)
+
+
+def struct(fields: dict[str, str]) -> dict[str, Any]:
+    """Spark's JSON of a flat schema: ``{"id": "long"}``."""
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in fields.items()
+        ],
+    }
+
+
+class FakePlanner:
+    """Answers the shim; ``calls`` lists every request in order, for the tests to look at."""
+
+    class Java:
+        implements = ["io.pyhudi.Planner"]
+
+    def __init__(self, spark: SparkSession, secret: str) -> None:
+        self.spark = spark
+        self.secret = secret
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.count_known = True
+
+    def call(self, secret: str, method: str, text: str) -> str:
+        return self._answer(secret, method, text, ())
+
+    def callWith(self, secret: str, method: str, frame: Any, text: str) -> str:  # noqa: N802
+        return self._answer(secret, method, text, (DataFrame(frame, self.spark),))
+
+    def _answer(self, secret: str, method: str, text: str, extra: tuple[Any, ...]) -> str:
+        request = json.loads(text)
+        self.calls.append((method, request))
+        try:
+            if secret != self.secret:
+                raise FakeError("[FAKE_ERROR] wrong secret")
+            return json.dumps({"ok": getattr(self, f"on_{method}")(request, *extra)})
+        except Exception as error:
+            return json.dumps({"error": {"class": type(error).__name__, "message": str(error)}})
+
+    def named(self, method: str) -> list[dict[str, Any]]:
+        return [request for name, request in self.calls if name == method]
+
+    # -- the table, as the tests make it
+
+    def load(self, path: str) -> dict[str, Any]:
+        file = local(path) / "fake.json"
+        if not file.exists():
+            raise TableNotFound(f"[TABLE_NOT_FOUND] there is no table at {path}: write one first.")
+        return json.loads(file.read_text())
+
+    def save(self, path: str, table: dict[str, Any]) -> None:
+        local(path).mkdir(parents=True, exist_ok=True)
+        (local(path) / "fake.json").write_text(json.dumps(table))
+
+    def create(self, path: str, schema: dict[str, Any], partitioning: list[str]) -> None:
+        self.save(path, {"schema": schema, "partitioning": partitioning, "commits": []})
+
+    def commit(
+        self,
+        path: str,
+        files: list[dict[str, Any]],
+        *,
+        replace: bool = False,
+        schema: dict[str, Any] | None = None,
+    ) -> str:
+        """Publishes ``files`` (path, rows, physical schema); returns the instant."""
+        table = self.load(path)
+        before = table["commits"][-1]["files"] if table["commits"] and not replace else []
+        instant = f"{len(table['commits']) + 1:017d}"
+        schema = schema or table["schema"]
+        table["commits"].append({"instant": instant, "files": before + files, "schema": schema})
+        table["schema"] = schema
+        self.save(path, table)
+        return instant
+
+    def add(self, path: str, rows: pa.Table, fields: dict[str, str], **commit: Any) -> str:
+        """Writes one Parquet file with meta columns and commits it."""
+        number = len(self.load(path)["commits"])
+        name = f"part-{number}.parquet"
+        size = rows.num_rows
+        meta = [
+            [f"{number:017d}"] * size,
+            [f"{number}_{i}" for i in range(size)],
+            [str(value) for value in rows.column(0).to_pylist()],
+            [""] * size,
+            [name] * size,
+        ]
+        for place, (column, values) in enumerate(zip(META, meta)):
+            rows = rows.add_column(place, column, pa.array(values, pa.string()))
+        pq.write_table(rows, local(path) / name, row_group_size=commit.pop("row_group", 1 << 20))
+        physical = struct({**dict.fromkeys(META, "string"), **fields})
+        file = {"path": str(local(path) / name), "rows": size, "schema": physical}
+        return self.commit(path, [file], **commit)
+
+    def snapshot(self, path: str, instant: str | None) -> dict[str, Any]:
+        table = self.load(path)
+        commits = [c for c in table["commits"] if instant is None or c["instant"] <= instant]
+        empty = {"instant": None, "files": [], "schema": table["schema"]}
+        return {**table, **(commits[-1] if commits else empty)}
+
+    # -- the protocol
+
+    def on_exists(self, request: dict[str, Any]) -> bool:
+        return (local(request["path"]) / "fake.json").exists()
+
+    def on_describe(self, request: dict[str, Any]) -> dict[str, Any]:
+        asked = request["as_of"] or request["options"].get("as.of.instant")
+        if request["as_of_micros"] is not None:
+            asked = f"{request['as_of_micros']:017d}"
+        state = self.snapshot(request["path"], asked)
+        return {
+            "schema": state["schema"],
+            "partitioning": state["partitioning"],
+            "properties": {"hoodie.table.type": "COPY_ON_WRITE"},
+            "instant": state["instant"],
+            "meta_fields": True,
+        }
+
+    def on_plan_scan(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["instant"] is None:
+            return {"schemas": [], "files": [], "exact_count": True}
+        schemas: list[dict[str, Any]] = []
+        rows = []
+        for file in self.snapshot(request["path"], request["instant"])["files"]:
+            if file["schema"] not in schemas:
+                schemas.append(file["schema"])
+            index = schemas.index(file["schema"])
+            rows.append([file["path"], Path(file["path"]).stat().st_size, file["rows"], index])
+        if len(rows) <= LONG_PLAN:
+            return {"schemas": schemas, "files": rows, "exact_count": True}
+        kinds = [pa.string(), pa.int64(), pa.int64(), pa.int32()]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), kinds)]
+        batch = pa.record_batch(columns, names=["path", "size", "rows", "schema"])
+        with tempfile.NamedTemporaryFile(delete=False) as out:
+            with pa.ipc.new_stream(out, batch.schema) as stream:
+                stream.write_batch(batch)
+        return {"schemas": schemas, "arrow_file": out.name, "exact_count": True}
+
+    def on_count(self, request: dict[str, Any]) -> int | None:
+        if request["filters"] or not self.count_known:
+            return None
+        files = self.snapshot(request["path"], request["instant"])["files"]
+        return sum(file["rows"] for file in files)
+
+    def on_write(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+        path, mode = request["path"], request["mode"]
+        exists = self.on_exists(request)
+        if exists and mode == "error":
+            raise TableExists(f"[TABLE_EXISTS] there is a table at {path}: choose another mode.")
+        if exists and mode == "ignore":
+            return {"instant": None}
+        if not exists:
+            self.create(path, json.loads(frame.schema.json()), request["partitioning"])
+        return {"instant": self._store(path, frame, replace=mode == "overwrite")}
+
+    def _store(self, path: str, frame: DataFrame, *, replace: bool) -> str:
+        """Runs a Spark job from inside the call, as the real planner does, and commits."""
+        staging = tempfile.mkdtemp()
+        frame.coalesce(1).write.mode("overwrite").parquet(staging)
+        number = len(self.load(path)["commits"])
+        files = []
+        for part, source in enumerate(sorted(Path(staging).glob("*.parquet"))):
+            target = local(path) / f"data-{number}-{part}.parquet"
+            shutil.move(source, target)
+            schema = json.loads(frame.schema.json())
+            rows = pq.read_metadata(target).num_rows
+            files.append({"path": str(target), "rows": rows, "schema": schema})
+        shutil.rmtree(staging)
+        return self.commit(path, files, replace=replace)
