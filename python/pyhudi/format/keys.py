@@ -206,8 +206,8 @@ def utf16_units(array: pa.StringArray) -> tuple[npt.NDArray[np.uint16], npt.NDAr
     _, offsets_buffer, data_buffer = array.buffers()
     if len(array) == 0 or offsets_buffer is None:
         return np.zeros(0, dtype=np.uint16), np.zeros(len(array) + 1, dtype=np.int64)
-    offsets = np.frombuffer(offsets_buffer, dtype=np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    stored = np.frombuffer(offsets_buffer, dtype=np.int32)
+    offsets = stored[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = b"" if data_buffer is None else data_buffer
     raw = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
     offsets -= offsets[0]
@@ -217,6 +217,5 @@ def utf16_units(array: pa.StringArray) -> tuple[npt.NDArray[np.uint16], npt.NDAr
     begins = ((raw & 0xC0) != 0x80).astype(np.int64) + (raw >= 0xF0)
     before = np.zeros(len(raw) + 1, dtype=np.int64)
     np.cumsum(begins, out=before[1:])
-    at: npt.NDArray[np.int64] = before[offsets]
     text = raw.tobytes().decode("utf-8")
-    return np.frombuffer(text.encode("utf-16-le"), dtype="<u2"), at
+    return np.frombuffer(text.encode("utf-16-le"), dtype="<u2"), before[offsets]
