@@ -52,7 +52,6 @@ setup(
     },
     entry_points={"console_scripts": ["pyhudi = pyhudi.cli.main:main"]},
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3 :: Only",
         "Typing :: Typed",
     ],

@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import dataclasses
+from enum import Enum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhudi.config import (
+    READ_TABLE,
+    WRITE_TABLE,
+    Codec,
+    ConcurrencyMode,
+    DuplicatePolicy,
+    FailedWrites,
+    IndexType,
+    LockProvider,
+    Operation,
+    Option,
+    QueryType,
+    Scope,
+    TimestampType,
+    WriteOptions,
+    ignored_warning,
+    resolve_read,
+    resolve_write,
+    sql_insert_operation,
+)
+from pyhudi.errors import ConfigError
+from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
+
+# hoodie.properties of a table by Hudi 1.2.0, as far as options are concerned.
+TABLE = {
+    "hoodie.table.name": "rides",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "9",
+    "hoodie.table.recordkey.fields": "id",
+    "hoodie.table.partition.fields": "city",
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.table.keygenerator.type": "SIMPLE",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+
+
+def text_of(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def test_the_defaults_are_the_tables_defaults() -> None:
+    resolved = resolve_write({})
+    assert resolved == dataclasses.replace(WriteOptions(), failed_writes=FailedWrites.EAGER)
+    assert (resolved.table_version, resolved.index_type) == (9, IndexType.SIMPLE)
+    assert (resolved.codec, resolved.max_file_bytes) == (Codec.SNAPPY, 125829120)
+
+
+def test_hudis_names_reach_their_fields_with_their_types() -> None:
+    resolved = resolve_write(
+        {
+            "hoodie.table.name": "rides",
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.datasource.write.recordkey.field": "id, region",
+            "hoodie.datasource.write.hive_style_partitioning": "TRUE",
+            "hoodie.index.type": "bucket",
+            "hoodie.bucket.index.num.buckets": "8",
+            "hoodie.index.bloom.fpp": "0.001",
+            "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        }
+    )
+    assert resolved.table_name == "rides"
+    assert resolved.operation is Operation.BULK_INSERT
+    assert resolved.record_key_fields == ("id", "region")
+    assert resolved.hive_style is True
+    assert (resolved.index_type, resolved.bucket_count) == (IndexType.BUCKET, 8)
+    assert resolved.bloom_fpp == 0.001
+    assert resolved.timestamp_type is TimestampType.EPOCH_MILLIS
+
+
+@pytest.mark.parametrize("row", [*WRITE_TABLE, *READ_TABLE], ids=lambda row: str(row.key))
+def test_every_default_is_a_value_of_its_option(row: Option) -> None:
+    if row.default is not None:
+        assert row.parse(row.key, text_of(row.default)) == row.default
+    assert row.why.endswith(".")
+    assert len(row.why) <= 100
+
+
+def test_no_key_belongs_to_two_options() -> None:
+    keys = [key.lower() for row in (*WRITE_TABLE, *READ_TABLE) for key in row.keys]
+    assert sorted(set(keys)) == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("alias", "field"),
+    [
+        ("primaryKey", "record_key_fields"),
+        ("preCombineField", "ordering_fields"),
+        ("orderingFields", "ordering_fields"),
+        ("hoodie.datasource.write.precombine.field", "ordering_fields"),
+        ("hoodie.table.precombine.field", "ordering_fields"),
+        ("hoodie.table.partition.fields", "partition_fields"),
+        ("hoodie.deltastreamer.keygen.timebased.timezone", "timestamp_zone"),
+    ],
+)
+def test_an_older_or_shorter_name_means_the_same(alias: str, field: str) -> None:
+    value = getattr(resolve_write({alias: "x"}), field)
+    assert value in ("x", ("x",))
+
+
+def test_keys_are_found_in_any_case() -> None:
+    assert resolve_write({"primarykey": "id"}).record_key_fields == ("id",)
+    assert resolve_write({"HOODIE.TABLE.NAME": "Rides"}).table_name == "Rides"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field", "meaning"),
+    [
+        ("type", "cow", "table_type", TableType.COPY_ON_WRITE),
+        ("type", "mor", "table_type", TableType.MERGE_ON_READ),
+        (
+            "hoodie.datasource.write.keygenerator.class",
+            "org.apache.hudi.keygen.ComplexKeyGenerator",
+            "key_generator",
+            KeyGenerator.COMPLEX,
+        ),
+        (
+            "hoodie.datasource.write.keygenerator.class",
+            "org.apache.hudi.keygen.NonpartitionedAvroKeyGenerator",
+            "key_generator",
+            KeyGenerator.NON_PARTITION,
+        ),
+        ("hoodie.table.keygenerator.type", "SIMPLE_AVRO", "key_generator", KeyGenerator.SIMPLE),
+        (
+            "hoodie.datasource.write.payload.class",
+            "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            "merge_mode",
+            MergeMode.COMMIT_TIME_ORDERING,
+        ),
+        (
+            "hoodie.record.merge.strategy.id",
+            "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+            "merge_mode",
+            MergeMode.EVENT_TIME_ORDERING,
+        ),
+        (
+            "hoodie.write.lock.provider",
+            "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+            "lock_provider",
+            LockProvider.ZOOKEEPER,
+        ),
+    ],
+)
+def test_hudis_class_names_and_short_forms_are_values(
+    key: str, value: str, field: str, meaning: Enum
+) -> None:
+    assert getattr(resolve_write({key: value}), field) is meaning
+
+
+def test_a_misspelt_key_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"'hoodie\.datasource\.write\.recordkey\.field'") as e:
+        resolve_write({"hoodie.datasource.write.recordkey.fields": "id"})
+    assert e.value.key == "hoodie.datasource.write.recordkey.fields"
+    assert e.value.nearest == "hoodie.datasource.write.recordkey.field"
+    with pytest.raises(ConfigError, match="hoodie.index.type"):
+        resolve_write({}, session={"hoodie.index.typ": "BLOOM"})
+    with pytest.raises(ConfigError, match="hoodie.datasource.query.type"):
+        resolve_read({"hoodie.datasource.query.typo": "snapshot"})
+    with pytest.raises(ConfigError, match="no option has a name like it"):
+        resolve_write({"hoodie.zzz": "1"})
+
+
+@given(st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), min_size=12))
+def test_no_unknown_hoodie_key_passes_unnoticed(name: str) -> None:
+    with pytest.raises(ConfigError):
+        resolve_write({f"hoodie.{name}": "1"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("hoodie.parquet.max.file.size", "120MB", "a whole number"),
+        ("hoodie.bucket.index.num.buckets", "0", "1 is the least"),
+        ("hoodie.index.bloom.fpp", "small", "a number"),
+        ("hoodie.combine.before.upsert", "yes", "true or false"),
+        ("hoodie.index.type", "HBASE", "SIMPLE, GLOBAL_SIMPLE, BLOOM, BUCKET"),
+        ("hoodie.datasource.write.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
+        ("hoodie.populate.meta.fields", "false", "'true' only"),
+        ("hoodie.table.cdc.enabled", "true", "'false' only"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_what_would(key: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as e:
+        resolve_write({key: value})
+    assert e.value.key == key
+
+
+def test_two_names_of_one_option_must_agree() -> None:
+    same = {"primaryKey": "id", "hoodie.datasource.write.recordkey.field": "id"}
+    assert resolve_write(same).record_key_fields == ("id",)
+    with pytest.raises(ConfigError, match="'key' and 'id'"):
+        resolve_write({**same, "primaryKey": "key"})
+
+
+def test_keys_without_effect_are_collected_for_one_warning() -> None:
+    resolved = resolve_write(
+        {
+            "hoodie.clean.automatic": "true",
+            "hoodie.upsert.shuffle.parallelism": "200",
+            "hoodie.datasource.write.row.writer.enable": "true",
+            "hoodie.metadata.enable": "true",
+            "hoodie.write.markers.type": "DIRECT",
+        },
+        session={"hoodie.compact.inline": "false"},
+    )
+    assert resolved.ignored == (
+        "hoodie.clean.automatic",
+        "hoodie.compact.inline",
+        "hoodie.datasource.write.row.writer.enable",
+        "hoodie.metadata.enable",
+        "hoodie.upsert.shuffle.parallelism",
+    )
+    warning = ignored_warning(resolved.ignored)
+    assert warning is not None
+    assert all(key in warning for key in resolved.ignored)
+    assert ignored_warning(()) is None
+
+
+def test_the_table_is_not_asked_again() -> None:
+    resolved = resolve_write({}, TABLE)
+    assert resolved.table_name == "rides"
+    assert resolved.record_key_fields == ("id",)
+    assert resolved.partition_fields == ("city",)
+    assert resolved.ordering_fields == ("ts",)
+    assert resolved.key_generator is KeyGenerator.SIMPLE
+    assert resolved.merge_mode is MergeMode.EVENT_TIME_ORDERING
+    assert resolved.hive_style is True
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.table.name", "trips"),
+        ("hoodie.datasource.write.recordkey.field", "uuid"),
+        ("hoodie.datasource.write.partitionpath.field", ""),
+        ("hoodie.datasource.write.partitionpath.urlencode", "true"),
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
+        ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING"),
+        ("hoodie.write.table.version", "6"),
+    ],
+)
+def test_an_option_may_repeat_the_table_but_not_contradict_it(key: str, value: str) -> None:
+    resolve_write({"hoodie.table.name": "rides", "type": "cow", "primaryKey": "id"}, TABLE)
+    with pytest.raises(ConfigError, match="A table keeps what it was created with") as e:
+        resolve_write({key: value}, TABLE)
+    assert e.value.key == key
+
+
+def test_a_key_for_a_table_without_one_is_refused() -> None:
+    keyless = {"hoodie.table.name": "log", "hoodie.table.version": "9"}
+    with pytest.raises(ConfigError, match="hoodie.table.recordkey.fields"):
+        resolve_write({"primaryKey": "id"}, keyless)
+
+
+def test_what_a_table_says_in_words_unknown_here_is_left_to_its_own_judge() -> None:
+    custom = {**TABLE, "hoodie.table.keygenerator.type": "USER_MADE"}
+    assert resolve_write({}, custom).key_generator is None
+
+
+def test_the_call_outranks_the_session_and_the_table_both() -> None:
+    session = {"hoodie.index.type": "BLOOM", "hoodie.write.table.version": "6"}
+    assert resolve_write({}, session=session).index_type is IndexType.BLOOM
+    assert resolve_write({"hoodie.index.type": "SIMPLE"}, session=session).index_type is (
+        IndexType.SIMPLE
+    )
+    assert resolve_write({}, session=session).table_version == 6
+    assert resolve_write({}, TABLE, session).table_version == 9
+
+
+def test_several_writers_clean_up_by_heartbeat() -> None:
+    mode = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    resolved = resolve_write(mode)
+    assert resolved.concurrency_mode is ConcurrencyMode.OPTIMISTIC
+    assert resolved.failed_writes is FailedWrites.LAZY
+    never = resolve_write({**mode, "hoodie.clean.failed.writes.policy": "NEVER"})
+    assert never.failed_writes is FailedWrites.NEVER
+
+
+def test_dropping_duplicates_has_two_names() -> None:
+    old = resolve_write({"hoodie.datasource.write.insert.drop.duplicates": "true"})
+    assert old.duplicate_policy is DuplicatePolicy.DROP
+
+
+def test_lock_settings_are_kept_for_the_lock() -> None:
+    resolved = resolve_write({"hoodie.write.lock.zookeeper.url": "zk:2181"})
+    assert resolved.lock_settings == {"hoodie.write.lock.zookeeper.url": "zk:2181"}
+    with pytest.raises(ConfigError, match=r"zookeeper\.url"):
+        resolve_write({"hoodie.write.lock.zookeeper.urls": "zk:2181"})
+
+
+def test_keys_of_the_commit_metadata_prefix_go_into_the_commit() -> None:
+    resolved = resolve_write(
+        {"hoodie.datasource.write.commitmeta.key.prefix": "hoodie.my.", "hoodie.my.run": "7"}
+    )
+    assert resolved.commit_metadata == {"hoodie.my.run": "7"}
+    assert resolve_write({"_run": "7"}).commit_metadata == {"_run": "7"}
+    with pytest.raises(ConfigError):
+        resolve_write({"hoodie.datasource.write.commitmeta.key.prefix": "", "hoodie.my.run": "7"})
+
+
+def test_keys_of_others_pass_through() -> None:
+    assert resolve_write({"path": "/t", "mergeSchema": "true"}).other == {
+        "path": "/t",
+        "mergeSchema": "true",
+    }
+
+
+def test_a_read_takes_its_own_options_and_lets_a_writes_pass() -> None:
+    resolved = resolve_read(
+        {"as.of.instant": "2025-01-31", "path": "/t", "hoodie.populate.meta.fields": "false"},
+        {"hoodie.datasource.query.type": "read_optimized", "hoodie.parquet.max.file.size": "1"},
+    )
+    assert resolved.as_of == "2025-01-31"
+    assert resolved.query_type is QueryType.READ_OPTIMIZED
+    assert (resolved.other, resolved.ignored) == ({"path": "/t"}, ())
+    with pytest.raises(ConfigError, match="snapshot, read_optimized"):
+        resolve_read({"hoodie.datasource.query.type": "incremental"})
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, Operation.INSERT),
+        ({"primaryKey": "id"}, Operation.INSERT),
+        ({"primaryKey": "id", "preCombineField": "ts"}, Operation.UPSERT),
+        (
+            {
+                "primaryKey": "id",
+                "preCombineField": "ts",
+                "hoodie.spark.sql.insert.into.operation": "bulk_insert",
+            },
+            Operation.BULK_INSERT,
+        ),
+        (
+            {"primaryKey": "id", "preCombineField": "ts", "hoodie.sql.insert.mode": "non-strict"},
+            Operation.INSERT,
+        ),
+        ({"hoodie.datasource.write.operation": "bulk_insert"}, Operation.BULK_INSERT),
+    ],
+)
+def test_insert_into_chooses_as_hudi_does(options: dict[str, str], expected: Operation) -> None:
+    assert sql_insert_operation(resolve_write(options)) is expected
+
+
+def test_every_option_that_a_table_records_is_of_the_tables_scope() -> None:
+    recorded = {row.name for row in WRITE_TABLE if row.scope is Scope.TABLE}
+    assert {"table_name", "record_key_fields", "merge_mode", "timestamp_type"} <= recorded
+    assert not {"operation", "index_type", "lock_provider"} & recorded

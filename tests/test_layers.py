@@ -1,0 +1,151 @@
+"""The import graph goes down the list of layers in DESIGN: no module imports one above its own."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "python" / "pyhudi"
+
+# Lower numbers know nothing of higher ones; packages of one number know nothing of each other.
+# The option table speaks the format's words (merge mode, key generator), so it stands on format/.
+LAYERS = {
+    "errors": 0,
+    "clock": 0,
+    "format": 1,
+    "choices": 2,
+    "hudi_keys": 2,
+    "option": 3,
+    "config": 4,
+    "storage": 5,
+    "timeline": 6,
+    "locks": 7,
+    "transactions": 8,
+    "write": 9,
+    "index": 10,  # its lookup runs in workers and opens files as write/ does
+    "services": 11,
+    "planner": 12,
+    "streaming": 13,
+    "spark": 14,
+    "cli": 15,
+    "": 16,  # pyhudi/__init__.py, the public surface
+}
+
+# What a worker runs is sent to it by value, with all that it imports: no driver state may be there.
+WORKER_MODULES = ("write/", "index/lookup.py")
+WORKER_LIBRARIES = {"pyhudi", "numpy", "pyarrow", "pyspark", *sys.stdlib_module_names}
+
+# A library that one place wraps is imported there only.
+HOMES = {
+    "py4j": ("spark/",),
+    "boto3": ("storage/s3.py", "locks/dynamodb.py"),
+    "botocore": ("storage/s3.py", "locks/dynamodb.py"),
+    "kazoo": ("locks/zookeeper.py",),
+    "pymetastore": ("locks/hive_metastore.py",),
+    "fastavro": ("format/",),
+}
+
+
+def sources() -> dict[str, str]:
+    """Every module of the package: path relative to it, and text."""
+    found = {p.relative_to(PACKAGE).as_posix(): p.read_text() for p in PACKAGE.rglob("*.py")}
+    assert len(found) > 10, "the package was not found"
+    return found
+
+
+def imported(text: str) -> Iterator[str]:
+    """Dotted names that a module imports, wherever in it; for `from a import b` also `a.b`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            if node.module != "pyhudi":
+                yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer_of(path: str) -> str:
+    return path.removesuffix("__init__.py").removesuffix(".py").split("/")[0]
+
+
+def upward(path: str, text: str) -> list[str]:
+    """Imports of ``text`` that go up, or across between packages of one layer."""
+    own = layer_of(path)
+    wrong = []
+    for name in imported(text):
+        if name == "pyhudi" and own not in ("", "spark", "cli"):
+            wrong.append(name)
+        if not name.startswith("pyhudi."):
+            continue
+        other = name.split(".")[1]
+        if other in LAYERS and other != own and LAYERS[other] >= LAYERS[own]:
+            wrong.append(name)
+    return wrong
+
+
+def strangers(path: str, text: str) -> list[str]:
+    """Libraries that ``text`` imports away from their homes."""
+    return [
+        name
+        for name in imported(text)
+        if name.split(".")[0] in HOMES and not path.startswith(HOMES[name.split(".")[0]])
+    ]
+
+
+def test_every_module_is_in_a_layer() -> None:
+    assert {layer_of(path) for path in sources()} <= set(LAYERS)
+
+
+def test_imports_go_down_only() -> None:
+    wrong = {path: names for path, text in sources().items() if (names := upward(path, text))}
+    assert wrong == {}
+
+
+def test_an_import_that_goes_up_is_seen() -> None:
+    assert upward("format/keys.py", "from pyhudi.planner import scan") != []
+    assert upward("write/a.py", "def f():\n    import pyhudi.index.lookup") != []
+    assert upward("planner/a.py", "import pyhudi.format.keys, pyhudi.errors") == []
+
+
+def test_libraries_are_wrapped_in_one_place() -> None:
+    wrong = {path: names for path, text in sources().items() if (names := strangers(path, text))}
+    assert wrong == {}
+
+
+def test_a_library_away_from_its_home_is_seen() -> None:
+    assert strangers("planner/scan.py", "from py4j.java_gateway import JavaGateway") != []
+    assert strangers("storage/s3.py", "import boto3") == []
+
+
+def worker_needs(texts: dict[str, str]) -> tuple[set[str], set[str]]:
+    """All modules that a worker reaches, and the libraries that these import."""
+    reached: set[str] = set()
+    libraries: set[str] = set()
+    waiting = [path for path in texts if path.startswith(WORKER_MODULES)]
+    while waiting:
+        path = waiting.pop()
+        if path in reached:
+            continue
+        reached.add(path)
+        for name in imported(texts[path]):
+            libraries.add(name.split(".")[0])
+            stem = "/".join(name.split(".")[1:])
+            waiting += [p for p in (f"{stem}.py", f"{stem}/__init__.py") if p in texts]
+    return reached, libraries
+
+
+def test_a_worker_needs_no_more_than_travels_with_it() -> None:
+    reached, libraries = worker_needs(sources())
+    assert {path for path in reached if layer_of(path) not in ("errors", "format", "write")} <= {
+        "index/__init__.py",
+        "index/lookup.py",
+    }
+    assert libraries <= WORKER_LIBRARIES
+
+
+def test_what_a_worker_reaches_over_two_steps_is_seen() -> None:
+    texts = {"write/a.py": "from pyhudi.format import b", "format/b.py": "import fastavro"}
+    assert worker_needs(texts) == ({"write/a.py", "format/b.py"}, {"pyhudi", "fastavro"})
