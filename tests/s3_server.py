@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import socket
@@ -15,8 +16,11 @@ from pathlib import Path
 
 import boto3
 
+BUCKET = "tables"
 ACCESS_KEY = "pyhudi-test"
 SECRET_KEY = "pyhudi-test-secret"
+
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,11 @@ class S3Server:
             "fs.s3a.path.style.access": "true",
         }
 
-    def make_bucket(self, name: str) -> None:
+    def new_table(self, name: str = "t") -> str:
+        """The URI of a table that nobody else uses; nothing is there yet."""
+        return f"s3a://{BUCKET}/{next(_numbers)}/{name}"
+
+    def make_bucket(self, name: str = BUCKET) -> None:
         client = boto3.session.Session().client(
             "s3",
             endpoint_url=self.endpoint,
@@ -62,10 +70,9 @@ def minio_binary() -> str | None:
 def s3_server(folder: Path) -> Iterator[S3Server]:
     """Run a server whose data, if it keeps any on disk, goes to ``folder``."""
     binary = minio_binary()
-    if binary is None:
-        yield from _moto()
-    else:
-        yield from _minio(binary, folder)
+    for server in _moto() if binary is None else _minio(binary, folder):
+        server.make_bucket()
+        yield server
 
 
 def _moto() -> Iterator[S3Server]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
-
 from tests.s3_server import S3Server, s3_server
 
-_BUCKET = "contracts"
-_prefixes = itertools.count()
 _served_by: list[str] = []
 
 
@@ -23,7 +20,6 @@ _served_by: list[str] = []
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3 endpoint for the whole run, with one bucket."""
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
-        server.make_bucket(_BUCKET)
         _served_by.append(server.kind)
         yield server
 
@@ -36,8 +32,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return LocalStorage(str(tmp_path / "a table=50% ö"))
     server: S3Server = request.getfixturevalue("s3")
-    root = f"s3a://{_BUCKET}/tables/t {next(_prefixes)}=50%"
-    return open_storage(root, server.hadoop_options)
+    return open_storage(server.new_table("t =50%"), server.hadoop_options)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+
 from pyhudi.errors import FileExists, StorageError
 from pyhudi.storage.base import Storage
 

@@ -26,7 +26,7 @@ _FOLDER_ATTEMPTS = 5  # somebody may delete an empty folder between our mkdir an
 class LocalStorage:
     """Files below ``root``, an absolute path of this machine; ``clock`` gives unique names."""
 
-    put_timeout_s = 5.0
+    put_timeout_s = 2.0  # nominal: a local call cannot be given up
 
     def __init__(self, root: str, clock: Clock | None = None) -> None:
         if not root.startswith("/"):

@@ -27,9 +27,10 @@ except ImportError:
 
 _BATCH: Final = 1_000  # the most keys that one DeleteObjects request takes
 _CONNECT_S: Final = 3
-_READ_S: Final = 10
+_READ_S: Final = 30
+_PUT_ANSWER_S: Final = 7
 _PUT_ATTEMPTS: Final = 5
-_PUT_DEADLINE_S: Final = 15.0  # no attempt begins later, so none has an effect after put_timeout_s
+_PUT_DEADLINE_S: Final = 5.0  # no attempt begins later, so none has an effect after put_timeout_s
 _MARK: Final = "pyhudi-put"  # user metadata: which put made this object
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _TAKEN = {"PreconditionFailed", "412"}
@@ -44,7 +45,7 @@ class S3Storage:
     credentials, ``StorageError`` with ``outcome="unknown"`` for a put that got no answer.
     """
 
-    put_timeout_s = _PUT_DEADLINE_S + _CONNECT_S + _READ_S
+    put_timeout_s = _PUT_DEADLINE_S + _CONNECT_S + _PUT_ANSWER_S
 
     def __init__(
         self,
@@ -62,8 +63,8 @@ class S3Storage:
         self._base = f"{self._prefix}/" if self._prefix else ""
         self._clock = clock or SystemClock()
         settings = client_settings(bucket, options)
-        self._client = _client(settings, attempts=5)
-        self._single = _client(settings, attempts=1)
+        self._client = _client(settings, _READ_S, attempts=5)
+        self._single = _client(settings, _PUT_ANSWER_S, attempts=1)
 
     @property
     def root(self) -> str:
@@ -250,13 +251,13 @@ def client_settings(bucket: str, options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _client(settings: Mapping[str, Any], attempts: int) -> Any:
+def _client(settings: Mapping[str, Any], read_s: int, attempts: int) -> Any:
     """A client of its own session: sessions are not safe to share between threads."""
     arguments = dict(settings)
     style = "path" if arguments.pop("path_style") else "auto"
     config = Config(
         connect_timeout=_CONNECT_S,
-        read_timeout=_READ_S,
+        read_timeout=read_s,
         retries={"mode": "standard", "total_max_attempts": attempts},
         s3={"addressing_style": style},
         max_pool_connections=32,
