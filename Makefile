@@ -149,7 +149,7 @@ wheel: $(VENV)/.ready jars ## Build dist/*.whl, the jars of all Spark lines insi
 docs: $(VENV)/.ready ## Generate the option and error pages and build the site into site/
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m pip install -q -e '.[docs]'
-	$(BIN)/mkdocs build -q --strict -f docs/mkdocs.yml -d ../site
+	$(BIN)/mkdocs build -q --strict
 
 .PHONY: clean
 clean: ## Delete what was built, but not the environments

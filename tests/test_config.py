@@ -186,6 +186,7 @@ def test_no_unknown_hoodie_key_passes_unnoticed(name: str) -> None:
         ("hoodie.combine.before.upsert", "yes", "true or false"),
         ("hoodie.index.type", "HBASE", "SIMPLE, GLOBAL_SIMPLE, BLOOM, BUCKET"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
+        ("hoodie.record.merge.mode", "CUSTOM", "EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING"),
         ("hoodie.populate.meta.fields", "false", "'true' only"),
         ("hoodie.table.cdc.enabled", "true", "'false' only"),
     ],

@@ -107,6 +107,11 @@ class QueryType(str, Enum):
     READ_OPTIMIZED = "read_optimized"
 
 
+def offered(kind: type[Enum]) -> list[Enum]:
+    """The members that an option may take: a table's code of one's own is read about, not made."""
+    return [each for each in kind if each not in (MergeMode.CUSTOM, KeyGenerator.USER_PROVIDED)]
+
+
 # What Hudi users write instead of an enum's own value: class names, without their package, and
 # the short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID (FORMAT.md 1).
 SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {

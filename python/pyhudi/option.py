@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pyhudi.choices import SYNONYMS
+from pyhudi.choices import SYNONYMS, offered
 from pyhudi.errors import ConfigError
 
 
@@ -72,10 +72,10 @@ def _convert(kind: Any, text: str) -> object:
         except ValueError:
             raise ValueError("a whole number" if kind is int else "a number") from None
     if isinstance(kind, type) and issubclass(kind, Enum):
-        words = {str(member.value).lower(): member for member in kind}
+        words = {str(member.value).lower(): member for member in offered(kind)}
         words |= {name.lower(): member for name, member in SYNONYMS.get(kind, {}).items()}
         if (found := words.get(text.rsplit(".", 1)[-1].lower())) is None:
-            raise ValueError(f"one of {', '.join(str(member.value) for member in kind)}")
+            raise ValueError(f"one of {', '.join(str(member.value) for member in offered(kind))}")
         return found
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
