@@ -1,0 +1,190 @@
+"""Bringing columns into the types that are stored: Spark's rows, and base files of older schemas.
+
+What is stored keeps to FORMAT.md 3.2: INT32 for byte and short, 3-level lists without null
+elements (Apache Hudi cannot merge a file that has one), every field nullable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import InvalidRecord
+from pyhudi.write.meta_columns import TEXT
+from pyhudi.write.spec import KEY_COLUMN
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The table's data columns as they are stored."""
+    return pa.schema([pa.field(column.name, stored_type(column.type)) for column in schema])
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type whose Parquet form Hudi's readers and writers understand."""
+    if pa.types.is_integer(kind) and kind.bit_width < 32:
+        return pa.int32()
+    if pa.types.is_large_string(kind):
+        return TEXT
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_map(kind):
+        return pa.map_(stored_type(kind.key_type), stored_type(kind.item_type))
+    if _is_list(kind):
+        return pa.list_(pa.field("element", stored_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, stored_type(part.type)) for part in kind])
+    return kind
+
+
+def incoming_rows(batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.ChunkedArray]:
+    """The data columns of incoming rows in ``schema``'s order and types; absent ones are null.
+
+    ``InvalidRecord`` with ``column`` for a value that does not fit or a null list element.
+    """
+    names = set(batch.schema.names)
+    columns = []
+    for wanted in schema:
+        if wanted.name not in names:
+            columns.append(pa.nulls(batch.num_rows, wanted.type))
+            continue
+        array = _fitted(batch.column(wanted.name), wanted)
+        if pa.types.is_nested(wanted.type):
+            _refuse_null_elements(array, wanted.name)
+        columns.append(array)
+    return columns
+
+
+def incoming_keys(batch: pa.RecordBatch | pa.Table, key_columns: Sequence[str]) -> pa.Array:
+    """The record keys; ``InvalidRecord`` with the key's column where one is null."""
+    keys = batch.column(KEY_COLUMN)
+    if keys.null_count:
+        column = ",".join(key_columns) or KEY_COLUMN
+        raise InvalidRecord(
+            f"{keys.null_count} row(s) have a null record key (column '{column}'). Nothing was "
+            "written. Filter these rows out or choose another key column.",
+            column=column,
+        )
+    return keys if keys.type == TEXT else keys.cast(TEXT)
+
+
+def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
+    if array.type == wanted.type:
+        return array
+    try:
+        return by_chunk(array, lambda chunk: converted(chunk, wanted.type, exact=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InvalidRecord(
+            f"A value of column '{wanted.name}' does not fit its type {wanted.type}: {reason}. "
+            "Nothing was written. Correct the value or widen the column.",
+            column=wanted.name,
+        ) from error
+
+
+def by_chunk(
+    array: pa.Array | pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
+) -> pa.Array | pa.ChunkedArray:
+    """``change`` of an array, or of each chunk of a chunked one."""
+    if not isinstance(array, pa.ChunkedArray):
+        return change(array)
+    if not array.num_chunks:
+        return pa.chunked_array([change(pa.array([], array.type))])
+    return pa.chunked_array([change(chunk) for chunk in array.chunks])
+
+
+def converted(array: pa.Array, kind: pa.DataType, exact: bool) -> pa.Array:
+    """``array`` as ``kind``: structs by field name, lists and maps by what they hold.
+
+    ``exact`` refuses a value that changes; without it integers may round to floating point, as
+    Avro's promotions do (FORMAT.md 9). Raises Arrow's own errors.
+    """
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        return _struct(array, kind, exact)
+    if pa.types.is_map(kind) and pa.types.is_map(array.type):
+        array = _compact(array)
+        keys = converted(array.keys, kind.key_type, exact)
+        items = converted(array.items, kind.item_type, exact)
+        moved = pa.MapArray.from_arrays(array.offsets, keys, items)
+        return _with_nulls_of(array, moved, kind)
+    if _is_list(kind) and _is_list(array.type):
+        array = _compact(array)
+        held = converted(array.values, kind.value_type, exact)
+        moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
+        return _with_nulls_of(array, moved, kind)
+    rounds = pa.types.is_integer(array.type) and pa.types.is_floating(kind)
+    return array.cast(kind, safe=exact or not rounds)
+
+
+def _struct(array: pa.StructArray, kind: pa.StructType, exact: bool) -> pa.Array:
+    array = _compact(array)
+    parts = []
+    for wanted in kind:
+        at = array.type.get_field_index(wanted.name)
+        if at < 0:
+            parts.append(pa.nulls(len(array), wanted.type))
+        else:
+            parts.append(converted(array.field(at), wanted.type, exact))
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
+
+
+def _with_nulls_of(array: pa.Array, moved: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``moved``, built from offsets alone, with the null bits of ``array`` (both start at 0)."""
+    children = [moved.values]
+    buffers = [array.buffers()[0] if array.null_count else None, moved.buffers()[1]]
+    return pa.Array.from_buffers(kind, len(array), buffers, children=_as_child(children, kind))
+
+
+def _as_child(children: list[pa.Array], kind: pa.DataType) -> list[pa.Array]:
+    """Children whose field names and nullability are those that ``kind`` declares."""
+    if not pa.types.is_map(kind):
+        return children
+    entries = children[0]
+    parts = [kind.key_field, kind.item_field]
+    arrays = [entries.field(0), entries.field(1)]
+    return [pa.StructArray.from_arrays(arrays, fields=parts)]
+
+
+def _compact(array: pa.Array) -> pa.Array:
+    """``array`` with offset 0 and buffers of its own rows, whatever it was sliced from."""
+    return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
+
+
+def _offsets32(offsets: pa.Array) -> pa.Array:
+    return offsets if offsets.type == pa.int32() else offsets.cast(pa.int32())
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _refuse_null_elements(array: pa.Array | pa.ChunkedArray, column: str) -> None:
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    if any(_has_null_element(chunk) for chunk in chunks):
+        raise InvalidRecord(
+            f"A list in column '{column}' has a null element, which Apache Hudi could not merge "
+            "later. Nothing was written. Remove the nulls, e.g. by array_compact.",
+            column=column,
+        )
+
+
+def _has_null_element(array: pa.Array) -> bool:
+    kind = array.type
+    if _is_list(kind):
+        # flatten() drops what lies behind null lists and outside of the slice.
+        held = array.flatten()
+        return bool(held.null_count) or (pa.types.is_nested(held.type) and _has_null_element(held))
+    if pa.types.is_map(kind):
+        compact = _compact(array)
+        if not pa.types.is_nested(kind.item_type):
+            return False
+        return _has_null_element(compact.items)
+    if pa.types.is_struct(kind):
+        return any(
+            pa.types.is_nested(part.type) and _has_null_element(array.field(at))
+            for at, part in enumerate(kind)
+        )
+    return False

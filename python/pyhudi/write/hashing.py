@@ -1,0 +1,54 @@
+"""A 64-bit hash of record keys, over whole columns.
+
+It spreads keys, it does not identify them: whoever uses it compares the keys themselves in the
+end. It is used within one task only, so it may change with any release.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint64]
+
+_WORD_BYTES = 8
+_MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
+_FINISH = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+def key_hashes(keys: pa.StringArray) -> Hashes:
+    """uint64[n] hashes of the keys' UTF-8 bytes; keys are not null."""
+    rows = len(keys)
+    if not rows:
+        return np.zeros(0, dtype=np.uint64)
+    _, offset_buffer, data = keys.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[keys.offset : keys.offset + rows + 1]
+    raw = np.frombuffer(b"" if data is None else data, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    padded = np.concatenate((raw, np.zeros(_WORD_BYTES, dtype=np.uint8)))
+    # The word that begins at each byte: a view, no copy.
+    words = np.ndarray((len(raw) + 1,), dtype="<u8", buffer=padded, strides=(1,))
+    starts = (offsets[:-1] - offsets[0]).astype(np.int64)
+    lengths = np.diff(offsets).astype(np.int64)
+    hashes = lengths.astype(np.uint64) * _MULTIPLY
+    longest, shortest = int(lengths.max()), int(lengths.min())
+    for at in range(0, longest, _WORD_BYTES):
+        if shortest >= at + _WORD_BYTES:
+            _mix(hashes, words[starts + at])
+            continue
+        having = np.flatnonzero(lengths > at)
+        left = np.minimum(lengths[having] - at, _WORD_BYTES)
+        surplus = ((_WORD_BYTES - left) * 8).astype(np.uint64)
+        mixed = hashes[having]
+        _mix(mixed, words[starts[having] + at] << surplus)
+        hashes[having] = mixed
+    hashes *= _FINISH
+    hashes ^= hashes >> _HALF
+    return hashes
+
+
+def _mix(hashes: Hashes, words: Hashes) -> None:
+    hashes ^= words
+    hashes *= _MULTIPLY
+    hashes ^= hashes >> _HALF
