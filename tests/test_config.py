@@ -132,6 +132,7 @@ def test_keys_are_found_in_any_case() -> None:
             KeyGenerator.NON_PARTITION,
         ),
         ("hoodie.table.keygenerator.type", "SIMPLE_AVRO", "key_generator", KeyGenerator.SIMPLE),
+        ("hoodie.table.keygenerator.type", "CUSTOM", "key_generator", KeyGenerator.CUSTOM),
         (
             "hoodie.datasource.write.payload.class",
             "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",

@@ -109,7 +109,9 @@ class QueryType(str, Enum):
 
 def offered(kind: type[Enum]) -> list[Enum]:
     """The members that an option may take: a table's code of one's own is read about, not made."""
-    return [each for each in kind if each not in (MergeMode.CUSTOM, KeyGenerator.USER_PROVIDED)]
+    # By identity: equal texts of two enumerations are equal to Python.
+    hidden = (MergeMode.CUSTOM, KeyGenerator.USER_PROVIDED)
+    return [each for each in kind if not any(each is one for one in hidden)]
 
 
 # What Hudi users write instead of an enum's own value: class names, without their package, and
