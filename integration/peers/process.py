@@ -108,7 +108,7 @@ def serve(answers: TextIO, methods: Mapping[str, Callable[..., Any]]) -> None:
         request = json.loads(line)
         try:
             reply = {"ok": methods[request["method"]](**request["params"])}
-        except Exception as error:  # noqa: BLE001 - whatever it is, the parent must hear of it
+        except Exception as error:
             traceback.print_exc()
             reply = {"error": {"kind": type(error).__name__, "text": str(error)}}
         answers.write(json.dumps(reply) + "\n")

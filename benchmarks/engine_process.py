@@ -1,0 +1,58 @@
+"""An engine in a process of its own, with the CPU time of its tree beside each answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cpu import tree_seconds
+from benchmarks.engines import ENGINES
+from benchmarks.results import Measurement
+from integration.peers import maven
+from integration.peers.process import LineProcess
+from integration.peers.spark import SPARK_CONF, child_environment
+
+CALL_SECONDS = 3600
+
+
+class EngineProcess:
+    """One engine: a Python driver, its JVM and its workers. ``root`` holds its tables."""
+
+    def __init__(self, name: str, root: Path, memory: str) -> None:
+        self.name = name
+        self.root = root
+        scratch = root / "scratch"
+        scratch.mkdir(parents=True, exist_ok=True)
+        kind = ENGINES[name]
+        conf = {
+            **SPARK_CONF,
+            "spark.driver.memory": memory,
+            "spark.sql.shuffle.partitions": "4",
+            "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            **kind.conf(root),
+        }
+        if kind.jars():
+            conf["spark.jars"] = ",".join(str(maven.jar(j)) for j in kind.jars())
+        command = [sys.executable, "-m", "benchmarks.worker", name, str(root), json.dumps(conf)]
+        env = child_environment(sys.executable)
+        self._process = LineProcess(name, command, env, scratch / "log")
+
+    def measure(
+        self, operation: str, number: int, method: str, times: int = 1, **params: Any
+    ) -> tuple[Measurement, Any]:
+        """Run ``method``, which does ``times`` operations, and also give its result."""
+        before = tree_seconds(self._process.pid)
+        answer = self.ask(method, **params)
+        cpu = (tree_seconds(self._process.pid) - before) / times
+        return Measurement(operation, self.name, number, answer["seconds"], cpu), answer["result"]
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Run ``method`` unmeasured."""
+        return self._process.call(method, timeout=CALL_SECONDS, **params)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()

@@ -1,0 +1,17 @@
+"""The engines that are compared, by name."""
+
+from __future__ import annotations
+
+from benchmarks.engines.base import Engine
+from benchmarks.engines.delta import Delta
+from benchmarks.engines.hudi import ApacheHudi, ApacheHudiWithoutMetadata
+from benchmarks.engines.iceberg import Iceberg
+from benchmarks.engines.parquet import PlainParquet
+from benchmarks.engines.pyhudi import Pyhudi
+
+ENGINES: dict[str, type[Engine]] = {
+    engine.name: engine
+    for engine in (PlainParquet, Pyhudi, ApacheHudi, ApacheHudiWithoutMetadata, Delta, Iceberg)
+}
+
+__all__ = ["ENGINES", "Engine"]

@@ -1,0 +1,61 @@
+"""What an engine must do, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+class Engine(ABC):
+    """One table format on a Spark session. Tables have names and live under ``root``."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    notes: ClassVar[str]
+    """How it is set up and which statement does each operation, for the result page."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark = spark
+        self.root = root
+
+    @classmethod
+    def jars(cls) -> tuple[str, ...]:
+        """Maven coordinates of what goes on Spark's class path."""
+        return ()
+
+    @classmethod
+    def conf(cls, root: Path) -> dict[str, str]:
+        """Settings of the Spark session beside those that all engines share."""
+        return {}
+
+    @classmethod
+    def configure(cls, builder: SparkSession.Builder) -> SparkSession.Builder:
+        """Anything that the engine's users do to the session builder."""
+        return builder
+
+    def path(self, table: str) -> Path:
+        """The folder of a table."""
+        return self.root / table
+
+    @abstractmethod
+    def create(self, table: str, rows: DataFrame) -> None:
+        """Make the table from ``rows`` (bulk insert), partitioned by region."""
+
+    @abstractmethod
+    def append(self, table: str, rows: DataFrame) -> None:
+        """Add ``rows``, whose keys are known to be new."""
+
+    @abstractmethod
+    def upsert(self, table: str, rows: DataFrame) -> None:
+        """Replace the rows that have the same key and region, add the others."""
+
+    @abstractmethod
+    def delete(self, table: str, keys: DataFrame) -> None:
+        """Remove the rows whose id and region are in ``keys`` (id, region, ts)."""
+
+    @abstractmethod
+    def frame(self, table: str) -> DataFrame:
+        """The table's rows as they are now."""

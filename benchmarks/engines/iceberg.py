@@ -1,0 +1,72 @@
+"""Iceberg 1.10.1, copy-on-write, in a file-system catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from benchmarks.data import PARTITION
+from benchmarks.engines.base import Engine
+from integration.peers.maven import ICEBERG
+
+PROPERTIES = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "snappy",
+    "write.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+}
+
+
+class Iceberg(Engine):
+    """Iceberg by writeTo and MERGE."""
+
+    name = "iceberg"
+    label = "Iceberg 1.10.1"
+    notes = (
+        "format version 2, copy-on-write (the default), file-system catalog; `write."
+        "distribution-mode=none` and fan-out writers, its fastest way here for inserts; upsert "
+        "and delete by MERGE on id and region"
+    )
+
+    @classmethod
+    def jars(cls) -> tuple[str, ...]:
+        return ICEBERG
+
+    @classmethod
+    def conf(cls, root: Path) -> dict[str, str]:
+        extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        return {
+            "spark.sql.extensions": extensions,
+            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.ice.type": "hadoop",
+            "spark.sql.catalog.ice.warehouse": str(root),
+        }
+
+    def path(self, table: str) -> Path:
+        return self.root / "db" / table
+
+    def create(self, table: str, rows: DataFrame) -> None:
+        writer = rows.writeTo(f"ice.db.{table}").partitionedBy(rows[PARTITION])
+        for key, value in PROPERTIES.items():
+            writer = writer.tableProperty(key, value)
+        writer.create()
+
+    def append(self, table: str, rows: DataFrame) -> None:
+        rows.writeTo(f"ice.db.{table}").append()
+
+    def upsert(self, table: str, rows: DataFrame) -> None:
+        self._merge(table, rows, "MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+
+    def delete(self, table: str, keys: DataFrame) -> None:
+        self._merge(table, keys, "MATCHED THEN DELETE")
+
+    def frame(self, table: str) -> DataFrame:
+        return self.spark.table(f"ice.db.{table}")
+
+    def _merge(self, table: str, rows: DataFrame, actions: str) -> None:
+        rows.createOrReplaceTempView("incoming")
+        self.spark.sql(
+            f"MERGE INTO ice.db.{table} t USING incoming s "
+            f"ON t.id = s.id AND t.region = s.region WHEN {actions}"
+        )

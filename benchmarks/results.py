@@ -1,0 +1,52 @@
+"""What a run measured, as values and as a JSON file that the result page is made from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One operation of one engine. ``seconds`` is wall time, ``cpu`` that of the process tree."""
+
+    operation: str
+    engine: str
+    round: int
+    seconds: float
+    cpu: float
+
+
+@dataclass(slots=True)
+class Results:
+    """One run: its parameters and everything it measured."""
+
+    rows: int
+    rounds: int
+    appends: int
+    append_rows: int
+    measurements: list[Measurement] = field(default_factory=list)
+    sizes: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def engines(self) -> list[str]:
+        """Engines in the order in which they were given."""
+        return list(dict.fromkeys(m.engine for m in self.measurements))
+
+    def of(self, operation: str, engine: str) -> list[Measurement]:
+        """All measurements of an operation, by round."""
+        return [m for m in self.measurements if (m.operation, m.engine) == (operation, engine)]
+
+    def save(self, folder: Path) -> None:
+        """Write ``<rows>.json``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+        (folder / f"{self.rows}.json").write_text(text.replace('{"operation"', '\n{"operation"'))
+
+
+def load(path: Path) -> Results:
+    """The run that ``Results.save`` wrote."""
+    raw = json.loads(path.read_text())
+    raw["measurements"] = [Measurement(**m) for m in raw["measurements"]]
+    return Results(**raw)

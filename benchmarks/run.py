@@ -1,0 +1,194 @@
+"""``python -m benchmarks``: the engines side by side on equal data, and the result page.
+
+Each engine is one long-lived process with one JVM. The operations take turns: every engine does
+one, then every engine does the next, in an order that rotates. After each change the engines'
+tables must have the same checksum, and every query the same answer, or the run fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import Inputs, make_inputs
+from benchmarks.engine_process import EngineProcess
+from benchmarks.engines import ENGINES
+from benchmarks.report import write_page
+from benchmarks.results import Measurement, Results
+
+REPO = Path(__file__).resolve().parents[1]
+DEFAULT_ENGINES = ["parquet", "pyhudi", "hudi", "hudi-lean", "delta", "iceberg"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation: its name on the page, the worker's method, and its arguments."""
+
+    operation: str
+    method: str
+    params: Callable[[Inputs], dict[str, Any]]
+    times: int = 1
+    changes: bool = False
+
+
+def _steps(inputs: Inputs) -> list[Step]:
+    lookups = Step("key lookup", "lookup", lambda i: {"keys": list(i.lookups)}, len(inputs.lookups))
+    ranges = Step(
+        "range filter", "range_filter", lambda i: {"ranges": list(i.ranges)}, len(inputs.ranges)
+    )
+    return [
+        Step("bulk insert", "create", lambda i: {"source": str(i.bulk)}, changes=True),
+        Step("full read", "full_read", lambda i: {}),
+        Step("column sum", "column_sum", lambda i: {}),
+        lookups,
+        ranges,
+        Step("upsert 5 %", "upsert", lambda i: {"source": str(i.upsert)}, changes=True),
+        Step("delete 1 %", "delete", lambda i: {"source": str(i.delete)}, changes=True),
+        Step("full read after changes", "full_read", lambda i: {}),
+        Step("key lookup after changes", lookups.method, lookups.params, lookups.times),
+    ]
+
+
+class Disagreement(SystemExit):
+    """Engines gave different rows for the same operations."""
+
+
+def agree(what: str, answers: dict[str, Any]) -> None:
+    """All engines' answers must be equal."""
+    first = next(iter(answers.values()))
+    wrong = {name: answer for name, answer in answers.items() if answer != first}
+    if wrong:
+        raise Disagreement(f"{what}: the engines disagree: {answers}")
+
+
+def run_round(
+    engines: Sequence[EngineProcess], inputs: Inputs, number: int, results: Results
+) -> None:
+    """All steps once, on a fresh table of each engine."""
+    table = f"orders_{inputs.rows}_{number}"
+    for turn, step in enumerate(_steps(inputs)):
+        answers = {}
+        for engine in _rotated(engines, number + turn):
+            measured, answers[engine.name] = engine.measure(
+                step.operation, number, step.method, step.times,
+                table=table, **step.params(inputs),
+            )  # fmt: skip
+            results.measurements.append(measured)
+            _tell(measured)
+            if step.method == "create":
+                results.sizes[engine.name] = engine.ask("size", table=table)
+        if step.changes:
+            answers = {e.name: e.ask("checksum", table=table) for e in engines}
+        agree(step.operation, answers)
+    for engine in engines:
+        engine.ask("drop", table=table)
+
+
+def run_appends(
+    engines: Sequence[EngineProcess], inputs: Inputs, results: Results, memory: str
+) -> None:
+    """Tiny appends one after the other, planning after each; then once more in cold processes."""
+    table, rows = "tiny", inputs.appends
+    for engine in engines:
+        engine.ask("create", table=table, source=str(rows[0]))
+    for number, source in enumerate(rows[1:-1]):
+        for engine in _rotated(engines, number):
+            measured, _ = engine.measure(
+                "append", number, "append", table=table, source=str(source)
+            )
+            results.measurements.append(measured)
+            measured, _ = engine.measure("plan", number, "plan", table=table)
+            results.measurements.append(measured)
+    agree("appends", {e.name: e.ask("checksum", table=table) for e in engines})
+    for engine in engines:
+        results.measurements += _cold(engine, inputs, table, memory)
+
+
+def _cold(warm: EngineProcess, inputs: Inputs, table: str, memory: str) -> list[Measurement]:
+    """A fresh process, warmed on another table, meets the one with all the commits."""
+    fresh = EngineProcess(warm.name, warm.root, memory)
+    other = "other"
+    fresh.ask("create", table=other, source=str(inputs.appends[0]))
+    for source in inputs.appends[1:4]:
+        fresh.ask("append", table=other, source=str(source))
+        fresh.ask("plan", table=other)
+    plan, _ = fresh.measure("cold plan", 0, "plan", table=table)
+    append, _ = fresh.measure(
+        "cold append", 0, "append", table=table, source=str(inputs.appends[-1])
+    )
+    fresh.ask("drop", table=other)
+    fresh.close()
+    return [plan, append]
+
+
+def _rotated(engines: Sequence[EngineProcess], by: int) -> list[EngineProcess]:
+    cut = by % len(engines)
+    return [*engines[cut:], *engines[:cut]]
+
+
+def _tell(m: Measurement) -> None:
+    print(
+        f"{m.round:>3} {m.operation:<26} {m.engine:<10} {m.seconds:8.2f} s {m.cpu:8.2f} CPU s",
+        flush=True,
+    )
+
+
+def run(options: argparse.Namespace, rows: int, work: Path) -> Results:
+    """One run at ``rows`` rows with new processes."""
+    results = Results(rows, options.rounds, options.appends, options.append_rows)
+    appends = options.appends + 2 if options.appends else 4
+    inputs = make_inputs(work / "input", rows, appends, options.append_rows)
+    small = make_inputs(work / "warm-up", options.warm_up_rows, 0, options.append_rows)
+    engines: list[EngineProcess] = []
+    try:
+        for name in options.engines:
+            engines.append(EngineProcess(name, work / name, options.memory))
+        print("warm-up, not reported", flush=True)
+        for number in range(options.warm_ups):
+            run_round(engines, small, number, Results(0, 0, 0, 0))
+        print(f"{rows} rows", flush=True)
+        for number in range(options.rounds):
+            run_round(engines, inputs, number, results)
+        if options.appends:
+            run_appends(engines, inputs, results, options.memory)
+    finally:
+        for engine in engines:
+            engine.close()
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse, run each size, keep the results and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 5_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-ups", type=int, default=2)
+    parser.add_argument("--warm-up-rows", type=int, default=200_000)
+    parser.add_argument("--appends", type=int, default=100, help="0: leave this part out")
+    parser.add_argument("--append-rows", type=int, default=100)
+    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=DEFAULT_ENGINES)
+    parser.add_argument("--memory", default="2g", help="heap of each engine's JVM")
+    parser.add_argument("--work", type=Path, help="folder for the data; default: a temporary one")
+    parser.add_argument("--results", type=Path, default=REPO / "benchmarks" / "results")
+    parser.add_argument("--page", type=Path, default=REPO / "docs" / "benchmarks.md")
+    options = parser.parse_args(arguments)
+    work = options.work or Path(tempfile.mkdtemp(prefix="benchmarks-"))
+    try:
+        for number, rows in enumerate(options.rows):
+            # Appends do not depend on the size of the table beside them: once is enough.
+            options.appends = options.appends if number == 0 else 0
+            run(options, rows, work).save(options.results)
+            shutil.rmtree(work, ignore_errors=True)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    write_page(options.results, options.page)
+    print(f"written: {options.page}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The child side of a run: ``python -m benchmarks.worker ENGINE ROOT CONF-JSON``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.data import COLUMNS
+from benchmarks.engines import ENGINES, Engine
+from integration.peers.process import claim_stdout, serve
+
+
+class Worker:
+    """Runs one named operation at a time and says how many seconds it took."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def create(self, table: str, source: str) -> dict[str, Any]:
+        """Bulk insert."""
+        return timed(lambda: self.engine.create(table, self._rows(source)))
+
+    def append(self, table: str, source: str) -> dict[str, Any]:
+        """Add a few rows."""
+        return timed(lambda: self.engine.append(table, self._rows(source)))
+
+    def upsert(self, table: str, source: str) -> dict[str, Any]:
+        """Update and insert."""
+        return timed(lambda: self.engine.upsert(table, self._rows(source)))
+
+    def delete(self, table: str, source: str) -> dict[str, Any]:
+        """Delete by key."""
+        return timed(lambda: self.engine.delete(table, self._rows(source)))
+
+    def full_read(self, table: str) -> dict[str, Any]:
+        """Every column of every row, handed to Spark's sink that drops them."""
+        return timed(lambda: self._frame(table).write.format("noop").mode("overwrite").save())
+
+    def column_sum(self, table: str) -> dict[str, Any]:
+        """One column of every row."""
+        return timed(lambda: str(self._frame(table).agg(F.sum("amount")).collect()[0][0]))
+
+    def lookup(self, table: str, keys: list[int]) -> dict[str, Any]:
+        """Rows by key, one query for each."""
+        return timed(
+            lambda: [
+                [row.note for row in self._frame(table).where(F.col("id") == key).collect()]
+                for key in keys
+            ],
+            len(keys),
+        )
+
+    def range_filter(self, table: str, ranges: list[tuple[int, int]]) -> dict[str, Any]:
+        """A sum over one per cent of the ids, one query for each range."""
+
+        def one(low: int, high: int) -> str:
+            part = self._frame(table).where((F.col("id") >= low) & (F.col("id") < high))
+            return str(part.agg(F.sum("amount"), F.count("note")).first())
+
+        return timed(lambda: [one(low, high) for low, high in ranges], len(ranges))
+
+    def plan(self, table: str) -> dict[str, Any]:
+        """From the table's name to Spark's partitions; no row is read."""
+
+        def partitions() -> int:
+            execution = self.engine.frame(table)._jdf.queryExecution()
+            return int(execution.toRdd().getNumPartitions())
+
+        # The number of partitions is an engine's own affair: not an answer to compare.
+        return {"seconds": timed(partitions)["seconds"], "result": None}
+
+    def checksum(self, table: str) -> list[str]:
+        """Number of rows and two sums over a hash of all columns."""
+        hashed = self._frame(table).select(F.xxhash64(*COLUMNS).alias("h"))
+        facts = hashed.agg(
+            F.count("h"), F.expr("bit_xor(h)"), F.expr("sum(pmod(h, 1000003))")
+        ).first()
+        return [str(fact) for fact in facts or ()]
+
+    def size(self, table: str) -> dict[str, int]:
+        """Bytes and Parquet data files in the table's folder."""
+        files = [f for f in self.engine.path(table).rglob("*") if f.is_file()]
+        data = [f for f in files if f.suffix == ".parquet" and "checkpoint" not in f.name]
+        return {"bytes": sum(f.stat().st_size for f in files), "files": len(data)}
+
+    def drop(self, table: str) -> None:
+        """Forget the table and its files."""
+        self.engine.spark.catalog.clearCache()
+        shutil.rmtree(self.engine.path(table), ignore_errors=True)
+
+    def _rows(self, source: str) -> DataFrame:
+        return self.engine.spark.read.parquet(source)
+
+    def _frame(self, table: str) -> DataFrame:
+        return self.engine.frame(table).select(*COLUMNS)
+
+
+def timed(work: Callable[[], Any], times: int = 1) -> dict[str, Any]:
+    """Seconds per operation where ``work`` does ``times`` of them, and what it returned."""
+    start = time.perf_counter()
+    result = work()
+    return {"seconds": (time.perf_counter() - start) / times, "result": result}
+
+
+def main() -> None:
+    """Start the engine and serve until stdin ends."""
+    answers = claim_stdout()
+    kind = ENGINES[sys.argv[1]]
+    builder = SparkSession.builder
+    for key, value in json.loads(sys.argv[3]).items():
+        builder = builder.config(key, value)
+    spark = kind.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    worker = Worker(kind(spark, Path(sys.argv[2])))
+    names = [
+        "create", "append", "upsert", "delete", "full_read", "column_sum", "lookup",
+        "range_filter", "plan", "checksum", "size", "drop",
+    ]  # fmt: skip
+    serve(answers, {name: getattr(worker, name) for name in names})
+
+
+if __name__ == "__main__":
+    main()

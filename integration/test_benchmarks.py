@@ -1,0 +1,71 @@
+"""The benchmark's own measuring: CPU of a tree, agreement of engines, the page."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.cpu import tree_seconds
+from benchmarks.data import COLUMNS, orders, region_of
+from benchmarks.report import write_page
+from benchmarks.results import Measurement, Results, load
+from benchmarks.run import Disagreement, agree
+
+SPIN = "import time\nwhile time.process_time() < 0.5: pass\n"
+
+
+def test_cpu_of_a_child_counts_while_it_lives_and_after_it_was_reaped() -> None:
+    before = tree_seconds(os.getpid())
+    child = subprocess.Popen(
+        [sys.executable, "-c", SPIN + "print(flush=True)\ninput()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    child.stdout.readline()
+    alive = tree_seconds(os.getpid()) - before
+    child.communicate(b"\n")
+    reaped = tree_seconds(os.getpid()) - before
+    assert alive >= 0.45
+    assert reaped >= alive
+
+
+def test_cpu_of_a_stranger_does_not_count() -> None:
+    idle = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    subprocess.run([sys.executable, "-c", SPIN], check=True)
+    assert tree_seconds(idle.pid) < 0.4
+    idle.communicate(b"\n")
+
+
+def test_engines_that_disagree_end_the_run() -> None:
+    agree("upsert", {"a": ["1"], "b": ["1"]})
+    with pytest.raises(Disagreement, match="upsert"):
+        agree("upsert", {"a": ["1"], "b": ["2"]})
+
+
+def test_rows_depend_only_on_ids_and_version() -> None:
+    ids = np.arange(1000, dtype=np.int64)
+    assert orders(ids, 1) == orders(ids, 1)
+    assert orders(ids, 1) != orders(ids, 2)
+    assert orders(ids, 1).column_names == list(COLUMNS)
+    assert set(region_of(ids)) == set(range(10))
+
+
+def test_the_page_shows_medians_and_ratios_to_plain_parquet(tmp_path: Path) -> None:
+    results = Results(rows=1_000_000, rounds=3, appends=0, append_rows=0)
+    for number, seconds in enumerate([3.0, 1.0, 2.0]):
+        results.measurements += [
+            Measurement("bulk insert", "parquet", number, seconds, seconds),
+            Measurement("bulk insert", "delta", number, 2 * seconds, 3 * seconds),
+        ]
+    results.sizes = {"parquet": {"bytes": 1, "files": 1}, "delta": {"bytes": 1, "files": 1}}
+    results.save(tmp_path)
+    assert load(tmp_path / "1000000.json") == results
+    write_page(tmp_path, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "| bulk insert | 2.00 (1.00 to 3.00) | 6.00 (3.00 to 9.00) **3.00x** |" in page
+    assert "| bulk insert | 2.00 (1.00 to 3.00) | 4.00 (2.00 to 6.00) **2.00x** |" in page
