@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pyhudi.errors import FileExists, StorageError
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import (
@@ -13,7 +14,6 @@ from pyhudi.storage.faults import (
     every_crash,
 )
 from pyhudi.storage.memory import MemoryStorage
-
 from tests.fakes import FakeClock
 
 

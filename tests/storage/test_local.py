@@ -9,9 +9,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from pyhudi.errors import FileExists, StorageError
 from pyhudi.storage.local import LocalStorage
-
 from tests.fakes import FakeClock
 
 

@@ -5,6 +5,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.open import file_uri, normalize_root, open_storage
