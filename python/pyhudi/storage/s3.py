@@ -9,6 +9,7 @@ whose mark the object bears. Secrets are handed to botocore and kept nowhere els
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,10 @@ from pyhudi.storage.names import is_listed
 
 try:
     import boto3
+    import botocore.session
     from botocore import exceptions as aws
     from botocore.config import Config
+    from botocore.loaders import create_loader
 except ImportError:
     if not TYPE_CHECKING:
         boto3 = None
@@ -63,8 +66,9 @@ class S3Storage:
         self._base = f"{self._prefix}/" if self._prefix else ""
         self._clock = clock or SystemClock()
         settings = client_settings(bucket, options)
-        self._client = _client(settings, _READ_S, attempts=5)
-        self._single = _client(settings, _PUT_ANSWER_S, attempts=1)
+        session = _session()
+        self._client = _client(session, settings, _READ_S, attempts=5)
+        self._single = _client(session, settings, _PUT_ANSWER_S, attempts=1)
 
     @property
     def root(self) -> str:
@@ -251,8 +255,20 @@ def client_settings(bucket: str, options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _client(settings: Mapping[str, Any], read_s: int, attempts: int) -> Any:
-    """A client of its own session: sessions are not safe to share between threads."""
+@cache
+def _service_models() -> Any:
+    """botocore's descriptions of S3: by far the longest part of making a client."""
+    return create_loader()
+
+
+def _session() -> Any:
+    """A new session, as they are not safe to share between threads and remember credentials."""
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _service_models())
+    return boto3.session.Session(botocore_session=core)
+
+
+def _client(session: Any, settings: Mapping[str, Any], read_s: int, attempts: int) -> Any:
     arguments = dict(settings)
     style = "path" if arguments.pop("path_style") else "auto"
     config = Config(
@@ -266,7 +282,7 @@ def _client(settings: Mapping[str, Any], read_s: int, attempts: int) -> Any:
         response_checksum_validation="when_required",
     )
     try:
-        return boto3.session.Session().client("s3", config=config, **arguments)
+        return session.client("s3", config=config, **arguments)
     except (aws.BotoCoreError, ValueError) as error:
         raise ConfigError(
             f"The S3 settings do not fit: {_reason(error)}.", key="fs.s3a.endpoint"
