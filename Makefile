@@ -10,7 +10,7 @@ PYTHON ?= python3
 SPARK3 := 3.5.9
 SPARK4 := 4.0.1
 SBT := 1.12.0
-SCALAFMT := 3.8.6
+SCALAFMT := $(shell sed -n 's/^version *= *//p' .scalafmt.conf)
 MINIO ?= latest
 
 export MAVEN_REPO ?= $(HOME)/.m2/repository
@@ -98,17 +98,34 @@ minio: ## Build MinIO with Go into .tools/bin (some minutes); without Go, S3 tes
 
 # ---- checks
 
+PYTHON_CODE := python tests integration benchmarks docs setup.py
+SCALA_CODE := build.sbt jvm-shim/src
+
 .PHONY: check
-check: $(VENV)/.ready ## Lint, types and style, in seconds
-	$(BIN)/ruff check python tests integration benchmarks docs setup.py
-	$(BIN)/ruff format --check python tests integration benchmarks docs setup.py
+check: $(VENV)/.ready .tools/scala-checked ## Lint, types and style, in seconds
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy
-	$(PYTEST) -q tests/test_tidy.py tests/test_layers.py --durations=0 --durations-min=5
+	$(PYTEST) -q tests/test_tidy.py tests/test_layers.py
 
 .PHONY: format
-format: $(VENV)/.ready ## Rewrite the Python code in the house layout
-	$(BIN)/ruff check --fix python tests integration benchmarks docs setup.py
-	$(BIN)/ruff format python tests integration benchmarks docs setup.py
+format: $(VENV)/.ready .tools/scalafmt.classpath ## Rewrite the code in the house layout
+	$(BIN)/ruff check --fix $(PYTHON_CODE)
+	$(BIN)/ruff format $(PYTHON_CODE)
+	$(SCALAFMT_RUN) $(SCALA_CODE)
+
+SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.Cli \
+	  --config .scalafmt.conf --non-interactive
+
+.tools/scalafmt.classpath: .scalafmt.conf .ci/scalafmt.xml | .tools/given
+	$(MVN_DEPENDENCY):build-classpath -f .ci/scalafmt.xml -Dscalafmt.version=$(SCALAFMT) \
+	  -Dmdep.outputFile=$(CURDIR)/$@
+
+# Starting scalafmt takes as long as all else, so it runs only when Scala changed.
+.tools/scala-checked: $(filter %.scala %.sbt,$(JVM_SOURCES)) .scalafmt.conf \
+		| .tools/scalafmt.classpath
+	@$(SCALAFMT_RUN) --test $(SCALA_CODE) || { echo "Scala is not laid out: make format" >&2; exit 1; }
+	@touch $@
 
 .PHONY: test
 test: check test-spark3 test-spark4 test-integration ## All tests, with a sample of each matrix

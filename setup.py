@@ -38,7 +38,7 @@ setup(
         "numpy>=1.24,<3",
         "pandas>=2.0,<3",  # PySpark needs it to run mapInArrow
         "py4j>=0.10.9.7,<0.11",
-        "pyarrow>=15",
+        "pyarrow>=15,<28",
         "pyspark>=3.5,<4.1",
     ],
     extras_require={
