@@ -1,0 +1,50 @@
+"""The only source of time, sleep and randomness.
+
+Everything that waits, stamps or draws lots takes a ``Clock``, so that the same code runs under
+the simulation's scheduler. A test in ``tests/test_tidy.py`` bans the alternatives elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time and chance as seen by one process."""
+
+    def now_ms(self) -> int:
+        """Wall clock in milliseconds since the epoch; it may jump either way."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never runs back; only differences mean something."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+
+    def uuid(self) -> str:
+        """A fresh random UUID in its usual text form."""
+
+    def random_int(self, bound: int) -> int:
+        """A random integer in ``[0, bound)``."""
+
+
+class SystemClock:
+    """The machine's own clock and random source."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def uuid(self) -> str:
+        return str(uuid.uuid4())
+
+    def random_int(self, bound: int) -> int:
+        return random.SystemRandom().randrange(bound)

@@ -1,0 +1,99 @@
+"""Index lookup on executors: the record keys of base files, read with pyarrow.
+
+Travels by value; imports nothing that an executor without pyhudi would lack. Ranges and bloom
+filters in the footers prune files before a key is read (FORMAT.md 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.format.bloom import BloomFilter
+from pyhudi.write.spec import FileSystemSpec
+
+KEY = "_hoodie_record_key"
+ORDINAL = "_pyhudi_ordinal"
+PARTITION = "_pyhudi_base_partition"
+HITS_DDL = f"{KEY} string, {ORDINAL} int, {PARTITION} string"
+HITS_SCHEMA = pa.schema([(KEY, pa.string()), (ORDINAL, pa.int32()), (PARTITION, pa.string())])
+BATCH_ROWS = 64 * 1024
+
+MIN_KEY = b"hoodie_min_record_key"
+MAX_KEY = b"hoodie_max_record_key"
+BLOOM = b"org.apache.hudi.bloomfilter"
+BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
+
+
+@dataclass(frozen=True, slots=True)
+class LookupSpec:
+    """What to look up: files by ordinal (relative path, partition path) below ``root``.
+
+    ``wanted`` maps partition paths to the sorted incoming keys, or is None to read every key.
+    With ``use_bloom`` footers' filters are asked before a file's keys are read.
+    """
+
+    root: str
+    fs: FileSystemSpec
+    files: Mapping[int, tuple[str, str]]
+    wanted: Mapping[str, pa.Array] | None = None
+    use_bloom: bool = False
+
+
+def lookup(spec: LookupSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A ``mapInArrow`` function over a column ``_pyhudi_ordinal``: (key, ordinal) of the hits."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filesystem = spec.fs.open()
+        for batch in batches:
+            for ordinal in batch.column(ORDINAL).to_pylist():
+                yield from file_hits(spec, filesystem, ordinal)
+
+    return run
+
+
+def file_hits(
+    spec: LookupSpec, filesystem: pa.fs.FileSystem, ordinal: int
+) -> Iterator[pa.RecordBatch]:
+    """Keys of one base file, restricted to the wanted ones where the spec names them."""
+    path, partition = spec.files[ordinal]
+    wanted = None
+    if spec.wanted is not None:
+        wanted = spec.wanted.get(partition)
+        if wanted is None or len(wanted) == 0:
+            return
+    with filesystem.open_input_file(f"{spec.root}/{path}") as source:
+        file = pq.ParquetFile(source)
+        if wanted is not None:
+            wanted = possible(file.metadata.metadata or {}, wanted, spec.use_bloom)
+            if len(wanted) == 0:
+                return
+        for batch in file.iter_batches(BATCH_ROWS, columns=[KEY], use_threads=False):
+            keys = batch.column(0)
+            if wanted is not None:
+                keys = keys.filter(pc.is_in(keys, value_set=wanted))
+            if len(keys):
+                ordinals = pa.repeat(pa.scalar(ordinal, pa.int32()), len(keys))
+                partitions = pa.repeat(pa.scalar(partition, pa.string()), len(keys))
+                columns = [keys.cast(pa.string()), ordinals, partitions]
+                yield pa.RecordBatch.from_arrays(columns, schema=HITS_SCHEMA)
+
+
+def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:
+    """The wanted keys that a file with this footer may hold."""
+    low, high = footer.get(MIN_KEY), footer.get(MAX_KEY)
+    if low is not None and high is not None:
+        inside = pc.and_(
+            pc.greater_equal(wanted, low.decode()), pc.less_equal(wanted, high.decode())
+        )
+        wanted = wanted.filter(inside)
+    text = footer.get(BLOOM)
+    if use_bloom and text is not None and len(wanted):
+        code = footer.get(BLOOM_TYPE)
+        bloom = BloomFilter.from_footer(text.decode(), code.decode() if code else None)
+        wanted = wanted.filter(pa.array(bloom.might_contain(wanted)))
+    return wanted

@@ -1,0 +1,132 @@
+"""New tables: what a first write or a CREATE TABLE puts into ``hoodie.properties``.
+
+The file appears by put-if-absent, so of two creators one wins and the other adopts its table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from pyhudi.config import TimestampType, WriteOptions
+from pyhudi.errors import ConfigError, FileExists, TableExists, UnsupportedTable
+from pyhudi.format.properties import render_properties
+from pyhudi.format.schemas import spark_to_avro
+from pyhudi.format.table_config import (
+    KeyGenerator,
+    MergeMode,
+    TableConfig,
+    TableType,
+    parse_table_config,
+)
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.planner.keys import field_of
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.schema import SparkSchema
+from pyhudi.timeline.table import PROPERTIES, Table
+
+KEYGEN = "hoodie.keygen.timebased."
+
+
+def new_table_config(
+    root: str, options: WriteOptions, schema: SparkSchema, record_schema: bool
+) -> TableConfig:
+    """The properties of a table to be made at ``root``, checked against its columns; no I/O.
+
+    ``record_schema`` keeps the schema in the properties, as CREATE TABLE does.
+    """
+    if options.table_type is not TableType.COPY_ON_WRITE:
+        raise UnsupportedTable(
+            "Merge-on-read tables cannot be created yet. Leave the table type out for "
+            "copy-on-write.",
+            feature="merge-on-read",
+        )
+    struct = StructType.fromJson(schema)
+    roles = {
+        "record key column": options.record_key_fields,
+        "partition column": tuple(p.split(":")[0] for p in options.partition_fields),
+        "ordering column": options.ordering_fields,
+    }
+    for role, columns in roles.items():
+        for name in columns:
+            field_of(struct, name, role)
+    name = options.table_name or _default_name(root)
+    properties = new_table_properties(
+        name=name,
+        database=options.database or "",
+        version=options.table_version,
+        record_key_fields=options.record_key_fields,
+        partition_fields=options.partition_fields,
+        ordering_fields=options.ordering_fields,
+        merge_mode=_merge_mode(options),
+        key_generator=_key_generator(options),
+        hive_style=options.hive_style,
+        url_encode=options.url_encode,
+        create_schema=spark_to_avro(schema, name) if record_schema else None,
+        extra=_timestamp_properties(options),
+    )
+    return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
+
+
+def create_table(storage: Storage, config: TableConfig) -> Table:
+    """Put the properties; ``TableExists`` where another writer was first."""
+    try:
+        storage.put_if_absent(PROPERTIES, render_properties(config.raw))
+    except FileExists as e:
+        raise TableExists(
+            f"A table was created at {storage.root} meanwhile. Write to it, or choose another "
+            "path.",
+            path=storage.root,
+        ) from e
+    return Table(storage, config)
+
+
+def _default_name(root: str) -> str:
+    name = root.rsplit("/", 1)[-1]
+    if not name:
+        raise ConfigError(
+            "The table has no name: set hoodie.table.name.", key="hoodie.table.name"
+        )
+    return name
+
+
+def _merge_mode(options: WriteOptions) -> MergeMode:
+    if options.merge_mode is not None:
+        if options.merge_mode is MergeMode.EVENT_TIME_ORDERING and not options.ordering_fields:
+            raise ConfigError(
+                "EVENT_TIME_ORDERING needs an ordering column: set "
+                "hoodie.table.ordering.fields, or choose COMMIT_TIME_ORDERING.",
+                key="hoodie.table.ordering.fields",
+            )
+        return options.merge_mode
+    ordered = bool(options.ordering_fields)
+    return MergeMode.EVENT_TIME_ORDERING if ordered else MergeMode.COMMIT_TIME_ORDERING
+
+
+def _key_generator(options: WriteOptions) -> KeyGenerator:
+    if options.key_generator is not None:
+        return options.key_generator
+    if not options.partition_fields:
+        return KeyGenerator.NON_PARTITION
+    if options.timestamp_type is not None:
+        return KeyGenerator.TIMESTAMP
+    several = len(options.record_key_fields) > 1 or len(options.partition_fields) > 1
+    return KeyGenerator.COMPLEX if several else KeyGenerator.SIMPLE
+
+
+def _timestamp_properties(options: WriteOptions) -> dict[str, str]:
+    kind: TimestampType | None = options.timestamp_type
+    if kind is None:
+        return {}
+    values: dict[str, Any] = {
+        "timestamp.type": kind.value,
+        "input.dateformat": ",".join(options.timestamp_input_formats),
+        "output.dateformat": options.timestamp_output_format,
+        "timezone": options.timestamp_zone,
+        "input.timezone": options.timestamp_input_zone,
+        "output.timezone": options.timestamp_output_zone,
+    }
+    if kind is TimestampType.SCALAR:
+        values["timestamp.scalar.time.unit"] = options.timestamp_unit
+    return {KEYGEN + key: value for key, value in values.items() if value}

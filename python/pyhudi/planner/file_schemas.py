@@ -1,0 +1,75 @@
+"""The schema in which each data file was written.
+
+A file's commit declares it; for files of archived commits one footer per instant is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.errors import TableCorrupt
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.planner.runtime import Runtime
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.view import BaseFile
+
+
+class FileSchemas:
+    """Numbers the distinct schemas of a set of files; ``found`` lists them by number."""
+
+    def __init__(self, runtime: Runtime, table: Table, timeline: Timeline) -> None:
+        self._runtime = runtime
+        self._table = table
+        self._timeline = timeline
+        self._commits = {i.time: i for i in timeline.commits}
+        self._by_text: dict[str, int] = {}
+        self.found: list[SparkSchema] = []
+
+    def numbers(self, files: Sequence[BaseFile], current: SparkSchema) -> list[int]:
+        """For each file the number of its schema; no file at all still yields ``current``."""
+        by_instant: dict[InstantTime, int] = {}
+        numbers = []
+        for file in files:
+            if file.instant not in by_instant:
+                by_instant[file.instant] = self._number(self._schema(file))
+            numbers.append(by_instant[file.instant])
+        if not self.found:
+            self._number(current)
+        return numbers
+
+    def _schema(self, file: BaseFile) -> SparkSchema:
+        commit = self._commits.get(file.instant)
+        declared = schema_of(self._table, self._timeline, commit) if commit else None
+        return declared if declared is not None else self.of_footer([file])
+
+    def _number(self, schema: SparkSchema) -> int:
+        text = json.dumps(schema, sort_keys=True)
+        if text not in self._by_text:
+            self._by_text[text] = len(self.found)
+            self.found.append(schema)
+        return self._by_text[text]
+
+    def of_footer(self, files: Sequence[BaseFile]) -> SparkSchema:
+        """The schema in the newest file's footer; ``TableCorrupt`` where there is no file."""
+        if not files:
+            empty: dict[str, Any] = {"type": "struct", "fields": []}
+            return empty
+        newest = max(files, key=lambda f: f.instant)
+        filesystem, root = self._runtime.filesystem(self._table.storage.root)
+        path = f"{root}/{newest.path}"
+        try:
+            with filesystem.open().open_input_file(path) as source:
+                schema = pq.read_schema(source)
+        except (OSError, pa.ArrowInvalid) as e:
+            raise TableCorrupt(
+                f"The footer of {path} cannot be read: {e}.", path=path, rule="FORMAT.md 3.2"
+            ) from e
+        return arrow_to_spark(schema)

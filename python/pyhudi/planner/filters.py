@@ -1,0 +1,193 @@
+"""Pruning by the filters that Spark pushes down, as JSON of its ``sources.Filter``.
+
+Every answer is "may match": a filter that cannot be judged keeps what it is asked about, and
+Spark evaluates all filters again on the rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
+from pyhudi.format.table_config import KeyGenerator, TableConfig
+
+FilterJson = Mapping[str, Any]
+#: column -> its value in a partition, None for null; columns that are absent are unknown
+Values = Mapping[str, Any]
+
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: bool(a == b),
+    ">": lambda a, b: bool(a > b),
+    ">=": lambda a, b: bool(a >= b),
+    "<": lambda a, b: bool(a < b),
+    "<=": lambda a, b: bool(a <= b),
+    "startswith": lambda a, b: str(a).startswith(b),
+    "endswith": lambda a, b: str(a).endswith(b),
+    "contains": lambda a, b: b in str(a),
+}
+
+
+def may_match(condition: FilterJson, values: Values) -> bool | None:
+    """True or False where the partition values decide the filter, None where they do not."""
+    op = condition["op"]
+    if op in ("and", "or"):
+        left = may_match(condition["left"], values)
+        right = may_match(condition["right"], values)
+        if op == "and":
+            return False if left is False or right is False else _both(left, right)
+        return True if left is True or right is True else _both(left, right, any_of=True)
+    if op == "not":
+        # SQL's NOT of unknown is unknown: null operands are left to Spark.
+        inner = may_match(condition["child"], values)
+        return None if inner is None or _touches_null(condition["child"], values) else not inner
+    column = condition.get("column")
+    if column not in values:
+        return None
+    value = values[column]
+    if op == "isnull":
+        return value is None
+    if op == "isnotnull":
+        return value is not None
+    if value is None:
+        return False if op in COMPARE or op == "in" else None
+    if op == "in":
+        wanted = [_typed(v, value) for v in condition["values"]]
+        return None if _UNKNOWN in wanted else value in wanted
+    compare = COMPARE.get(op)
+    wanted_one = _typed(condition.get("value"), value)
+    if compare is None or wanted_one is _UNKNOWN:
+        return None
+    return compare(value, wanted_one)
+
+
+_UNKNOWN = object()
+
+
+def _typed(literal: Any, like: Any) -> Any:
+    """A literal of the filter as the type of the partition's value; unknown where it is none."""
+    if isinstance(like, bool):
+        return literal if isinstance(literal, bool) else _UNKNOWN
+    if isinstance(like, int):
+        return literal if isinstance(literal, int) and not isinstance(literal, bool) else _UNKNOWN
+    if isinstance(like, datetime.date):
+        try:
+            return datetime.date.fromisoformat(str(literal))
+        except ValueError:
+            return _UNKNOWN
+    return literal if isinstance(literal, str) else _UNKNOWN
+
+
+def _both(left: bool | None, right: bool | None, any_of: bool = False) -> bool | None:
+    if left is None or right is None:
+        return None
+    return (left or right) if any_of else (left and right)
+
+
+def _touches_null(condition: FilterJson, values: Values) -> bool:
+    if condition["op"] in ("and", "or"):
+        return _touches_null(condition["left"], values) or _touches_null(
+            condition["right"], values
+        )
+    if condition["op"] == "not":
+        return _touches_null(condition["child"], values)
+    if condition["op"] in ("isnull", "isnotnull"):
+        return False
+    return values.get(condition.get("column", ""), "") is None
+
+
+def typed_values(
+    config: TableConfig, types: Mapping[str, Any], partition_path: str
+) -> dict[str, Any]:
+    """Column -> value of a partition, for the columns whose text can be turned back surely."""
+    if config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
+        return {}
+    texts = partition_values(
+        config.partition_fields,
+        partition_path,
+        hive_style=config.hive_style,
+        url_encode=config.url_encode,
+        slash_separated_dates=config.slash_separated_dates,
+    )
+    if texts is None:
+        return {}
+    found: dict[str, Any] = {}
+    for name, text in zip(config.partition_fields, texts, strict=True):
+        value = _parsed(types.get(name), text)
+        if value is not _UNKNOWN:
+            found[name] = value
+    return found
+
+
+def _parsed(kind: Any, text: str | None) -> Any:
+    if text is None or text == DEFAULT_PARTITION:
+        # Null and the empty text share one folder, so for text the value is not known.
+        return _UNKNOWN if kind == "string" else None
+    try:
+        if kind == "string":
+            return text
+        if kind in ("integer", "long", "short", "byte"):
+            return int(text)
+        if kind == "date":
+            return datetime.date.fromisoformat(text)
+    except ValueError:
+        return _UNKNOWN
+    if kind == "boolean" and text in ("true", "false"):
+        return text == "true"
+    return _UNKNOWN
+
+
+def kept_partitions(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[FilterJson],
+) -> list[str]:
+    """Partitions that may hold rows for which every filter is true."""
+    if not filters or not config.partition_fields:
+        return list(partitions)
+    kept = []
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        if all(may_match(f, values) is not False for f in filters):
+            kept.append(partition)
+    return kept
+
+
+def decided_by_partition(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[FilterJson],
+) -> bool:
+    """Whether every filter is decided, for every partition, by the partition alone."""
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        if any(may_match(f, values) is None for f in filters):
+            return False
+    return True
+
+
+def matching_partitions(
+    config: TableConfig, partitions: Sequence[str], filters: Sequence[FilterJson]
+) -> list[str]:
+    """Partitions for which every filter is certainly true, partition columns read as text."""
+    types: dict[str, Any] = {}
+    for condition in filters:
+        _collect_types(condition, types)
+    found = []
+    for partition in partitions:
+        values = typed_values(config, types, partition)
+        if all(may_match(f, values) is True for f in filters):
+            found.append(partition)
+    return found
+
+
+def _collect_types(condition: FilterJson, types: dict[str, Any]) -> None:
+    for child in ("left", "right", "child"):
+        if child in condition:
+            _collect_types(condition[child], types)
+    if "column" in condition and condition.get("type"):
+        names = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+        types[condition["column"]] = names.get(condition["type"], condition["type"])

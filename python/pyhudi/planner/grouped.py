@@ -1,0 +1,254 @@
+"""Writes by file group: tag, profile, assign, write (DESIGN.md, steps 4 to 6).
+
+The input is evaluated once and kept; a lost block of it is a clear failure, since Spark cannot
+recompute what was checkpointed locally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pyhudi.config import ConcurrencyMode, DuplicatePolicy, IndexType, Operation
+from pyhudi.errors import InvalidRecord
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.filenames import FileId, bucket_file_id
+from pyhudi.index.lookup import KEY, ORDINAL
+from pyhudi.planner.assign import Assignment, Sizing, assign
+from pyhudi.planner.buckets import BUCKET, bucket_files, with_bucket
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.planner.paths import check_partition_paths
+from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
+from pyhudi.planner.sizing import sizing_of
+from pyhudi.planner.spec import group_work
+from pyhudi.planner.stage import FileWritten, job, run_stage
+from pyhudi.planner.tag import tag_global, tag_partitioned
+from pyhudi.planner.write_context import Write
+from pyhudi.timeline.view import BaseFile
+from pyhudi.write.spec import DELETE, GROUP
+
+SLOTS = "_pyhudi_slots"
+ROUTE = "_pyhudi_route"
+
+
+def write_grouped(write: Write, only_new_groups: bool = False) -> list[FileWritten]:
+    """Write the prepared rows by file group; returns the statistics of the write stage."""
+    rows = write.prepared.rows.localCheckpoint(eager=False)
+    partitions = _partition_counts(write, rows)
+    if not partitions:
+        write.transaction.inflight(CommitMetadata(operation=write.operation.value.upper()))
+        return []
+    files = [] if only_new_groups else _candidates(write, partitions)
+    write.transaction.check_targets(files)
+    if write.options.index_type is IndexType.BUCKET:
+        return _write_buckets(write, rows, files)
+    tagged = _tagged(write, rows, files)
+    updates, inserts = _profile(write, tagged)
+    sizing = sizing_of(write, files)
+    if write.operation is Operation.DELETE:
+        inserts = {}
+    assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+    return _write(write, _placed(write, tagged, assignment), assignment, updates, inserts)
+
+
+def new_file_id(write: Write) -> FileId:
+    """A file id drawn on the driver."""
+    return FileId(f"{write.runtime.clock.uuid()}-0")
+
+
+def _partition_counts(write: Write, rows: DataFrame) -> dict[str, int]:
+    with job(write.spark, write.describe("read the input")):
+        found = rows.groupBy(PARTITION_PATH).count().collect()
+    counts = {row[0]: row[1] for row in found}
+    check_partition_paths(counts)
+    return counts
+
+
+def _candidates(write: Write, partitions: dict[str, int]) -> list[BaseFile]:
+    """Newest base files that rows may belong to; a global index looks everywhere."""
+    everywhere = write.options.index_type is IndexType.GLOBAL_SIMPLE
+    return write.view.latest(partitions=None if everywhere else partitions)
+
+
+def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
+    """Rows with the ordinal of the base file that holds their key, null for new keys."""
+    inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    policy = write.options.duplicate_policy
+    untagged = inserting and (policy is DuplicatePolicy.NONE or RECORD_KEY not in rows.columns)
+    if untagged or not files:
+        return rows.withColumn(ORDINAL, F.lit(None).cast("int"))
+    if write.options.index_type is IndexType.GLOBAL_SIMPLE:
+        tagged = tag_global(write, rows, files)
+    else:
+        tagged = tag_partitioned(write, rows, files)
+    tagged = tagged.localCheckpoint(eager=False)
+    if inserting:
+        return _without_duplicates(write, tagged)
+    if write.operation is Operation.DELETE:
+        return tagged.where(F.col(ORDINAL).isNotNull())
+    return tagged
+
+
+def _without_duplicates(write: Write, tagged: DataFrame) -> DataFrame:
+    """Inserts whose key exists: dropped, or refused with some of the keys named."""
+    if write.options.duplicate_policy is DuplicatePolicy.FAIL:
+        with job(write.spark, write.describe("look for duplicates")):
+            found = tagged.where(F.col(ORDINAL).isNotNull()).select(KEY).limit(5).collect()
+        if found:
+            keys = ", ".join(row[0] for row in found)
+            raise InvalidRecord(
+                f"The table already has rows with these keys: {keys}. "
+                "hoodie.datasource.insert.dup.policy is fail: remove them from the input, or "
+                "use upsert.",
+                column=",".join(write.config.record_key_fields),
+            )
+    return tagged.where(F.col(ORDINAL).isNull())
+
+
+def _profile(write: Write, tagged: DataFrame) -> tuple[dict[int, int], dict[str, int]]:
+    """Rows by ordinal, and new rows by partition path."""
+    with job(write.spark, write.describe("find file groups")):
+        found = tagged.groupBy(PARTITION_PATH, ORDINAL).count().collect()
+    updates: dict[int, int] = {}
+    inserts: dict[str, int] = {}
+    for partition, ordinal, count in found:
+        if ordinal is None:
+            inserts[partition] = count
+        else:
+            updates[ordinal] = updates.get(ordinal, 0) + count
+    return updates, inserts
+
+
+def _placed(write: Write, tagged: DataFrame, assignment: Assignment) -> DataFrame:
+    """Rows with their group: the tagged ordinal, or a slot chosen by the hash of the key."""
+    if not assignment.slots:
+        return tagged.withColumn(GROUP, F.col(ORDINAL))
+    slots = write.spark.createDataFrame(
+        [(p, list(s)) for p, s in assignment.slots.items()],
+        f"{PARTITION_PATH} string, {SLOTS} array<int>",
+    )
+    columns = [RECORD_KEY] if RECORD_KEY in tagged.columns else list(write.prepared.data_columns)
+    hashed = F.xxhash64(*[F.col(f"`{c}`") for c in columns])
+    slot = F.pmod(hashed, F.size(SLOTS)).cast("int")
+    chosen = F.element_at(F.col(SLOTS), slot + F.lit(1))
+    joined = tagged.join(F.broadcast(slots), PARTITION_PATH, "left")
+    return joined.withColumn(GROUP, F.coalesce(F.col(ORDINAL), chosen))
+
+
+def _write_buckets(
+    write: Write, rows: DataFrame, files: Sequence[BaseFile]
+) -> list[FileWritten]:
+    """The bucket index: a row's group is its key's hash, nothing is looked up."""
+    count = write.options.bucket_count
+    ordinals = bucket_files(files, count)
+    bucketed = with_bucket(write, rows).localCheckpoint(eager=False)
+    with job(write.spark, write.describe("find buckets")):
+        found = bucketed.groupBy(PARTITION_PATH, BUCKET).count().collect()
+    updates: dict[int, int] = {}
+    inserts: dict[str, int] = {}
+    slots: dict[str, list[int]] = {}
+    fresh: dict[int, tuple[str, int]] = {}
+    for partition, bucket, rows_in in sorted(found):
+        ordinal = ordinals.get((partition, bucket))
+        if ordinal is None:
+            ordinal = len(files) + len(fresh)
+            fresh[ordinal] = (partition, bucket)
+            inserts[partition] = inserts.get(partition, 0) + rows_in
+        updates[ordinal] = rows_in
+        slots.setdefault(partition, [-1] * count)[bucket] = ordinal
+    assignment = bucket_assignment(write, files, updates, fresh, slots)
+    table = write.spark.createDataFrame(
+        list(slots.items()), f"{PARTITION_PATH} string, {SLOTS} array<int>"
+    )
+    group = F.element_at(F.col(SLOTS), F.col(BUCKET) + F.lit(1))
+    placed = bucketed.join(F.broadcast(table), PARTITION_PATH).withColumn(GROUP, group)
+    return _write(write, placed, assignment, updates, inserts)
+
+
+def bucket_assignment(
+    write: Write,
+    files: Sequence[BaseFile],
+    rows_of: dict[int, int],
+    fresh: dict[int, tuple[str, int]],
+    slots: dict[str, list[int]],
+) -> Assignment:
+    """Groups of a bucket write: existing ones by ordinal, new ones named by their bucket."""
+    from pyhudi.write.spec import GroupPlan
+
+    sizing: Sizing = sizing_of(write, files)
+    groups, sizes = {}, {}
+    for ordinal, rows_in in rows_of.items():
+        base = 0
+        if ordinal in fresh:
+            partition, bucket = fresh[ordinal]
+            file_id = bucket_file_id(bucket, write.runtime.clock.uuid())
+            groups[ordinal] = GroupPlan(ordinal, file_id, partition)
+        else:
+            file, base = files[ordinal], files[ordinal].size_bytes
+            groups[ordinal] = GroupPlan(
+                ordinal, file.file_id, file.partition_path, file.path, file.instant
+            )
+        sizes[ordinal] = base + rows_in * sizing.row_bytes
+    return Assignment(groups, slots, sizes, rows_of)
+
+
+def _write(
+    write: Write,
+    placed: DataFrame,
+    assignment: Assignment,
+    updates: dict[int, int],
+    inserts: dict[str, int],
+) -> list[FileWritten]:
+    """Publish the profile and run the write stage: one group in one task, sorted by group."""
+    write.transaction.inflight(_workload(write, assignment, updates, inserts))
+    if not assignment.groups:
+        return []
+    tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
+    task_of = balanced(assignment.bytes_of, tasks)
+    route_of = routes(tasks)
+    table = [0] * (max(task_of) + 1)
+    for ordinal, task in task_of.items():
+        table[ordinal] = route_of[task]
+    routed = F.element_at(
+        F.split(F.lit(as_sql_array(table)), ",").cast("array<int>"), F.col(GROUP) + F.lit(1)
+    )
+    wanted = [GROUP, *[c for c in (RECORD_KEY, DELETE) if c in placed.columns]]
+    wanted += list(write.prepared.data_columns)
+    rows = (
+        placed.withColumn(ROUTE, routed)
+        .repartition(tasks, ROUTE)
+        .sortWithinPartitions(GROUP)
+        .select(*[F.col(f"`{c}`") for c in wanted])
+    )
+    work = group_work(write, assignment.groups)
+    return run_stage(rows, work, write.instant, write.describe("write files"))
+
+
+def _workload(
+    write: Write, assignment: Assignment, updates: dict[int, int], inserts: dict[str, int]
+) -> CommitMetadata:
+    """The profile as Hudi leaves it in the inflight file (FORMAT.md 2.3)."""
+    stats = [
+        WriteStat(FileId(""), "", partition, num_inserts=count)
+        for partition, count in sorted(inserts.items())
+    ]
+    for ordinal, count in updates.items():
+        group = assignment.groups[ordinal]
+        if group.base_file is not None:
+            stats.append(
+                WriteStat(
+                    FileId(group.file_id),
+                    "",
+                    group.partition_path,
+                    prev_commit=group.base_instant,
+                    num_updates=count,
+                )
+            )
+    return CommitMetadata(operation=write.operation.value.upper(), stats=tuple(stats))
+
+
+def fills_small_files(write: Write) -> bool:
+    """Whether new keys may go into small files: only where no other writer is expected."""
+    return write.options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER

@@ -1,0 +1,139 @@
+"""Record keys and partition paths as Spark SQL expressions: no Python per row, no UDF.
+
+The text of a key must be the one that Apache Hudi makes from the same value, or the two would
+hold one row under two keys (FORMAT.md section 3.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import ConfigError
+from pyhudi.format.keys import (
+    DEFAULT_PARTITION,
+    EMPTY_KEY,
+    ESCAPED_CHARACTERS,
+    NULL_KEY,
+)
+from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.planner.timestamp_keys import TimestampFormat, timestamp_path
+
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+
+
+def field_of(schema: StructType, path: str, role: str) -> StructField:
+    """The field that a dotted ``path`` names; ``ConfigError`` with the role where it is missing."""
+    node: DataType = schema
+    found: StructField | None = None
+    for name in path.split("."):
+        fields = node.fields if isinstance(node, StructType) else []
+        found = next((f for f in fields if f.name == name), None)
+        if found is None:
+            have = ", ".join(schema.fieldNames())
+            raise ConfigError(
+                f"The {role} '{path}' is not a column of the data, which has: {have}. "
+                f"Correct the option or add the column.",
+                key=path,
+            )
+        node = found.dataType
+    assert found is not None
+    return found
+
+
+def column(path: str) -> Column:
+    """The column at a dotted path, whatever characters its names hold."""
+    return F.col(quoted(path))
+
+
+def key_text(schema: StructType, path: str) -> Column:
+    """The text under which a value enters keys and paths; null stays null.
+
+    Timestamps enter as microseconds since the epoch, as Hudi's generators do by default.
+    """
+    kind = field_of(schema, path, "key column").dataType
+    if isinstance(kind, BinaryType | StructType) or kind.typeName() in ("array", "map"):
+        raise ConfigError(
+            f"Column '{path}' is of type {kind.simpleString()}, which cannot be a key. "
+            "Choose a column of a plain type.",
+            key=path,
+        )
+    value = column(path)
+    if isinstance(kind, TimestampType):
+        return F.unix_micros(value).cast("string")
+    if isinstance(kind, TimestampNTZType):
+        epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+        return F.expr(
+            f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)"
+        )
+    return value.cast("string")
+
+
+def quoted(path: str) -> str:
+    """A dotted path with each name in backticks."""
+    return ".".join(f"`{name.replace('`', '``')}`" for name in path.split("."))
+
+
+def record_key(schema: StructType, fields: Sequence[str], composite: bool) -> Column:
+    """The record key; null where Hudi has no key for the row (the writer refuses it)."""
+    if not composite:
+        text = key_text(schema, fields[0])
+        return F.when(text != "", text)
+    parts, present = [], []
+    for path in fields:
+        text = key_text(schema, path)
+        present.append(F.coalesce(text != "", F.lit(False)))
+        shown = F.when(text.isNull(), NULL_KEY).when(text == "", EMPTY_KEY).otherwise(text)
+        parts.append(F.concat(F.lit(f"{path}:"), shown))
+    some = reduce(lambda a, b: a | b, present)
+    return F.when(some, F.concat_ws(",", *parts))
+
+
+def is_composite(config: TableConfig) -> bool:
+    """Whether keys are written as ``name:value`` pairs (the Complex form)."""
+    return len(config.record_key_fields) > 1
+
+
+def partition_path(
+    schema: StructType, config: TableConfig, timestamps: TimestampFormat | None
+) -> Column:
+    """The partition path relative to the table, as Hudi writes it; ``""`` if unpartitioned."""
+    if not config.partition_fields:
+        return F.lit("")
+    parts = []
+    for path in config.partition_fields:
+        name, _, kind = path.partition(":")
+        by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind.upper() == "TIMESTAMP"
+        if by_time:
+            field = field_of(schema, name, "partition column")
+            text = timestamp_path(column(name), field.dataType, timestamps, name)
+        else:
+            text = key_text(schema, name)
+        if config.slash_separated_dates:
+            text = F.translate(text, "-", "/")
+        if config.url_encode:
+            text = escaped(text)
+        text = F.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(text)
+        parts.append(F.concat(F.lit(f"{name}="), text) if config.hive_style else text)
+    return F.concat_ws("/", *parts) if len(parts) > 1 else parts[0]
+
+
+def escaped(text: Column) -> Column:
+    """Percent-encoding of the characters that Hudi encodes in partition paths."""
+    encoded = F.replace(text, F.lit("%"), F.lit("%25"))
+    for character in ESCAPED_CHARACTERS:
+        if character != "%":
+            encoded = F.replace(encoded, F.lit(character), F.lit(f"%{ord(character):02X}"))
+    return encoded

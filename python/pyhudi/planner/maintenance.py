@@ -1,0 +1,67 @@
+"""Emptying a table or whole partitions of it, without reading a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.errors import ConfigError
+from pyhudi.planner.filters import FilterJson, decided_by_partition, matching_partitions
+from pyhudi.planner.intent import Intent, Overwrite, Route
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import Query, open_query
+from pyhudi.planner.write import write_table
+from pyhudi.transactions.transaction import Committed
+
+OPERATION = "hoodie.datasource.write.operation"
+
+
+def truncate(
+    runtime: Runtime, spark: SparkSession, root: str, session: Mapping[str, str]
+) -> Committed | None:
+    """Replace every file group by nothing; time travel still finds the old rows."""
+    query = open_query(runtime, root, {}, {})
+    intent = Intent(Route.SQL, Overwrite.ALL)
+    options = {OPERATION: "insert_overwrite_table"}
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+
+
+def can_delete_where(runtime: Runtime, root: str, filters: Sequence[FilterJson]) -> bool:
+    """Whether the filters choose whole partitions, so that no file need be read."""
+    if not filters:
+        return True
+    query = open_query(runtime, root, {}, {})
+    return bool(query.table.config.partition_fields) and _decided(query, filters)
+
+
+def delete_where(
+    runtime: Runtime,
+    spark: SparkSession,
+    root: str,
+    filters: Sequence[FilterJson],
+    session: Mapping[str, str],
+) -> Committed | None:
+    """Delete the partitions that the filters choose; ``ConfigError`` where they cut one."""
+    if not filters:
+        return truncate(runtime, spark, root, session)
+    query = open_query(runtime, root, {}, {})
+    if not _decided(query, filters):
+        raise ConfigError(
+            "The condition does not choose whole partitions. DELETE of single rows comes with "
+            "row-level SQL; until then write the keys with operation delete.",
+            key="where",
+        )
+    if not matching_partitions(query.table.config, query.view().partitions(), filters):
+        return None
+    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
+    options = {OPERATION: "delete_partition"}
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+
+
+def _decided(query: Query, filters: Sequence[FilterJson]) -> bool:
+    types = {f["name"]: f["type"] for f in query.schema()["fields"]}
+    return decided_by_partition(query.table.config, types, query.view().partitions(), filters)

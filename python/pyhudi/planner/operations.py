@@ -1,0 +1,153 @@
+"""The seven operations, each a short path through the same steps.
+
+``bulk`` writes rows where they are, in a single pass. ``grouped`` writes rows by file group:
+tag, profile, assign, write. Both end in ``finish``: seal, reconcile, commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyhudi.config import IndexType, Operation
+from pyhudi.errors import ConfigError
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.format.filenames import FileId
+from pyhudi.format.schemas import canonical_json
+from pyhudi.planner.filters import matching_partitions
+from pyhudi.planner.grouped import write_grouped
+from pyhudi.planner.intent import Overwrite
+from pyhudi.planner.keys import PARTITION_PATH
+from pyhudi.planner.paths import delete_pattern_matches
+from pyhudi.planner.spec import bulk_work, sized_rows
+from pyhudi.planner.stage import FileWritten, job, run_stage
+from pyhudi.planner.write_context import Write
+from pyhudi.timeline.view import BaseFile
+from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.transaction import Committed
+
+log = logging.getLogger(__name__)
+
+Replaced = Mapping[str, tuple[FileId, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the write stage did, before it is committed."""
+
+    written: list[FileWritten]
+    replaced: Replaced | None = None
+    #: partitions that are replaced as a whole
+    swept: frozenset[str] = frozenset()
+
+
+def run_operation(write: Write) -> Committed:
+    """Do the operation of ``write`` and commit it."""
+    operation = write.operation
+    if operation is Operation.DELETE_PARTITION:
+        return finish(write, delete_partitions(write))
+    if operation in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE):
+        return finish(write, overwrite(write))
+    if operation is Operation.BULK_INSERT and write.options.index_type is not IndexType.BUCKET:
+        return finish(write, Outcome(bulk(write)))
+    return finish(write, Outcome(write_grouped(write)))
+
+
+def bulk(write: Write) -> list[FileWritten]:
+    """Rows written where they are: one pass, no shuffle unless a sort mode asks for one."""
+    write.transaction.inflight(None)
+    rows = sized_rows(write)
+    return run_stage(rows, bulk_work(write), write.instant, write.describe("write files"))
+
+
+def overwrite(write: Write) -> Outcome:
+    """New groups beside the old ones; the old ones are replaced by the same commit."""
+    if write.options.combine_before_insert or write.options.index_type is IndexType.BUCKET:
+        written = write_grouped(write, only_new_groups=True)
+    else:
+        written = bulk(write)
+    view = write.view
+    if write.operation is Operation.INSERT_OVERWRITE_TABLE:
+        old = view.latest()
+        swept = {f.partition_path for f in old} | {f.partition_path for f in written}
+    else:
+        swept = {f.partition_path for f in written}
+        if write.intent.overwrite is Overwrite.FILTER:
+            swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
+        old = view.latest(partitions=swept)
+    return Outcome(written, replaced_by(old), frozenset(swept))
+
+
+def delete_partitions(write: Write) -> Outcome:
+    """A replace commit without data: whole partitions vanish."""
+    patterns = write.options.partitions_to_delete
+    existing = write.view.partitions()
+    if write.intent.overwrite is Overwrite.FILTER:
+        doomed = matching_partitions(write.config, existing, write.intent.filters)
+    elif patterns:
+        doomed = [p for p in existing if any(delete_pattern_matches(x, p) for x in patterns)]
+        unknown = [x for x in patterns if not any(delete_pattern_matches(x, p) for p in existing)]
+        if unknown:
+            log.warning("delete_partition: the table has no partition %s", ", ".join(unknown))
+    else:
+        with job(write.spark, write.describe("find partitions")):
+            named = write.prepared.rows.select(PARTITION_PATH).distinct().collect()
+        wanted = {row[0] for row in named}
+        doomed = [p for p in existing if p in wanted]
+    if not write.config.partition_fields:
+        raise ConfigError(
+            "The table is not partitioned, so it has no partition to delete. To empty it use "
+            "TRUNCATE TABLE or insert_overwrite_table.",
+            key="hoodie.datasource.write.operation",
+        )
+    write.transaction.inflight(None)
+    old = write.view.latest(partitions=doomed)
+    return Outcome([], replaced_by(old), frozenset(doomed))
+
+
+def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
+    """Partition path -> ids of the groups that a replace commit takes away."""
+    found: dict[str, list[FileId]] = {}
+    for file in files:
+        found.setdefault(file.partition_path, []).append(file.file_id)
+    return {partition: tuple(ids) for partition, ids in found.items()}
+
+
+def finish(write: Write, outcome: Outcome) -> Committed:
+    """Seal, reconcile and commit (DESIGN.md, steps 7 and 8)."""
+    transaction = write.transaction
+    transaction.seal(
+        lambda timeout_s: write.runtime.attempts.ended(write.instant, timeout_s),
+        [file.path for file in outcome.written],
+    )
+    stats = tuple(file.stat() for file in outcome.written)
+    metadata = CommitMetadata(
+        operation=write.operation.value.upper(),
+        stats=stats,
+        extra={
+            **write.options.commit_metadata,
+            SCHEMA_KEY: canonical_json(write.prepared.avro),
+        },
+        replaced=outcome.replaced,
+    )
+    return transaction.commit(metadata, _footprint(write, stats, outcome))
+
+
+def _footprint(write: Write, stats: Iterable[WriteStat], outcome: Outcome) -> Footprint:
+    updated: set[tuple[str, FileId]] = set()
+    created: set[tuple[str, FileId]] = set()
+    for stat in stats:
+        group = (stat.partition_path, stat.file_id)
+        (updated if stat.prev_commit else created).add(group)
+    for partition, ids in (outcome.replaced or {}).items():
+        updated.update((partition, file_id) for file_id in ids)
+    bucketed = write.options.index_type is IndexType.BUCKET
+    return Footprint(
+        who=f"{write.operation.value} {write.instant}",
+        updated=frozenset(updated),
+        created=frozenset(created),
+        replaced_partitions=outcome.swept,
+        buckets=buckets_of(updated | created) if bucketed else frozenset(),
+    )
+

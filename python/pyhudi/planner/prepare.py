@@ -1,0 +1,134 @@
+"""Incoming rows made ready: columns aligned with the table, keys and paths as expressions.
+
+Rule of alignment: by name; a missing column is filled with null only where the option says so, a
+new one is added at the end, and of two types the wider wins, if Hudi's readers can follow
+(FORMAT.md section 9). Everything is decided before the first file is touched.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Operation, WriteOptions
+from pyhudi.errors import SchemaConflict
+from pyhudi.format.schemas import META_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
+from pyhudi.format.table_config import TableConfig
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, is_composite, partition_path, record_key
+from pyhudi.planner.timestamp_keys import TimestampFormat
+from pyhudi.planner.widening import merged_type
+from pyhudi.timeline.schema import SparkSchema
+from pyhudi.write.spec import DELETE
+
+SOFT_DELETE = "_hoodie_is_deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows ready to be tagged: key, path, delete mark, then the data columns in table order."""
+
+    rows: DataFrame
+    schema: SparkSchema
+    avro: dict[str, Any]
+    arrow: pa.Schema
+    data_columns: tuple[str, ...]
+    has_deletes: bool
+
+
+def prepare(
+    df: DataFrame,
+    config: TableConfig,
+    current: SparkSchema | None,
+    operation: Operation,
+    options: WriteOptions,
+) -> Prepared:
+    """Align ``df`` with the table and add key and path columns.
+
+    ``SchemaConflict`` (column, ours, theirs, rule) where the types do not go together;
+    ``ConfigError`` where a key or partition column is missing.
+    """
+    incoming = df.select(*[F.col(f"`{c}`") for c in df.columns if c not in META_COLUMNS])
+    schema = table_schema_after(incoming.schema, current, config.name, operation, options)
+    target = StructType.fromJson(schema)
+    given = {f.name.lower(): f.name for f in incoming.schema.fields}
+    data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
+    aligned = incoming.select(*data)
+    columns = []
+    if config.record_key_fields:
+        key = record_key(aligned.schema, config.record_key_fields, is_composite(config))
+        columns.append(key.alias(RECORD_KEY))
+    path = partition_path(aligned.schema, config, timestamp_format(options))
+    columns.append(path.alias(PARTITION_PATH))
+    soft = SOFT_DELETE in target.fieldNames()
+    deletes = operation is Operation.DELETE or soft
+    if deletes:
+        marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False)) if soft else F.lit(True)
+        mark = F.lit(True) if operation is Operation.DELETE else marked
+        columns.append(mark.alias(DELETE))
+    rows = aligned.select(*columns, *[F.col(f"`{name}`") for name in target.fieldNames()])
+    avro = spark_to_avro(schema, config.name)
+    return Prepared(
+        rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes
+    )
+
+
+def _aligned(given: str | None, name: str, kind: Any) -> Column:
+    if given is None:
+        return F.lit(None).cast(kind).alias(name)
+    return F.col(f"`{given}`").cast(kind).alias(name)
+
+
+def table_schema_after(
+    incoming: StructType,
+    current: SparkSchema | None,
+    table_name: str,
+    operation: Operation,
+    options: WriteOptions,
+) -> SparkSchema:
+    """The table's schema once rows of ``incoming`` are in it, as Spark's JSON."""
+    ours = avro_to_spark(spark_to_avro(json.loads(incoming.json()), table_name))
+    if current is None:
+        return ours
+    if operation is Operation.DELETE:
+        return current
+    by_name = {f["name"].lower(): f for f in ours["fields"]}
+    fields = []
+    for field in current["fields"]:
+        mine = by_name.pop(field["name"].lower(), None)
+        if mine is None:
+            if not options.null_for_missing:
+                raise SchemaConflict(
+                    f"Column '{field['name']}' of the table is missing in the data. Add it, or "
+                    "set hoodie.write.set.null.for.missing.columns=true to write nulls.",
+                    column=field["name"],
+                    ours=None,
+                    theirs=field["type"],
+                    rule="missing column",
+                )
+            fields.append(field)
+            continue
+        kind = merged_type(field["name"], field["type"], mine["type"])
+        fields.append({**field, "type": kind})
+    fields += [{**field, "nullable": True} for field in by_name.values()]
+    return {**current, "fields": fields}
+
+
+def timestamp_format(options: WriteOptions) -> TimestampFormat | None:
+    """The timestamp key generator's options; None where none are given."""
+    if options.timestamp_type is None or not options.timestamp_output_format:
+        return None
+    zone = options.timestamp_zone or "UTC"
+    return TimestampFormat(
+        kind=options.timestamp_type,
+        output_format=options.timestamp_output_format,
+        input_format=",".join(options.timestamp_input_formats) or None,
+        unit=options.timestamp_unit,
+        input_zone=options.timestamp_input_zone or zone,
+        output_zone=options.timestamp_output_zone or zone,
+    )

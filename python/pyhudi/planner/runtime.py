@@ -1,0 +1,39 @@
+"""What the planner needs of its surroundings, handed in so that tests can hand in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyhudi.clock import Clock
+from pyhudi.config import FailedWrites, WriteOptions
+from pyhudi.locks.base import TableLock
+from pyhudi.planner.stage import Attempts
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.write.spec import FileSystemSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Time, storage, locks and Spark's attempt listener.
+
+    ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
+    """
+
+    clock: Clock
+    storage: Callable[[str], Storage]
+    filesystem: Callable[[str], tuple[FileSystemSpec, str]]
+    lock: Callable[[Table, WriteOptions], TableLock]
+    attempts: Attempts
+
+
+def writer_policy(options: WriteOptions) -> WriterPolicy:
+    """How a writer with these options behaves beside others."""
+    return WriterPolicy(
+        heartbeat=HeartbeatPolicy(options.heartbeat_ms, options.heartbeat_misses),
+        failed_writes=options.failed_writes or FailedWrites.EAGER,
+        lock_timeout_s=options.lock_wait_ms / 1000,
+    )

@@ -1,0 +1,181 @@
+"""Scan plans: which files a query reads, at which instant, and in which schema each was written.
+
+One query is pinned to one instant: ``describe`` chooses it and every later question carries it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config import QueryType, ReadOptions, resolve_read
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.instants import InstantTime, format_time, parse_as_of
+from pyhudi.format.schemas import with_meta_columns
+from pyhudi.format.table_config import KeyGenerator, TableType
+from pyhudi.planner.file_schemas import FileSchemas
+from pyhudi.planner.filters import FilterJson, decided_by_partition, kept_partitions
+from pyhudi.planner.runtime import Runtime
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.view import BaseFile, FileSystemView, check_history
+
+#: plans longer than this cross to the JVM as an Arrow file
+INLINE_FILES = 500
+#: how many micros an ``as_of_micros`` has per milli of an instant time
+MICROS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A table as one query sees it."""
+
+    runtime: Runtime
+    table: Table
+    timeline: Timeline
+    as_of: InstantTime | None
+    options: ReadOptions
+
+    def schema(self) -> SparkSchema:
+        """The table's schema at the query's instant, without meta columns."""
+        found = table_schema(self.table, self.timeline, self.as_of)
+        if found is None:
+            files = self.view().latest(self.as_of)
+            return FileSchemas(self.runtime, self.table, self.timeline).of_footer(files)
+        return found
+
+    def view(self) -> FileSystemView:
+        return self.table.view(self.timeline)
+
+    def files(self, filters: Sequence[FilterJson]) -> list[BaseFile]:
+        """Base files to read, pruned by partition; ``UnsupportedTable`` where logs would count."""
+        view = self.view()
+        types = {f["name"]: f["type"] for f in self.schema()["fields"]}
+        partitions = kept_partitions(self.table.config, types, list(view.groups), filters)
+        files = view.latest(self.as_of, partitions)
+        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
+        if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
+            self._refuse_logs(view)
+        return files
+
+    def _refuse_logs(self, view: FileSystemView) -> None:
+        for partition, name in view.log_files(view.latest(self.as_of)):
+            raise UnsupportedTable(
+                f"The snapshot of {self.table.config.name} needs the log file {name.file_id} in "
+                f"partition '{partition}', and log files are not read yet. Set "
+                "hoodie.datasource.query.type=read_optimized to read the base files alone.",
+                feature="log files",
+            )
+
+
+def open_query(
+    runtime: Runtime,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    as_of: str | None = None,
+    as_of_micros: int | None = None,
+) -> Query:
+    """Open a table for reading; ``HistoryExpired`` for an instant before the active timeline."""
+    resolved = resolve_read(options, session)
+    storage: Storage = runtime.storage(root)
+    table = open_table(storage)
+    timeline = table.timeline()
+    utc = table.config.utc
+    asked: InstantTime | None = None
+    if as_of_micros is not None:
+        asked = format_time(as_of_micros // MICROS, utc)
+    elif as_of is not None or resolved.as_of is not None:
+        asked = parse_as_of(as_of or resolved.as_of or "", utc)
+    if asked is not None:
+        check_history(timeline, asked)
+    return Query(runtime, table, timeline, asked, resolved)
+
+
+def describe(query: Query) -> dict[str, Any]:
+    """Schema, partitioning and properties; ``instant`` is what later questions are pinned to."""
+    config = query.table.config
+    schema = query.schema()
+    names = {f["name"] for f in schema["fields"]}
+    by_value = config.key_generator not in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM)
+    partitioning = [p for p in config.partition_fields if p in names] if by_value else []
+    latest = query.timeline.latest_commit
+    instant = query.as_of or (latest.time if latest else None)
+    return {
+        "schema": schema,
+        "partitioning": partitioning,
+        "properties": dict(config.raw),
+        "instant": instant,
+        "meta_fields": config.populate_meta_fields,
+    }
+
+
+def plan_scan(query: Query, filters: Sequence[FilterJson], limit: int | None) -> dict[str, Any]:
+    """The files of a scan with the physical schemas they were written in."""
+    files = query.view().with_rows(query.files(filters))
+    if limit is not None and not filters:
+        files = _enough(files, limit)
+    schemas = FileSchemas(query.runtime, query.table, query.timeline)
+    numbers = schemas.numbers(files, query.schema())
+    found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
+    root = query.table.storage.root
+    start = f"file:{root}" if root.startswith("/") else root
+    answer: dict[str, Any] = {"schemas": found}
+    if len(files) <= INLINE_FILES:
+        answer["files"] = [
+            [f"{start}/{f.path}", f.size_bytes, f.rows, n]
+            for f, n in zip(files, numbers, strict=True)
+        ]
+    else:
+        answer["arrow_file"] = _arrow_file(start, files, numbers)
+    return answer
+
+
+def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
+    """The exact number of rows, None where only reading can tell."""
+    types = {f["name"]: f["type"] for f in query.schema()["fields"]}
+    files = query.files(filters)
+    partitions = sorted({f.partition_path for f in files})
+    if not decided_by_partition(query.table.config, types, partitions, filters):
+        return None
+    counts = [f.rows for f in query.view().with_rows(files)]
+    return None if any(n < 0 for n in counts) else sum(counts)
+
+
+def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:
+    """The first files whose known rows reach ``limit``."""
+    found, rows = [], 0
+    for file in files:
+        found.append(file)
+        rows += max(0, file.rows)
+        if rows >= limit:
+            break
+    return found
+
+
+def _physical(schema: SparkSchema, meta_fields: bool) -> SparkSchema:
+    return with_meta_columns(schema) if meta_fields else schema
+
+
+def _arrow_file(start: str, files: Sequence[BaseFile], numbers: Sequence[int]) -> str:
+    """The plan as an Arrow stream in a private temporary file, which the reader deletes."""
+    table = pa.table(
+        {
+            "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
+            "size": pa.array([f.size_bytes for f in files], pa.int64()),
+            "rows": pa.array([f.rows for f in files], pa.int64()),
+            "schema": pa.array(numbers, pa.int32()),
+        }
+    )
+    handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
+    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return name
+

@@ -1,0 +1,88 @@
+"""The write plane's orders: what the driver decides for all tasks of one write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import BloomType, IndexType, Operation, SortMode, WriteOptions
+from pyhudi.format.schemas import spark_to_avro, with_meta_columns
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.planner.stage import Work
+from pyhudi.planner.write_context import Write
+from pyhudi.write.bulk import bulk_write
+from pyhudi.write.groups import write_groups
+from pyhudi.write.spec import BloomSpec, GroupPlan, WriteSpec
+
+NONCE_BOUND = 1_000_000_000
+INSERTS = frozenset({Operation.INSERT, Operation.BULK_INSERT})
+
+
+def write_spec(write: Write) -> WriteSpec:
+    """The spec of one write; the nonce makes its file names unlike those of any other write."""
+    options, config = write.options, write.config
+    full = spark_to_avro(with_meta_columns(write.prepared.schema), config.name)
+    filesystem, root = write.runtime.filesystem(write.table.storage.root)
+    keyless = not config.record_key_fields
+    combine = {
+        Operation.UPSERT: options.combine_before_upsert,
+        Operation.DELETE: options.combine_before_delete,
+    }.get(write.operation, options.combine_before_insert)
+    return WriteSpec(
+        root=root,
+        fs=filesystem,
+        instant=write.instant,
+        schema=write.prepared.arrow,
+        avro_schema=json.dumps(full),
+        write_nonce=write.runtime.clock.random_int(NONCE_BOUND),
+        merge_mode=config.merge_mode.value,
+        ordering_columns=config.ordering_fields,
+        key_columns=config.record_key_fields,
+        codec=options.codec.value,
+        row_group_bytes=options.row_group_bytes,
+        target_file_bytes=options.max_file_bytes,
+        bloom=bloom_spec(options),
+        combine=combine and not keyless,
+        match_keys=write.operation not in INSERTS,
+        always_delete=write.operation is Operation.DELETE,
+    )
+
+
+def bloom_spec(options: WriteOptions) -> BloomSpec | None:
+    """A real filter where the writer's index is bloom, else none (FORMAT.md 3.5)."""
+    if options.index_type is not IndexType.BLOOM:
+        return None
+    return BloomSpec(
+        fpp=options.bloom_fpp,
+        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
+        entries=options.bloom_entries,
+        max_entries=options.bloom_max_entries,
+    )
+
+
+def bulk_work(write: Write) -> Work:
+    """The worker function of a single pass."""
+    return bulk_write(write_spec(write), write.runtime.clock.uuid())
+
+
+def group_work(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
+    """The worker function of a write by file groups."""
+    return write_groups(write_spec(write), groups)
+
+
+def sized_rows(write: Write) -> DataFrame:
+    """The input of a bulk insert, arranged as its sort mode says; NONE leaves it as it is."""
+    rows = write.prepared.rows
+    mode = write.options.bulk_sort_mode
+    order = [c for c in (PARTITION_PATH, RECORD_KEY) if c in rows.columns]
+    if mode is SortMode.GLOBAL_SORT:
+        return rows.sort(*order)
+    if mode is SortMode.PARTITION_SORT:
+        return rows.sortWithinPartitions(*order)
+    if mode is SortMode.PARTITION_PATH_REPARTITION:
+        return rows.repartition(PARTITION_PATH).sortWithinPartitions(PARTITION_PATH)
+    if mode is SortMode.PARTITION_PATH_REPARTITION_AND_SORT:
+        return rows.repartition(PARTITION_PATH).sortWithinPartitions(*order)
+    return rows

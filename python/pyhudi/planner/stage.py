@@ -1,0 +1,129 @@
+"""The write stage: one Spark job whose result is the write statistics.
+
+The job carries the instant as a local property, by which the shim's listener knows when every
+attempt of the stage has ended (DESIGN.md, step 7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.errors import HudiError, WriteFailed
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
+from pyhudi.write.spec import STAT_DDL
+from pyhudi.write.task import error_from_text
+
+TRACKED = "pyhudi.write"
+
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+
+
+class Attempts(Protocol):
+    """Knows the task attempts of tracked jobs; the shim's listener implements it."""
+
+    def ended(self, key: str, timeout_s: float) -> bool:
+        """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of ``key``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """One row of the stage's result, see ``STAT_SCHEMA``."""
+
+    file_id: FileId
+    path: str
+    partition_path: str
+    prev_base_file: str | None
+    prev_instant: str | None
+    num_writes: int
+    num_inserts: int
+    num_updates: int
+    num_deletes: int
+    file_size_bytes: int
+
+    def stat(self) -> WriteStat:
+        """The same as commits record it."""
+        return WriteStat(
+            file_id=self.file_id,
+            path=self.path,
+            partition_path=self.partition_path,
+            prev_commit=self.prev_instant,
+            num_writes=self.num_writes,
+            num_inserts=self.num_inserts,
+            num_updates=self.num_updates,
+            num_deletes=self.num_deletes,
+            total_write_bytes=self.file_size_bytes,
+            file_size_bytes=self.file_size_bytes,
+            prev_base_file=self.prev_base_file,
+        )
+
+
+def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> list[FileWritten]:
+    """Run ``work`` over ``rows`` and return its statistics.
+
+    A failure of the job is a known failure of the write: the worker's own error where it raised
+    one of ours, else ``WriteFailed`` with Spark's message.
+    """
+    with job(rows.sparkSession, description, key):
+        try:
+            found = rows.mapInArrow(work, STAT_DDL).collect()
+        except Exception as e:
+            raise worker_error(e, description) from e
+    return [_written(row.asDict()) for row in found]
+
+
+def worker_error(error: Exception, description: str) -> HudiError:
+    """What a failed Spark job means for the caller."""
+    text = str(error)
+    ours = error_from_text(text)
+    if ours is not None:
+        return ours
+    first = re.sub(r"\s+", " ", text)[:500]
+    return WriteFailed(
+        f"{description} failed in Spark: {first}. Nothing of it is visible. "
+        "See the executors' logs; run it again once the cause is mended.",
+        reason=first,
+    )
+
+
+class job:  # noqa: N801 - reads as a statement
+    """Names Spark jobs started inside and marks them for the attempt listener."""
+
+    def __init__(self, spark: SparkSession, description: str, key: str | None = None) -> None:
+        self._context = spark.sparkContext
+        self._new = {"spark.job.description": description, TRACKED: key}
+        self._old: dict[str, str | None] = {}
+
+    def __enter__(self) -> None:
+        for name, value in self._new.items():
+            self._old[name] = self._context.getLocalProperty(name)
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._old.items():
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+
+def _written(row: dict[str, Any]) -> FileWritten:
+    return FileWritten(
+        file_id=FileId(row["file_id"]),
+        path=row["path"],
+        partition_path=row["partition_path"],
+        prev_base_file=row["prev_base_file"],
+        prev_instant=row["prev_instant"],
+        num_writes=row["num_writes"],
+        num_inserts=row["num_inserts"],
+        num_updates=row["num_updates"],
+        num_deletes=row["num_deletes"],
+        file_size_bytes=row["file_size_bytes"],
+    )

@@ -1,0 +1,135 @@
+"""Partition paths from times: the timestamp-based key generator as Spark SQL.
+
+The output pattern is built from the calendar fields of the wall clock in the output zone, so the
+session's time zone and its daylight saving never change a path.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.config import TimestampType as TimestampKind
+from pyhudi.errors import ConfigError
+
+#: micros per unit of the numeric kinds
+UNIT_MICROS = {
+    "MICROSECONDS": 1,
+    "MILLISECONDS": 1_000,
+    "SECONDS": 1_000_000,
+    "MINUTES": 60_000_000,
+    "HOURS": 3_600_000_000,
+    "DAYS": 86_400_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampFormat:
+    """How a time column becomes a path: ``hoodie.keygen.timebased.*``."""
+
+    kind: TimestampKind
+    output_format: str
+    input_format: str | None
+    unit: str
+    input_zone: str
+    output_zone: str
+
+
+def timestamp_path(
+    value: Column, kind: DataType, how: TimestampFormat | None, name: str
+) -> Column:
+    """The path text of ``value``, null for null; ``ConfigError`` where the type does not fit."""
+    if how is None or not how.output_format:
+        raise ConfigError(
+            f"Partition column '{name}' uses the timestamp key generator, which needs "
+            "hoodie.keygen.timebased.timestamp.type and .output.dateformat. Set both.",
+            key="hoodie.keygen.timebased.output.dateformat",
+        )
+    wall = _wall_clock(value, kind, how, name)
+    return _formatted(wall, how.output_format)
+
+
+def _wall_clock(value: Column, kind: DataType, how: TimestampFormat, name: str) -> Column:
+    """The time as TIMESTAMP_NTZ in the output zone."""
+    zone = F.lit(how.output_zone)
+    if isinstance(kind, NumericType):
+        micros = {
+            TimestampKind.UNIX_TIMESTAMP: UNIT_MICROS["SECONDS"],
+            TimestampKind.EPOCH_MILLIS: UNIT_MICROS["MILLISECONDS"],
+            TimestampKind.EPOCH_MICROS: 1,
+            TimestampKind.SCALAR: UNIT_MICROS.get(how.unit.upper(), 0),
+            TimestampKind.MIXED: UNIT_MICROS["MILLISECONDS"],
+        }.get(how.kind)
+        if not micros:
+            raise ConfigError(
+                f"Column '{name}' is a number, but the timestamp type is {how.kind.value} "
+                f"(unit {how.unit}). Choose the type that says what the number counts.",
+                key="hoodie.keygen.timebased.timestamp.type",
+            )
+        utc = _utc_wall(value.cast("bigint") * F.lit(micros))
+        return F.convert_timezone(F.lit("UTC"), zone, utc)
+    if isinstance(kind, TimestampType):
+        return F.convert_timezone(F.lit("UTC"), zone, _utc_wall(F.unix_micros(value)))
+    if isinstance(kind, TimestampNTZType | DateType):
+        return value.cast("timestamp_ntz")
+    if isinstance(kind, StringType) and how.input_format:
+        pattern = F.lit(how.input_format.split(",")[0])
+        parsed = F.to_timestamp_ntz(value, pattern)
+        return F.convert_timezone(F.lit(how.input_zone), zone, parsed)
+    raise ConfigError(
+        f"Column '{name}' of type {kind.simpleString()} cannot be read as a time of type "
+        f"{how.kind.value}. For text set hoodie.keygen.timebased.input.dateformat.",
+        key="hoodie.keygen.timebased.timestamp.type",
+    )
+
+
+def _utc_wall(micros: Column) -> Column:
+    """UTC wall clock of microseconds since the epoch, without the session zone."""
+    return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz") + F.make_dt_interval(
+        F.floor(micros / F.lit(86_400_000_000)).cast("int"),
+        F.lit(0),
+        F.lit(0),
+        (F.pmod(micros, F.lit(86_400_000_000)) / F.lit(1_000_000)).cast("decimal(18,6)"),
+    )
+
+
+def _formatted(wall: Column, pattern: str) -> Column:
+    """``pattern`` of yyyy, MM, dd, HH, hh, mm, ss and literal text, applied to ``wall``."""
+    fields = {
+        "yyyy": (F.year(wall), 4),
+        "YYYY": (F.year(wall), 4),
+        "yy": (F.pmod(F.year(wall), F.lit(100)), 2),
+        "MM": (F.month(wall), 2),
+        "dd": (F.dayofmonth(wall), 2),
+        "DDD": (F.dayofyear(wall), 3),
+        "HH": (F.hour(wall), 2),
+        "hh": (F.pmod(F.hour(wall) + F.lit(11), F.lit(12)) + F.lit(1), 2),
+        "mm": (F.minute(wall), 2),
+        "ss": (F.second(wall), 2),
+    }
+    parts: list[Column] = []
+    for token in re.finditer(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+", pattern):
+        text = token.group(0)
+        if token.group(2):
+            if text not in fields:
+                raise ConfigError(
+                    f"'{text}' in the output date format '{pattern}' is not supported; known are "
+                    f"{', '.join(fields)} and quoted text.",
+                    key="hoodie.keygen.timebased.output.dateformat",
+                )
+            number, width = fields[text]
+            parts.append(F.lpad(number.cast("string"), width, "0"))
+        else:
+            parts.append(F.lit(text.strip("'") if text.startswith("'") else text))
+    return F.concat(*parts)

@@ -1,0 +1,184 @@
+"""One write, end to end: from a DataFrame and options to a commit.
+
+The steps and their order are those of DESIGN.md, "One write"; everything that can refuse the
+input does so before the first file is touched. A lost race is written again as a new instant.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, TableExists, UnsupportedTable
+from pyhudi.format.table_config import TableType
+from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.intent import Intent, action_of, decide
+from pyhudi.planner.operations import run_operation
+from pyhudi.planner.prepare import Prepared, prepare, table_schema_after
+from pyhudi.planner.runtime import Runtime, writer_policy
+from pyhudi.planner.write_context import Write
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.table import Table, open_table, table_exists
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.transaction import Committed, Transaction
+
+log = logging.getLogger(__name__)
+
+BACKOFF_MS = 50
+BACKOFF_CAP_MS = 2_000
+
+
+def write_table(
+    runtime: Runtime,
+    df: DataFrame,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    intent_of: Callable[[bool], Intent | None],
+) -> Committed | None:
+    """Write ``df`` to the table at ``root``, creating it where there is none.
+
+    ``intent_of(exists)`` tells what is wanted, None to do nothing. Returns the commit. Raises the
+    errors of ``errors.py``; whatever it raises but ``CommitUnknown``, nothing became visible.
+    """
+    storage = runtime.storage(root)
+    exists = table_exists(storage)
+    intent = intent_of(exists)
+    if intent is None:
+        return None
+    table = open_table(storage) if exists else None
+    if table is not None:
+        refuse_writes_to(table)
+    resolved = resolve_write(options, table.config.raw if table else None, session)
+    warning = ignored_warning(resolved.ignored)
+    if warning:
+        log.warning(warning)
+    operation = decide(intent, resolved)
+    created = table is None
+    if table is None:
+        table, df = _new_table(storage, df, operation, resolved)
+    try:
+        return _with_retries(runtime, df, table, resolved, operation, intent)
+    except CommitUnknown:
+        raise
+    except HudiError:
+        if created:
+            discard_if_unused(table)
+        raise
+
+
+def refuse_writes_to(table: Table) -> None:
+    """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
+    config = table.config
+    feature = None
+    if config.table_type is not TableType.COPY_ON_WRITE:
+        feature = "writing to merge-on-read tables"
+    elif not config.populate_meta_fields:
+        feature = "writing to tables without meta fields"
+    elif config.drop_partition_columns:
+        feature = "writing to tables that drop their partition columns"
+    elif config.cdc_enabled:
+        feature = "writing to tables with change data capture"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"The table {config.name} at {table.storage.root} cannot be written: {feature} is not "
+            "there yet. Read it with pyhudi, write it with Apache Hudi.",
+            feature=feature,
+        )
+
+
+def _new_table(
+    storage: Storage, df: DataFrame, operation: Operation, options: WriteOptions
+) -> tuple[Table, DataFrame]:
+    """Create the table after all checks that need no data have passed."""
+    schema = table_schema_after(
+        df.drop(*[c for c in df.columns if c.startswith("_hoodie_") and c != "_hoodie_is_deleted"])
+        .schema,
+        None,
+        "table",
+        operation,
+        options,
+    )
+    config = new_table_config(storage.root, options, schema, record_schema=False)
+    prepare(df, config, None, operation, options)
+    try:
+        return create_table(storage, config), df
+    except TableExists:
+        return open_table(storage), df
+
+
+def _with_retries(
+    runtime: Runtime,
+    df: DataFrame,
+    table: Table,
+    options: WriteOptions,
+    operation: Operation,
+    intent: Intent,
+) -> Committed:
+    for attempt in range(options.conflict_retries + 1):
+        try:
+            return _attempt(runtime, df, table, options, operation, intent)
+        except CommitConflict as conflict:
+            if attempt == options.conflict_retries:
+                raise
+            wait = min(BACKOFF_MS * 2**attempt, BACKOFF_CAP_MS)
+            wait = wait // 2 + runtime.clock.random_int(wait)
+            log.warning(
+                "%s Retry %d of %d in %d ms.", conflict, attempt + 1, options.conflict_retries, wait
+            )
+            runtime.clock.sleep(wait / 1000)
+            table = open_table(table.storage)
+    raise AssertionError("unreachable")
+
+
+def _attempt(
+    runtime: Runtime,
+    df: DataFrame,
+    table: Table,
+    options: WriteOptions,
+    operation: Operation,
+    intent: Intent,
+) -> Committed:
+    before = table.timeline()
+    current = table_schema(table, before, None)
+    prepared: Prepared = prepare(df, table.config, current, operation, options)
+    transaction = Transaction.begin(
+        table,
+        action_of(operation),
+        operation.value,
+        runtime.lock(table, options),
+        runtime.clock,
+        writer_policy(options),
+    )
+    try:
+        write = Write(runtime, table, options, operation, intent, prepared, transaction)
+        return run_operation(write)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        transaction.abort()
+        raise
+    finally:
+        runtime.attempts.forget(transaction.instant)
+
+
+def discard_if_unused(table: Table) -> None:
+    """Take away a table that this write created and that nothing was ever committed to.
+
+    A first write that fails shall leave nothing on disk; a table that another writer uses by now
+    stays.
+    """
+    timeline = table.timeline()
+    if timeline.commits or timeline.pending:
+        return
+    table.storage.delete_folder(".hoodie")
+    for file in table.storage.walk(""):
+        if file.name == ".hoodie_partition_metadata":
+            table.storage.delete([file.path])
+    VIEWS.forget(table.storage)
+
+

@@ -1,0 +1,89 @@
+"""The Python end of the bridge: what the shim may ask, one method per question.
+
+Every call carries the session's secret, because the callback socket itself has none. Answers are
+an envelope of JSON; only strings cross.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyhudi.errors import HudiError
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[..., Any]
+
+
+class Endpoint:
+    """Registered with the JVM as ``io.pyhudi.Planner``."""
+
+    class Java:
+        """Names the interface for py4j."""
+
+        implements = ["io.pyhudi.Planner"]
+
+    def __init__(self, secret: str, handlers: dict[str, Handler]) -> None:
+        self._secret = secret
+        self._handlers = handlers
+
+    def call(self, secret: str, method: str, payload: str) -> str:
+        """Answer ``method`` with the arguments in ``payload``."""
+        return self._answer(secret, method, payload)
+
+    def callWith(self, secret: str, method: str, jvm_object: Any, payload: str) -> str:  # noqa: N802
+        """The same with a live JVM object, such as a DataFrame."""
+        return self._answer(secret, method, payload, jvm_object)
+
+    def toString(self) -> str:  # noqa: N802 - py4j asks for it
+        return "pyhudi planner"
+
+    def _answer(self, secret: str, method: str, payload: str, *objects: Any) -> str:
+        if not hmac.compare_digest(str(secret).encode(), self._secret.encode()):
+            return _error("SetupError", "[SETUP_ERROR] The call carries a wrong secret.")
+        handler = self._handlers.get(method)
+        if handler is None:
+            return _error(
+                "SetupError",
+                f"[SETUP_ERROR] The jar asks for '{method}', which this pyhudi does not know: the "
+                "jar and the Python package are of different versions. Install both anew.",
+            )
+        try:
+            return json.dumps({"ok": handler(*objects, **json.loads(payload))})
+        except HudiError as e:
+            LAST_ERROR.keep(e)
+            return _error(type(e).__name__, str(e))
+        except Exception as e:
+            log.exception("%s failed", method)
+            return _error(type(e).__name__, f"[INTERNAL] {type(e).__name__}: {e}")
+
+
+class _LastError:
+    """The typed error behind the message that Spark is about to raise, for Python callers."""
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._errors: dict[str, HudiError] = {}
+
+    def keep(self, error: HudiError) -> None:
+        self._errors[str(error)] = error
+        while len(self._errors) > self._limit:
+            self._errors.pop(next(iter(self._errors)))
+
+    def find(self, text: str) -> HudiError | None:
+        """The error whose message ``text`` begins with."""
+        for message, error in self._errors.items():
+            if text.startswith(message):
+                return error
+        return None
+
+
+LAST_ERROR = _LastError()
+
+
+def _error(name: str, message: str) -> str:
+    return json.dumps({"error": {"class": name, "message": message}})

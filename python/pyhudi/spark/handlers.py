@@ -1,0 +1,247 @@
+"""The shim's questions, answered: a thin layer between JSON and the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import resolve_write
+from pyhudi.format.schemas import avro_to_spark, spark_to_avro
+from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
+from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import count_rows, describe, open_query, plan_scan
+from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
+from pyhudi.planner.write import write_table
+from pyhudi.storage.open import normalize_root
+from pyhudi.timeline.table import table_exists
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.transaction import Committed
+
+Options = Mapping[str, str]
+Json = dict[str, Any]
+
+
+class Handlers:
+    """One instance per attached session; stateless but for the session itself."""
+
+    def __init__(self, spark: SparkSession, runtime: Runtime) -> None:
+        self._spark = spark
+        self._runtime = runtime
+
+    def table(self) -> dict[str, Any]:
+        """Method name -> bound method, as the endpoint dispatches."""
+        names = (
+            "exists describe plan_scan count write insert spool_begin insert_spooled spool_abort "
+            "create_table truncate_table can_delete_where delete_where"
+        )
+        return {name: getattr(self, name) for name in names.split()}
+
+    # -- reads
+
+    def exists(self, path: str, **_: object) -> bool:
+        return table_exists(self._runtime.storage(normalize_root(path)))
+
+    def describe(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        as_of: str | None = None,
+        as_of_micros: int | None = None,
+        **_: object,
+    ) -> Json:
+        root = normalize_root(path)
+        return describe(
+            open_query(self._runtime, root, options, session, as_of, as_of_micros)
+        )
+
+    def plan_scan(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        instant: str | None,
+        filters: Sequence[Json],
+        limit: int | None = None,
+        **_: object,
+    ) -> Json:
+        query = open_query(self._runtime, normalize_root(path), options, session, instant)
+        return plan_scan(query, filters, limit)
+
+    def count(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        instant: str | None,
+        filters: Sequence[Json],
+        **_: object,
+    ) -> int | None:
+        query = open_query(self._runtime, normalize_root(path), options, session, instant)
+        return count_rows(query, filters)
+
+    # -- writes
+
+    def write(
+        self,
+        jdf: JavaObject,
+        path: str,
+        mode: str,
+        options: Options,
+        session: Options,
+        partitioning: Sequence[str] = (),
+        **_: object,
+    ) -> Json:
+        root = normalize_root(path)
+        given = _with_partitioning(options, partitioning)
+        return _committed(
+            write_table(
+                self._runtime,
+                self._frame(jdf),
+                root,
+                given,
+                session,
+                lambda exists: save_intent(mode, exists, root),
+            )
+        )
+
+    def insert(
+        self,
+        jdf: JavaObject,
+        path: str,
+        options: Options,
+        session: Options,
+        overwrite: str,
+        filters: Sequence[Json],
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        intent = Intent(Route.SQL, Overwrite(overwrite), tuple(filters))
+        return self._insert(self._frame(jdf), path, options, session, properties, intent)
+
+    def _insert(
+        self,
+        df: DataFrame,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None,
+        intent: Intent,
+    ) -> Json:
+        given = {**hudi_properties(properties or {}), **options}
+        root = normalize_root(path)
+        return _committed(
+            write_table(self._runtime, df, root, given, session, lambda exists: intent)
+        )
+
+    # -- dynamic overwrite of catalog tables, through the shim's spool
+
+    def spool_begin(self, path: str, **_: object) -> Json:
+        return {"spool": begin_spool(self._runtime, normalize_root(path))}
+
+    def insert_spooled(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        spool: str,
+        files: Sequence[str],
+        overwrite: str,
+        schema: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        intent = Intent(Route.SQL, Overwrite(overwrite))
+        rows = spooled_rows(self._spark, files, schema)
+        try:
+            return self._insert(rows, path, options, session, properties, intent)
+        finally:
+            drop_spool(self._runtime, normalize_root(path), spool)
+
+    def spool_abort(self, path: str, spool: str, **_: object) -> None:
+        drop_spool(self._runtime, normalize_root(path), spool)
+
+    # -- tables
+
+    def create_table(
+        self,
+        path: str,
+        table: str,
+        schema: Json,
+        partitioning: Sequence[str],
+        properties: Options,
+        session: Options,
+        **_: object,
+    ) -> Json:
+        root = normalize_root(path)
+        storage = self._runtime.storage(root)
+        adopted = table_exists(storage)
+        if not adopted:
+            given = _with_partitioning(hudi_properties(properties), partitioning)
+            database, _, name = table.rpartition(".")
+            given.setdefault("hoodie.table.name", name)
+            if database:
+                given.setdefault("hoodie.database.name", database)
+            options = resolve_write(given, None, session)
+            stored = avro_to_spark(spark_to_avro(schema, name))
+            config = new_table_config(root, options, stored, record_schema=True)
+            VIEWS.forget(storage)
+            create_table(storage, config)
+        query = open_query(self._runtime, root, {}, {})
+        return {**describe(query), "adopted": adopted}
+
+    def truncate_table(self, path: str, session: Options, **_: object) -> Json:
+        return _committed(truncate(self._runtime, self._spark, normalize_root(path), session))
+
+    def can_delete_where(self, path: str, filters: Sequence[Json], **_: object) -> bool:
+        return can_delete_where(self._runtime, normalize_root(path), filters)
+
+    def delete_where(
+        self, path: str, filters: Sequence[Json], session: Options, **_: object
+    ) -> Json:
+        root = normalize_root(path)
+        return _committed(delete_where(self._runtime, self._spark, root, filters, session))
+
+    def _frame(self, jdf: JavaObject) -> DataFrame:
+        """A Python DataFrame of the session that the JVM's one belongs to."""
+        return DataFrame(jdf, self._spark)
+
+
+#: keys of a catalog entry that are Spark's own business
+CATALOG_KEYS = frozenset(
+    {"path", "provider", "location", "owner", "comment", "external", "option.serialization.format"}
+)
+
+
+def hudi_properties(properties: Options) -> dict[str, str]:
+    """TBLPROPERTIES that are options: what Spark keeps for itself is left out."""
+    return {
+        key.removeprefix("option."): value
+        for key, value in properties.items()
+        if key not in CATALOG_KEYS and not key.startswith("spark.")
+    }
+
+
+PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
+
+
+def _with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str]:
+    """Options with the columns of ``partitionBy``, where no option names them."""
+    given = dict(options)
+    named = any(
+        key.lower() in (PARTITION_FIELD, "hoodie.table.partition.fields") for key in given
+    )
+    if columns and not named:
+        given[PARTITION_FIELD] = ",".join(columns)
+    return given
+
+
+def _committed(done: Committed | None) -> Json:
+    return {"instant": done.instant if done else None}
+
+

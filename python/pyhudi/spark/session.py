@@ -1,0 +1,211 @@
+"""Attaching pyhudi to a Spark session: ``configure`` before it exists, ``attach`` once it does.
+
+The only package that imports py4j is this one; the planner below gets what it needs of Spark as
+a ``Runtime``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from pyhudi.clock import SystemClock
+from pyhudi.config import LockProvider, WriteOptions
+from pyhudi.errors import ConfigError, SetupError
+from pyhudi.locks.base import TableLock
+from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.planner.runtime import Runtime
+from pyhudi.spark import by_value
+from pyhudi.spark.endpoint import Endpoint
+from pyhudi.spark.handlers import Handlers
+from pyhudi.spark.jars import jar_for
+from pyhudi.storage.base import Storage
+from pyhudi.storage.open import open_storage
+from pyhudi.timeline.table import Table
+from pyhudi.write.spec import FileSystemSpec
+
+if TYPE_CHECKING:
+    Builder = Any
+
+CATALOG = "spark.sql.catalog.spark_catalog"
+CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
+S3A = "fs.s3a."
+IN_PROCESS = InProcessLocks()
+#: columnar batches to Python workers: fewer, larger batches cost less per row
+ARROW_BATCH_ROWS = "65536"
+
+_attached: dict[int, Handlers] = {}
+_guard = threading.Lock()
+
+
+def configure(builder: Builder) -> Builder:
+    """Add pyhudi's jar, catalog and worker settings to a ``SparkSession.builder``.
+
+    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session.
+    ``SetupError`` where no jar fits the installed Spark.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for key, value in spark_conf().items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def spark_conf() -> dict[str, str]:
+    """The settings that a Spark application needs to use pyhudi."""
+    return {
+        "spark.jars": str(jar_for(pyspark.__version__)),
+        CATALOG: CATALOG_CLASS,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": ARROW_BATCH_ROWS,
+    }
+
+
+def attach(spark: SparkSession) -> SparkSession:
+    """Register pyhudi's planner with the session's JVM; returns the session.
+
+    Idempotent. ``SetupError`` where the jar is not on the driver's class path, or fits another
+    line of Spark.
+    """
+    context = spark.sparkContext
+    bridge = _bridge(context)
+    if not isinstance(bridge, JavaObject) and not hasattr(bridge, "register"):
+        raise _missing_jar()
+    with _guard:
+        if id(context) in _attached and bridge.isRegistered():
+            return spark
+        handlers = Handlers(spark, spark_runtime(spark))
+        secret = secrets.token_urlsafe(32)
+        gateway = context._gateway
+        ensure_callback_server_started(gateway)
+        by_value.register()
+        bridge.register(Endpoint(secret, handlers.table()), secret)
+        _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
+        _attached[id(context)] = handlers
+    if spark.conf.get(CATALOG, None) is None:
+        spark.conf.set(CATALOG, CATALOG_CLASS)
+    return spark
+
+
+def _jvm(context: SparkContext) -> Any:
+    return context._jvm
+
+
+def _bridge(context: SparkContext) -> Any:
+    jvm = _jvm(context)
+    try:
+        bridge = jvm.io.pyhudi.Bridge
+        bridge.isRegistered()
+    except (Py4JError, TypeError) as e:
+        raise _missing_jar() from e
+    return bridge
+
+
+def _missing_jar() -> SetupError:
+    return SetupError(
+        "The pyhudi jar is not on the class path of this Spark driver. Build the session with "
+        "pyhudi.configure(SparkSession.builder).getOrCreate(), or give spark-submit the jar that "
+        "`pyhudi jars` prints."
+    )
+
+
+def spark_runtime(spark: SparkSession) -> Runtime:
+    """The planner's surroundings in this session."""
+    hadoop = HadoopOptions(spark)
+    clock = SystemClock()
+
+    def storage(root: str) -> Storage:
+        return open_storage(root, hadoop.s3a(), clock)
+
+    def lock(table: Table, options: WriteOptions) -> TableLock:
+        if options.lock_provider is LockProvider.IN_PROCESS:
+            return InProcessLock(IN_PROCESS, table.storage.root, clock)
+        if options.lock_provider not in (None, LockProvider.FILE_SYSTEM):
+            raise ConfigError(
+                f"The lock provider {options.lock_provider.value} is not there yet. Leave "
+                "hoodie.write.lock.provider out to use the table's own lock file.",
+                key="hoodie.write.lock.provider",
+            )
+        return FilesystemLock(
+            table.storage,
+            clock,
+            path=LOCK_PATH,
+            expire_minutes=options.lock_expire_minutes,
+        )
+
+    def filesystem(root: str) -> tuple[FileSystemSpec, str]:
+        if root.startswith("/"):
+            return FileSystemSpec("local"), root
+        return s3_filesystem(hadoop.s3a()), root.removeprefix("s3a://")
+
+    return Runtime(clock, storage, filesystem, lock, SparkAttempts(spark))
+
+
+def s3_filesystem(options: Mapping[str, str]) -> FileSystemSpec:
+    """Hadoop's S3A settings as pyarrow takes them; secrets stay in the spec, never in a log."""
+    found = {
+        "access_key": options.get(S3A + "access.key"),
+        "secret_key": options.get(S3A + "secret.key"),
+        "session_token": options.get(S3A + "session.token"),
+        "region": options.get(S3A + "endpoint.region"),
+        "path_style": options.get(S3A + "path.style.access"),
+    }
+    endpoint = options.get(S3A + "endpoint")
+    if endpoint:
+        plain = options.get(S3A + "connection.ssl.enabled", "true") == "false"
+        scheme, _, address = endpoint.rpartition("://")
+        found["scheme"] = scheme or ("http" if plain else "https")
+        found["endpoint_override"] = address
+    return FileSystemSpec("s3", {k: v for k, v in found.items() if v})
+
+
+class HadoopOptions:
+    """The session's ``fs.s3a.*`` settings, read from the JVM when asked."""
+
+    KEYS = (
+        "access.key",
+        "secret.key",
+        "session.token",
+        "endpoint",
+        "endpoint.region",
+        "path.style.access",
+        "connection.ssl.enabled",
+    )
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def s3a(self) -> dict[str, str]:
+        """Key -> value, those that are set."""
+        context: Any = self._spark.sparkContext
+        conf = context._jsc.hadoopConfiguration()
+        found = {S3A + key: conf.get(S3A + key) for key in self.KEYS}
+        return {key: str(value) for key, value in found.items() if value is not None}
+
+
+class SparkAttempts:
+    """The shim's task listener, as the planner asks it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def ended(self, key: str, timeout_s: float) -> bool:
+        """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
+        context: Any = self._spark.sparkContext
+        tracker = context._jvm.io.pyhudi.AttemptTracker
+        return bool(tracker.awaitEnd(context._jsc, key, int(timeout_s * 1000)))
+
+    def forget(self, key: str) -> None:
+        """Drop what the listener knows of ``key``."""
+        context: Any = self._spark.sparkContext
+        context._jvm.io.pyhudi.AttemptTracker.forget(key)

@@ -1,0 +1,153 @@
+"""The active timeline: which instants a table has, in which state, and what they say.
+
+Invariant: a ``Timeline`` is one listing, never a mixture of two; contents are read on demand and
+cached by file name, which is safe because a completed file never changes (FORMAT.md 2).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from pyhudi.errors import TableCorrupt
+from pyhudi.format.commit_metadata import CommitMetadata, parse_commit
+from pyhudi.format.instants import (
+    Action,
+    Instant,
+    InstantTime,
+    State,
+    instant_file_name,
+    parse_instant,
+)
+from pyhudi.format.table_config import TableConfig
+from pyhudi.storage.base import Storage, StoredFile
+from pyhudi.timeline.states import COMMIT_ACTIONS, completed_action, most_advanced
+
+#: identity of an instant across its states: requested time and completed action
+InstantKey = tuple[InstantTime, Action]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One listing of a table's timeline; instants ascend by requested time."""
+
+    layout: int
+    folder: str
+    instants: tuple[Instant, ...]
+    modified_ms: Mapping[InstantKey, int]
+
+    @property
+    def completed(self) -> tuple[Instant, ...]:
+        """Completed instants of every action."""
+        return tuple(i for i in self.instants if i.state is State.COMPLETED)
+
+    @property
+    def commits(self) -> tuple[Instant, ...]:
+        """Completed instants that carry data files."""
+        return tuple(i for i in self.completed if i.action in COMMIT_ACTIONS)
+
+    @property
+    def pending(self) -> tuple[Instant, ...]:
+        """Instants that are requested or inflight."""
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED)
+
+    @property
+    def first_time(self) -> InstantTime | None:
+        """Requested time of the first instant; data files older than it count as archived."""
+        commits = [i for i in self.instants if i.action in COMMIT_ACTIONS]
+        return commits[0].time if commits else None
+
+    @property
+    def latest_commit(self) -> Instant | None:
+        """The completed commit with the largest requested time."""
+        commits = self.commits
+        return commits[-1] if commits else None
+
+    def keys(self) -> frozenset[InstantKey]:
+        """Identities of all completed instants, for set differences between two loads."""
+        return frozenset(instant_key(i) for i in self.completed)
+
+    def greatest_time(self) -> InstantTime:
+        """The largest requested or completion time, ``"0"`` for an empty timeline."""
+        times = [i.time for i in self.instants]
+        times += [i.completion_time for i in self.instants if i.completion_time]
+        return max(times, default=InstantTime("0"))
+
+    def at(self, time: InstantTime) -> tuple[Instant, ...]:
+        """Every instant whose requested time is ``time``."""
+        return tuple(i for i in self.instants if i.time == time)
+
+    def file_of(self, instant: Instant) -> str:
+        """Path of the instant's file, relative to the table."""
+        return f"{self.folder}/{instant_file_name(instant, self.layout)}"
+
+
+def instant_key(instant: Instant) -> InstantKey:
+    """What stays the same of an instant while its state moves on."""
+    return instant.time, completed_action(instant.action)
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+    """List the active timeline of a table."""
+    return timeline_of(storage.list(config.timeline_folder), config.layout, config.timeline_folder)
+
+
+def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeline:
+    """The timeline that a listing of its folder shows."""
+    found: dict[InstantKey, list[Instant]] = {}
+    modified: dict[InstantKey, int] = {}
+    for file in files:
+        instant = parse_instant(file.name, layout)
+        if instant is None:
+            continue
+        key = instant_key(instant)
+        found.setdefault(key, []).append(instant)
+        if instant.state is State.COMPLETED:
+            modified[key] = file.modified_ms
+    instants = [most_advanced(states) for states in found.values()]
+    instants.sort(key=lambda i: (i.time, i.action.value))
+    return Timeline(layout, folder, tuple(instants), modified)
+
+
+class CommitCache:
+    """Parsed commit metadata by root and file name, the least recently used dropped first.
+
+    Bounded by entries; shared by all tables of a process, so that the thousandth commit of a
+    long-lived writer reads one new file, not a thousand.
+    """
+
+    def __init__(self, limit: int = 20_000) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[tuple[str, str], CommitMetadata] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
+        """Metadata of a completed commit; ``TableCorrupt`` where the file is not readable as one."""
+        if instant.state is not State.COMPLETED:
+            raise ValueError(f"{instant} is not completed")
+        path = timeline.file_of(instant)
+        key = (storage.root, f"{path}@{timeline.modified_ms.get(instant_key(instant), 0)}")
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        try:
+            data = storage.read(path)
+        except FileNotFoundError as e:
+            raise TableCorrupt(
+                f"The timeline lists {path} but it cannot be read. It may have been archived "
+                "meanwhile: run the query again.",
+                path=path,
+                rule="FORMAT.md 2.1",
+            ) from e
+        metadata = parse_commit(data, path)
+        with self._lock:
+            self._entries[key] = metadata
+            while len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+        return metadata
+
+
+COMMITS = CommitCache()

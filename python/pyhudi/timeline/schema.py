@@ -1,0 +1,50 @@
+"""The table's schema at an instant, and the schema that each data file was written with.
+
+Source: ``extraMetadata.schema`` of commits (FORMAT.md 2.3 and 9); where no commit tells, the
+schema given to CREATE TABLE, and last the footer of a data file.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from pyhudi.errors import TableCorrupt
+from pyhudi.format.commit_metadata import SCHEMA_KEY
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.schemas import avro_to_spark
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.table import Table
+
+#: a Spark StructType as JSON, without meta columns
+SparkSchema = dict[str, Any]
+
+
+def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) -> SparkSchema | None:
+    """The schema that readers get at ``as_of`` (None: now); None where nothing on the timeline
+    or in the properties tells, as in a table whose commits carry none."""
+    for instant in reversed(timeline.commits):
+        if as_of is None or instant.time <= as_of:
+            found = schema_of(table, timeline, instant)
+            if found is not None:
+                return found
+    if table.config.create_schema is not None:
+        return avro_to_spark(table.config.create_schema)
+    return None
+
+
+def schema_of(table: Table, timeline: Timeline, instant: Instant) -> SparkSchema | None:
+    """The schema that a completed commit declares; None where it declares none."""
+    text = COMMITS.get(table.storage, timeline, instant).extra.get(SCHEMA_KEY)
+    return _parsed(text, timeline.file_of(instant)) if text else None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, path: str) -> SparkSchema:
+    try:
+        return avro_to_spark(json.loads(text))
+    except (ValueError, KeyError, TypeError) as e:
+        raise TableCorrupt(
+            f"The schema in {path} is no Avro schema: {e}.", path=path, rule="FORMAT.md 2.3"
+        ) from e

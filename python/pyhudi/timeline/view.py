@@ -1,0 +1,308 @@
+"""The file-system view: file groups, their slices, and which of them a reader may see.
+
+Invariants (FORMAT.md 2.4): a file is visible if its instant has completed, or is older than the
+first instant of the active timeline; a replaced group vanishes for instants at or after the
+replace; of a group the slice with the largest visible instant counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from pyhudi.errors import HistoryExpired
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import (
+    FileId,
+    LogFileName,
+    parse_base_file_name,
+    parse_log_file_name,
+)
+from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.table_config import TableConfig
+from pyhudi.storage.base import Storage, StoredFile
+from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+
+LISTING_THREADS = 16
+META_FOLDER = ".hoodie"
+
+#: completed actions whose effect on the view is just what their metadata says
+APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+#: completed actions that change no visible file
+NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file; ``partition_path`` is relative (``""`` unpartitioned), rows -1 if unknown."""
+
+    partition_path: str
+    name: str
+    file_id: FileId
+    instant: InstantTime
+    size_bytes: int
+    rows: int = -1
+
+    @property
+    def path(self) -> str:
+        """Path relative to the table."""
+        return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
+
+
+#: partition path -> file id -> base files, ascending by instant
+Groups = dict[str, dict[FileId, tuple[BaseFile, ...]]]
+Logs = dict[str, dict[FileId, tuple[LogFileName, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemView:
+    """All file groups of a table under one timeline; a value, safe to share between threads."""
+
+    storage: Storage
+    timeline: Timeline
+    groups: Groups
+    logs: Logs
+    replaced: Mapping[tuple[str, FileId], InstantTime]
+    _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
+
+    def partitions(self, as_of: InstantTime | None = None) -> list[str]:
+        """Partition paths that hold at least one visible slice, sorted."""
+        return sorted({file.partition_path for file in self.latest(as_of)})
+
+    def latest(
+        self, as_of: InstantTime | None = None, partitions: Iterable[str] | None = None
+    ) -> list[BaseFile]:
+        """The newest visible base file of every group, by partition and file id.
+
+        ``as_of`` bounds requested times, inclusive. Groups that hold no base file are absent.
+        """
+        visible = self._visible(as_of)
+        wanted = sorted(self.groups if partitions is None else set(partitions) & set(self.groups))
+        found = []
+        for partition in wanted:
+            for file_id, files in sorted(self.groups[partition].items()):
+                gone = self.replaced.get((partition, file_id))
+                if gone is not None and (as_of is None or gone <= as_of):
+                    continue
+                for file in reversed(files):
+                    if visible(file.instant):
+                        found.append(file)
+                        break
+        return found
+
+    def log_files(self, latest: Iterable[BaseFile]) -> Iterator[tuple[str, LogFileName]]:
+        """Log files that belong to the newest slices, as (partition path, name)."""
+        newest = {(f.partition_path, f.file_id): f.instant for f in latest}
+        completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
+        for partition, groups in self.logs.items():
+            for file_id, names in groups.items():
+                if (partition, file_id) in self.replaced:
+                    continue
+                base = newest.get((partition, file_id), InstantTime("0"))
+                for name in names:
+                    if completions.get(name.instant, name.instant) >= base:
+                        yield partition, name
+
+    def with_rows(self, files: Iterable[BaseFile]) -> list[BaseFile]:
+        """The same files with their row counts from commit metadata, -1 where it is archived."""
+        commits = {i.time: i for i in self.timeline.commits}
+        found = []
+        for file in files:
+            if file.rows < 0 and file.instant in commits:
+                index = self._rows.get(file.instant)
+                if index is None:
+                    metadata = COMMITS.get(self.storage, self.timeline, commits[file.instant])
+                    index = {_name(s.path): s.num_writes for s in metadata.stats if s.path}
+                    self._rows[file.instant] = index
+                file = replace(file, rows=index.get(file.name, -1))
+            found.append(file)
+        return found
+
+    def _visible(self, as_of: InstantTime | None) -> _Visibility:
+        return _Visibility(self.timeline, as_of)
+
+
+class _Visibility:
+    """Whether a data file's instant may be seen at ``as_of``."""
+
+    def __init__(self, timeline: Timeline, as_of: InstantTime | None) -> None:
+        self._completed = {i.time for i in timeline.commits}
+        self._pending = {i.time for i in timeline.pending}
+        self._first = timeline.first_time
+        self._as_of = as_of
+
+    def __call__(self, time: InstantTime) -> bool:
+        if self._as_of is not None and time > self._as_of:
+            return False
+        if time in self._completed:
+            return True
+        archived = self._first is not None and time < self._first
+        return archived and time not in self._pending
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def check_history(timeline: Timeline, as_of: InstantTime) -> None:
+    """``HistoryExpired`` where ``as_of`` lies before the first commit that is still active."""
+    first = timeline.first_time
+    if first is not None and as_of < first:
+        raise HistoryExpired(
+            f"The table was asked for as of {as_of}, but its active timeline begins at {first}: "
+            "what was before is archived or never was. Ask for a later instant.",
+            asked=as_of,
+            earliest=first,
+        )
+
+
+def replaced_groups(
+    storage: Storage, timeline: Timeline
+) -> dict[tuple[str, FileId], InstantTime]:
+    """(partition path, file id) -> time of the replacecommit that replaced the group."""
+    found: dict[tuple[str, FileId], InstantTime] = {}
+    for instant in timeline.commits:
+        if instant.action is Action.REPLACECOMMIT:
+            _add_replaced(found, instant, COMMITS.get(storage, timeline, instant))
+    return found
+
+
+def _add_replaced(
+    found: dict[tuple[str, FileId], InstantTime], instant: Instant, metadata: CommitMetadata
+) -> None:
+    for partition, file_ids in (metadata.replaced or {}).items():
+        for file_id in file_ids:
+            found[partition, file_id] = instant.time
+
+
+def list_view(storage: Storage, timeline: Timeline) -> FileSystemView:
+    """A view from a full listing of the data files."""
+    groups: dict[str, dict[FileId, list[BaseFile]]] = {}
+    logs: dict[str, dict[FileId, list[LogFileName]]] = {}
+    for file in _data_files(storage):
+        partition = file.path[: -len(file.name)].rstrip("/")
+        base = parse_base_file_name(file.name)
+        if base is not None:
+            groups.setdefault(partition, {}).setdefault(base.file_id, []).append(
+                BaseFile(partition, file.name, base.file_id, base.instant, file.size_bytes)
+            )
+            continue
+        log = parse_log_file_name(file.name)
+        if log is not None:
+            logs.setdefault(partition, {}).setdefault(log.file_id, []).append(log)
+    sorted_groups = {
+        partition: {
+            file_id: tuple(sorted(files, key=lambda f: f.instant))
+            for file_id, files in by_id.items()
+        }
+        for partition, by_id in groups.items()
+    }
+    log_groups = {p: {k: tuple(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    replaced = replaced_groups(storage, timeline)
+    return FileSystemView(storage, timeline, sorted_groups, log_groups, replaced)
+
+
+def _data_files(storage: Storage) -> Iterator[StoredFile]:
+    yield from storage.list("")
+    folders = [f for f in storage.list_folders("") if f.rsplit("/", 1)[-1] != META_FOLDER]
+    if not folders:
+        return
+    with ThreadPoolExecutor(min(LISTING_THREADS, len(folders))) as pool:
+        for files in pool.map(storage.walk, folders):
+            yield from files
+
+
+def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
+    """``view`` moved on to a later timeline by metadata alone; None where a listing is needed."""
+    before, after = view.timeline.keys(), timeline.keys()
+    if before - after:
+        return None
+    new = sorted((i for i in timeline.completed if instant_key(i) not in before), key=_time)
+    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
+        return None
+    groups, replaced = dict(view.groups), dict(view.replaced)
+    touched: set[str] = set()
+    for instant in new:
+        if instant.action in APPLIED_ACTIONS:
+            metadata = COMMITS.get(view.storage, timeline, instant)
+            _add_files(groups, touched, metadata)
+            _add_replaced(replaced, instant, metadata)
+    return FileSystemView(view.storage, timeline, groups, view.logs, replaced, dict(view._rows))
+
+
+def _time(instant: Instant) -> InstantTime:
+    return instant.time
+
+
+def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
+    for stat in metadata.stats:
+        name = parse_base_file_name(_name(stat.path)) if stat.path else None
+        if name is None:
+            continue
+        partition = stat.partition_path
+        if partition not in touched:
+            groups[partition] = dict(groups.get(partition, {}))
+            touched.add(partition)
+        file = BaseFile(
+            partition,
+            _name(stat.path),
+            name.file_id,
+            name.instant,
+            stat.file_size_bytes,
+            stat.num_writes,
+        )
+        files = (*groups[partition].get(name.file_id, ()), file)
+        groups[partition][name.file_id] = tuple(sorted(files, key=lambda f: f.instant))
+
+
+class ViewCache:
+    """The last view of each table, so that a long-lived process lists a table once.
+
+    A table is recognised by its root and the state of its properties file; any instant whose
+    effect metadata does not tell in full causes a new listing.
+    """
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._views: dict[tuple[str, int, int], FileSystemView] = {}
+        self._lock = Lock()
+
+    def load(self, storage: Storage, config: TableConfig, timeline: Timeline) -> FileSystemView:
+        """The view under ``timeline``."""
+        key = (storage.root, *_fingerprint(config))
+        with self._lock:
+            cached = self._views.get(key)
+        view = advance(cached, timeline) if cached is not None else None
+        if view is None:
+            view = list_view(storage, timeline)
+        with self._lock:
+            self._views.pop(key, None)
+            self._views[key] = view
+            while len(self._views) > self._limit:
+                self._views.pop(next(iter(self._views)))
+        return view
+
+    def forget(self, storage: Storage) -> None:
+        """Drop what is known of a table, as after it was deleted or changed by hand."""
+        with self._lock:
+            for key in [k for k in self._views if k[0] == storage.root]:
+                del self._views[key]
+
+
+def _fingerprint(config: TableConfig) -> tuple[int, int]:
+    return hash(frozenset(config.raw.items())), len(config.raw)
+
+
+VIEWS = ViewCache()
+
+__all__ = [
+    "BaseFile",
+    "FileSystemView",
+    "InstantKey",
+    "VIEWS",
+    "ViewCache",
+    "check_history",
+    "list_view",
+]

@@ -1,0 +1,116 @@
+"""Conflict judgement: a pure comparison of what two writers touched.
+
+``judge(ours, theirs)`` reads nothing and decides by the rules of RFC-22: the unit of conflict is
+the file group; rows added to new groups never conflict, unless the other side replaced the whole
+partition meanwhile, or both created the same bucket of a bucket-indexed table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import FileId, bucket_number
+from pyhudi.format.instants import Instant
+
+Group = tuple[str, FileId]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one write touches; groups and buckets are (partition path, id)."""
+
+    who: str
+    updated: frozenset[Group] = frozenset()
+    created: frozenset[Group] = frozenset()
+    replaced_partitions: frozenset[str] = frozenset()
+    buckets: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Partitions in which any group was touched."""
+        return frozenset(p for p, _ in self.updated | self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a judgement; ``overlap`` names what both touched, for the message."""
+
+    ours: Footprint
+    theirs: Footprint
+    rule: str
+    overlap: tuple[str, ...]
+
+    @property
+    def conflict(self) -> bool:
+        return bool(self.overlap)
+
+    def explain(self) -> str:
+        """Both sides and the overlap in one sentence."""
+        shown = ", ".join(self.overlap[:5])
+        more = f" and {len(self.overlap) - 5} more" if len(self.overlap) > 5 else ""
+        return f"{self.ours.who} and {self.theirs.who} {self.rule}: {shown}{more}"
+
+
+def judge(ours: Footprint, theirs: Footprint) -> Verdict:
+    """Compare two footprints; the first rule that finds an overlap decides."""
+    both = ours.updated & theirs.updated
+    if both:
+        return Verdict(ours, theirs, "both changed the same file groups", _names(both))
+    swept = (ours.partitions & theirs.replaced_partitions) | (
+        theirs.partitions & ours.replaced_partitions
+    )
+    if swept:
+        rule = "wrote to a partition that the other replaced as a whole"
+        return Verdict(ours, theirs, rule, tuple(sorted(p or "(unpartitioned)" for p in swept)))
+    twice = ours.buckets & theirs.buckets
+    if twice:
+        names = tuple(f"{p or '(unpartitioned)'} bucket {b}" for p, b in sorted(twice))
+        return Verdict(ours, theirs, "both wrote the same buckets", names)
+    return Verdict(ours, theirs, "do not overlap", ())
+
+
+def footprint_of(
+    instant: Instant, metadata: CommitMetadata, bucketed: bool = False
+) -> Footprint:
+    """The footprint of a completed commit, from its metadata."""
+    updated: set[Group] = set()
+    created: set[Group] = set()
+    for stat in metadata.stats:
+        if not stat.file_id:
+            continue
+        group = (stat.partition_path, stat.file_id)
+        (updated if _is_update(stat.prev_commit) else created).add(group)
+    replaced = metadata.replaced or {}
+    for partition, file_ids in replaced.items():
+        updated.update((partition, file_id) for file_id in file_ids)
+    return Footprint(
+        who=f"{metadata.operation.lower()} {instant.time}",
+        updated=frozenset(updated),
+        created=frozenset(created),
+        replaced_partitions=frozenset(replaced) if _sweeps(metadata) else frozenset(),
+        buckets=buckets_of(updated | created) if bucketed else frozenset(),
+    )
+
+
+def buckets_of(groups: set[Group]) -> frozenset[tuple[str, int]]:
+    """(partition, bucket number) of groups whose ids carry one."""
+    found = ((partition, bucket_number(file_id)) for partition, file_id in groups)
+    return frozenset((p, b) for p, b in found if b is not None)
+
+
+def _is_update(prev_commit: str | None) -> bool:
+    return prev_commit not in (None, "", "null")
+
+
+def _sweeps(metadata: CommitMetadata) -> bool:
+    return metadata.operation.upper() in {
+        "INSERT_OVERWRITE",
+        "INSERT_OVERWRITE_TABLE",
+        "DELETE_PARTITION",
+    }
+
+
+def _names(groups: frozenset[Group]) -> tuple[str, ...]:
+    return tuple(f"{p}/{g}" if p else g for p, g in sorted(groups))
+

@@ -1,0 +1,85 @@
+"""Heartbeats: how other writers see that this one lives.
+
+Invariants: the beating thread shares no lock with the planner; a writer judges its own lapse by
+its monotonic clock from *before* the last beat that succeeded, so it never believes itself alive
+longer than others do. Layout: FORMAT.md section 8.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from pyhudi.clock import Clock
+from pyhudi.errors import StorageError
+from pyhudi.format.instants import InstantTime
+from pyhudi.storage.base import Storage
+
+FOLDER = ".hoodie/.heartbeat"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatPolicy:
+    """How often to beat (milliseconds) and how many missed beats others forgive."""
+
+    interval_ms: int = 60_000
+    tolerable_misses: int = 2
+
+    @property
+    def lapse_ms(self) -> int:
+        """Silence after which a writer counts as dead."""
+        return self.interval_ms * (self.tolerable_misses + 1)
+
+
+class Heartbeat:
+    """Beats for one instant from a daemon thread until ``stop``."""
+
+    def __init__(
+        self, storage: Storage, clock: Clock, instant: InstantTime, policy: HeartbeatPolicy
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._path = f"{FOLDER}/{instant}"
+        self._policy = policy
+        self._last = clock.monotonic()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Beat once, then go on in the background."""
+        self.beat()
+        self._thread = threading.Thread(target=self._run, name=self._path, daemon=True)
+        self._thread.start()
+
+    def beat(self) -> None:
+        """One beat; the time that counts is the one before the put was sent."""
+        before = self._clock.monotonic()
+        self._storage.replace(self._path, b"")
+        self._last = before
+
+    def lapsed(self) -> bool:
+        """Whether others may by now take this writer for dead."""
+        return (self._clock.monotonic() - self._last) * 1000 >= self._policy.lapse_ms
+
+    def stop(self) -> None:
+        """Stop beating and remove the file; the instant has settled."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._storage.delete([self._path])
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._policy.interval_ms / 1000):
+            try:
+                self.beat()
+            except StorageError:
+                # The next beat may succeed; if none does, lapsed() fences the commit.
+                continue
+
+
+def last_beat_ms(storage: Storage, instant: InstantTime) -> int | None:
+    """When the instant's writer last beat (epoch milliseconds by the storage); None without."""
+    for file in storage.list(FOLDER):
+        if file.name == instant:
+            return file.modified_ms
+    return None

@@ -1,0 +1,83 @@
+"""Markers on the driver's side: what an instant may have written, by its own word.
+
+A worker puts the marker before the data file, so a file without a marker cannot exist. Layout:
+FORMAT.md section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.markers import (
+    TYPE_FILE,
+    is_marker_list,
+    marker_folder,
+    parse_marker,
+    parse_marker_list,
+)
+from pyhudi.storage.base import Storage
+
+DELETE_BATCH = 1_000
+DELETE_THREADS = 8
+
+
+def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
+    """Data files (relative to the table) that ``instant`` has markers for, sorted.
+
+    None where the instant has no marker folder, so that the caller must list instead. Both kinds
+    that Hudi writes are read: one empty file per marker, and the timeline server's lists.
+    """
+    folder = marker_folder(instant)
+    files = storage.walk(folder)
+    if not files:
+        return None
+    found: set[str] = set()
+    in_lists = any(f.path == f"{folder}/{TYPE_FILE}" for f in files)
+    for file in files:
+        relative = file.path[len(folder) + 1 :]
+        if in_lists and is_marker_list(relative):
+            markers = parse_marker_list(storage.read(file.path), file.path)
+            found.update(m.data_path for m in markers)
+        elif not in_lists:
+            marker = parse_marker(relative)
+            if marker is not None:
+                found.add(marker.data_path)
+    return sorted(path for path in found if belongs_to(path, instant))
+
+
+def belongs_to(path: str, instant: InstantTime) -> bool:
+    """Whether a data file's own name says that ``instant`` wrote it."""
+    name = parse_base_file_name(path.rsplit("/", 1)[-1])
+    return name is not None and name.instant == instant
+
+
+def files_of(storage: Storage, instant: InstantTime) -> list[str]:
+    """Data files of an instant by its markers, or by a full listing where it has none."""
+    marked = marked_files(storage, instant)
+    if marked is not None:
+        return marked
+    return [
+        file.path
+        for file in storage.walk("")
+        if not file.path.startswith(".hoodie/") and belongs_to(file.path, instant)
+    ]
+
+
+def delete_markers(storage: Storage, instant: InstantTime) -> None:
+    """Remove the marker folder of an instant that has settled."""
+    storage.delete_folder(marker_folder(instant))
+
+
+def delete_files(storage: Storage, paths: Iterable[str]) -> None:
+    """Delete data files in parallel batches; files already gone are no error."""
+    todo = list(paths)
+    batches = [todo[i : i + DELETE_BATCH] for i in range(0, len(todo), DELETE_BATCH)]
+    if len(batches) <= 1:
+        for batch in batches:
+            storage.delete(batch)
+        return
+    with ThreadPoolExecutor(DELETE_THREADS) as pool:
+        list(pool.map(storage.delete, batches))
