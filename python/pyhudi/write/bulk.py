@@ -9,7 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.write.base_file import BaseFileWriter, TableFiles, rows_per_unit
-from pyhudi.write.columns import incoming_keys, incoming_rows, stored_schema
+from pyhudi.write.columns import (
+    incoming_keys,
+    incoming_rows,
+    required_names,
+    stored_schema,
+)
 from pyhudi.write.footer import Footer
 from pyhudi.write.meta_columns import TEXT, constant
 from pyhudi.write.rows import Sequencer, single
@@ -64,6 +69,7 @@ class _Bulk:
         self._spec, self._seed, self._task = spec, file_seed, task
         self._files = TableFiles(spec, task)
         self._schema = stored_schema(spec.schema)
+        self._required = required_names(spec.schema)
         self._sequencer = Sequencer(spec.instant, task.partition)
         self._partitions: dict[str, _Partition] = {}
         self._open: dict[str, None] = {}
@@ -78,7 +84,8 @@ class _Bulk:
         if not batch.num_rows:
             return
         names = [PARTITION_COLUMN, *self._schema.names]
-        columns = [batch.column(PARTITION_COLUMN), *incoming_rows(batch, self._schema)]
+        data = incoming_rows(batch, self._schema, self._required)
+        columns = [batch.column(PARTITION_COLUMN), *data]
         if KEY_COLUMN in batch.schema.names:
             names.insert(1, KEY_COLUMN)
             columns.insert(1, incoming_keys(batch, self._spec.key_columns))

@@ -6,14 +6,14 @@ elements (Apache Hudi cannot merge a file that has one), every field nullable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import InvalidRecord
 from pyhudi.write.meta_columns import TEXT
-from pyhudi.write.spec import KEY_COLUMN
+from pyhudi.write.spec import DELETE, KEY_COLUMN
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
@@ -38,25 +38,48 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def incoming_rows(batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.ChunkedArray]:
-    """The data columns of incoming rows in ``schema``'s order and types; absent ones are null.
+def required_names(schema: pa.Schema) -> frozenset[str]:
+    """The columns that the table declares as never null."""
+    return frozenset(column.name for column in schema if not column.nullable)
 
-    ``InvalidRecord`` with ``column`` for a value that does not fit or a null list element.
+
+def incoming_rows(
+    batch: pa.RecordBatch, schema: pa.Schema, required: frozenset[str] = frozenset()
+) -> list[pa.Array]:
+    """The data columns of incoming rows in the stored ``schema``'s order; absent ones are null.
+
+    ``InvalidRecord`` with ``column`` for a value that does not fit, a null list element, or a null
+    in a ``required`` column of a row that is not to be deleted.
     """
     names = set(batch.schema.names)
     columns = []
     for wanted in schema:
-        if wanted.name not in names:
-            columns.append(pa.nulls(batch.num_rows, wanted.type))
-            continue
-        array = _fitted(batch.column(wanted.name), wanted)
+        if wanted.name in names:
+            array = _fitted(batch.column(wanted.name), wanted)
+        else:
+            array = pa.nulls(batch.num_rows, wanted.type)
+        if array.null_count and wanted.name in required:
+            _refuse_nulls(array, wanted.name, batch)
         if pa.types.is_nested(wanted.type):
             _refuse_null_elements(array, wanted.name)
         columns.append(array)
     return columns
 
 
-def incoming_keys(batch: pa.RecordBatch | pa.Table, key_columns: Sequence[str]) -> pa.Array:
+def _refuse_nulls(array: pa.Array, column: str, batch: pa.RecordBatch) -> None:
+    faults = pc.is_null(array)
+    if DELETE in batch.schema.names:
+        deleted = pc.fill_null(batch.column(DELETE), False)
+        faults = pc.and_(faults, pc.invert(deleted))
+    if pc.any(faults).as_py():
+        raise InvalidRecord(
+            f"A value of column '{column}' is null, but the table declares the column NOT NULL. "
+            "Nothing was written. Fill the column in, or filter these rows out.",
+            column=column,
+        )
+
+
+def incoming_keys(batch: pa.RecordBatch, key_columns: Sequence[str]) -> pa.Array:
     """The record keys; ``InvalidRecord`` with the key's column where one is null."""
     keys = batch.column(KEY_COLUMN)
     if keys.null_count:
@@ -70,10 +93,8 @@ def incoming_keys(batch: pa.RecordBatch | pa.Table, key_columns: Sequence[str]) 
 
 
 def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
-    if array.type == wanted.type:
-        return array
     try:
-        return by_chunk(array, lambda chunk: converted(chunk, wanted.type, exact=True))
+        return converted(array, wanted.type, exact=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise InvalidRecord(
@@ -81,17 +102,6 @@ def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
             "Nothing was written. Correct the value or widen the column.",
             column=wanted.name,
         ) from error
-
-
-def by_chunk(
-    array: pa.Array | pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
-) -> pa.Array | pa.ChunkedArray:
-    """``change`` of an array, or of each chunk of a chunked one."""
-    if not isinstance(array, pa.ChunkedArray):
-        return change(array)
-    if not array.num_chunks:
-        return pa.chunked_array([change(pa.array([], array.type))])
-    return pa.chunked_array([change(chunk) for chunk in array.chunks])
 
 
 def converted(array: pa.Array, kind: pa.DataType, exact: bool) -> pa.Array:
@@ -161,9 +171,8 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _refuse_null_elements(array: pa.Array | pa.ChunkedArray, column: str) -> None:
-    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    if any(_has_null_element(chunk) for chunk in chunks):
+def _refuse_null_elements(array: pa.Array, column: str) -> None:
+    if _has_null_element(array):
         raise InvalidRecord(
             f"A list in column '{column}' has a null element, which Apache Hudi could not merge "
             "later. Nothing was written. Remove the nulls, e.g. by array_compact.",

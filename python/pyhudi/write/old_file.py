@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import StorageError, TableCorrupt
 from pyhudi.write.base_file import TableFiles, rows_per_unit
-from pyhudi.write.columns import by_chunk, converted
+from pyhudi.write.columns import converted
 from pyhudi.write.encoding import coded_in_file
 from pyhudi.write.meta_columns import TEXT
 from pyhudi.write.spec import COMMIT_TIME_COLUMN, KEY_COLUMN, META_COLUMNS, SEQNO_COLUMN
@@ -145,7 +145,7 @@ class OldFile:
 
     def _converted(self, column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
         try:
-            return by_chunk(column, lambda chunk: converted(chunk, wanted.type, exact=False))
+            parts = [converted(chunk, wanted.type, exact=False) for chunk in column.chunks]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             reason = " ".join(str(error).split())
             raise _corrupt(
@@ -153,6 +153,7 @@ class OldFile:
                 f"column '{wanted.name}' is {column.type}, which cannot become the table's "
                 f"{wanted.type} ({reason})",
             ) from error
+        return pa.chunked_array(parts, wanted.type)
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.write.columns import incoming_keys, incoming_rows
+from pyhudi.write.columns import incoming_keys, incoming_rows, required_names
 from pyhudi.write.merge_rules import Mask, Positions, as_mask
 from pyhudi.write.meta_columns import constant, sequence
 from pyhudi.write.spec import (
@@ -48,7 +48,7 @@ def incoming_table(batch: pa.RecordBatch, spec: WriteSpec, schema: pa.Schema) ->
             names.append(DELETE)
             columns.append(pc.fill_null(marks, False) if marks.null_count else marks)
     names += schema.names
-    columns += incoming_rows(batch, schema)
+    columns += incoming_rows(batch, schema, required_names(spec.schema))
     return pa.table(columns, names=names)
 
 

@@ -56,8 +56,21 @@ STAT_DDL = ", ".join(
 """``STAT_SCHEMA`` as Spark's ``mapInArrow`` takes it."""
 
 
+class ByValue:
+    """A slotted dataclass that is pickled as a call of its class.
+
+    Spark 3.5's cloudpickle sends a dataclass by value without the marks that its own pickling
+    needs: the fields would arrive unset.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
+
 @dataclass(frozen=True, slots=True)
-class FileSystemSpec:
+class FileSystemSpec(ByValue):
     """Where the data files live; ``options`` are those of the pyarrow class for ``kind``.
 
     ``local`` has none. ``s3``: access_key, secret_key, session_token, region, endpoint_override,
@@ -86,7 +99,7 @@ class FileSystemSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlan:
+class GroupPlan(ByValue):
     """One file group to write: a new one if ``base_file`` is ``None``, else a merge into it.
 
     ``base_file`` is relative to the table; ``base_instant`` is the instant in its name.
@@ -100,7 +113,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class BloomSpec:
+class BloomSpec(ByValue):
     """The bloom filter of new files, for writers with the bloom index (FORMAT.md 3.5).
 
     ``dynamic`` chooses DYNAMIC_V0, sized by ``entries`` and growing up to ``max_entries``; without
@@ -114,7 +127,7 @@ class BloomSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSpec:
+class WriteSpec(ByValue):
     """One write of one table, the same for all of its tasks.
 
     ``root`` is the table's path as ``fs`` takes it (``bucket/prefix`` on S3). ``schema`` has the
