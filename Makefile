@@ -73,7 +73,7 @@ jars: $(JARS) ## Build the shim's jars (only when their sources changed)
 python/pyhudi/jars/pyhudi-spark-3.5_2.12%jar python/pyhudi/jars/pyhudi-spark-4.0_2.13%jar: \
 		$(JVM_SOURCES) | $(SBT_LAUNCH)
 	$(JAVA) -Xmx1500m -Dsbt.override.build.repos=true -Dsbt.color=false -Dsbt.supershell=false \
-	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) -batch jars
+	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) jars < /dev/null
 	@touch $(JARS)
 
 define maven_jar
