@@ -12,11 +12,11 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType
 
 META = [
     "_hoodie_commit_time",
@@ -41,7 +41,8 @@ class TableExists(FakeError):
 
 
 def local(path: str) -> Path:
-    return Path(unquote(urlparse(path).path)) if path.startswith("file:") else Path(path)
+    """The local path of Hadoop's text form, in which nothing is percent-encoded."""
+    return Path(path.removeprefix("file:"))
 
 
 def struct(fields: dict[str, str]) -> dict[str, Any]:
@@ -198,6 +199,74 @@ class FakePlanner:
         if not exists:
             self.create(path, json.loads(frame.schema.json()), request["partitioning"])
         return {"instant": self._store(path, frame, replace=mode == "overwrite")}
+
+    def on_create_table(self, request: dict[str, Any]) -> dict[str, Any]:
+        path = request["path"]
+        adopted = self.on_exists(request)
+        if not adopted and not request["schema"]["fields"]:
+            raise FakeError(f"[FAKE_ERROR] there is no table at {path}: name its columns.")
+        if not adopted:
+            self.create(path, request["schema"], request["partitioning"])
+        table = self.load(path)
+        return {
+            "schema": table["schema"],
+            "partitioning": table["partitioning"],
+            "adopted": adopted,
+            "properties": {},
+        }
+
+    def on_insert(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+        path, overwrite = request["path"], request["overwrite"]
+        if request["options"].get("fail"):
+            raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
+        if overwrite == "filter":
+            frame = self._rows_without(path, request["filters"]).unionByName(frame)
+        return {"instant": self._store(path, frame, replace=overwrite != "none")}
+
+    def _rows_without(self, path: str, filters: list[dict[str, Any]]) -> DataFrame:
+        frame = self.spark.read.format("pyhudi").load(path)
+        doomed = functions.lit(True)
+        for each in filters:
+            doomed &= frame[each["column"]].eqNullSafe(each["value"])
+        return frame.where(~doomed)
+
+    def on_truncate_table(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"instant": self.commit(request["path"], [], replace=True)}
+
+    def on_can_delete_where(self, request: dict[str, Any]) -> bool:
+        partitioning = self.load(request["path"])["partitioning"]
+        return all(f["op"] == "=" and f["column"] in partitioning for f in request["filters"])
+
+    def on_delete_where(self, request: dict[str, Any]) -> dict[str, Any]:
+        path = request["path"]
+        left = self._rows_without(path, request["filters"])
+        return {"instant": self._store(path, left, replace=True)}
+
+    def on_spool_begin(self, request: dict[str, Any]) -> dict[str, Any]:
+        folder = local(request["path"]) / ".spool"
+        folder.mkdir()
+        return {"spool": f"file:{folder}"}
+
+    def on_insert_spooled(self, request: dict[str, Any]) -> dict[str, Any]:
+        path = request["path"]
+        if request["options"].get("fail"):
+            raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
+        schema = StructType.fromJson(request["schema"])
+        frame = self.spark.createDataFrame([], schema)
+        if request["files"]:
+            frame = self.spark.read.schema(schema).parquet(*request["files"])
+        table = self.load(path)
+        touched = [row.asDict() for row in frame.select(table["partitioning"]).distinct().collect()]
+        left = self.spark.read.format("pyhudi").load(path)
+        for values in touched:
+            doomed = functions.lit(True)
+            for column, value in values.items():
+                doomed &= left[column].eqNullSafe(value)
+            left = left.where(~doomed)
+        return {"instant": self._store(path, left.unionByName(frame), replace=True)}
+
+    def on_spool_abort(self, request: dict[str, Any]) -> None:
+        shutil.rmtree(local(request["spool"]))
 
     def _store(self, path: str, frame: DataFrame, *, replace: bool) -> str:
         """Runs a Spark job from inside the call, as the real planner does, and commits."""

@@ -32,10 +32,11 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
   override def inferSchema(options: CaseInsensitiveStringMap): StructType =
     snapshot(options.asCaseSensitiveMap()).schema
 
+  /** Known after [[inferSchema]] only: Spark 4 asks this at CREATE TABLE, when no table exists. */
   override def inferPartitioning(options: CaseInsensitiveStringMap): Array[Transform] =
-    // Spark 4 asks this at CREATE TABLE, when no path is known yet; the catalog fills it in.
-    if (options.containsKey("path")) identities(snapshot(options.asCaseSensitiveMap()).partitioning)
-    else Array.empty
+    described.fold(Array.empty[Transform]) { case (_, known) =>
+      known.partitioning.map(Expressions.identity(_): Transform).toArray
+    }
 
   override def getTable(
       schema: StructType,
@@ -79,9 +80,6 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
       described = Some(properties -> fresh)
       fresh
     }
-
-  private def identities(columns: Seq[String]): Array[Transform] =
-    columns.map(Expressions.identity(_): Transform).toArray
 }
 
 private[pyhudi] object HudiDataSource {

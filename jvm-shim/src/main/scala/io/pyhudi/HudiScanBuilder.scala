@@ -1,13 +1,10 @@
 package io.pyhudi
 
-import scala.collection.JavaConverters._
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.{LongType, StructType}
-import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Collects what Spark pushes down and builds the scan.
   *
@@ -16,8 +13,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   */
 private[pyhudi] class HudiScanBuilder(
     snapshot: HudiSnapshot,
-    tableSchema: StructType,
-    options: CaseInsensitiveStringMap)
+    tableSchema: StructType)
     extends ScanBuilder
     with SupportsPushDownFilters
     with SupportsPushDownRequiredColumns
@@ -30,15 +26,7 @@ private[pyhudi] class HudiScanBuilder(
   private var count: Option[(Long, Int)] = None
 
   private def request: HudiScanRequest =
-    HudiScanRequest(
-      snapshot.copy(options = snapshot.options ++ relationOptions),
-      required,
-      filters.toSeq,
-      limit)
-
-  /** Options of a `spark.read.option(...).table(...)`, which the table itself has not seen. */
-  private def relationOptions: Map[String, String] =
-    HudiDataSource.withoutPath(options.asCaseSensitiveMap().asScala.toMap)
+    HudiScanRequest(snapshot, required, filters.toSeq, limit)
 
   override def pushFilters(pushed: Array[Filter]): Array[Filter] = {
     filters = pushed

@@ -4,6 +4,7 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** The point in time at which a table is read: the newest state, or one that the user named. */
 private[pyhudi] sealed trait AsOf
@@ -23,11 +24,22 @@ private[pyhudi] object AsOf {
 private[pyhudi] final case class HudiSnapshot(
     path: String,
     options: Map[String, String],
+    asOf: AsOf,
     schema: StructType,
     partitioning: Seq[String],
     properties: Map[String, String],
     instant: Option[String],
-    metaFields: Boolean)
+    metaFields: Boolean) {
+
+  /** The snapshot that the options of one read ask for, as in `spark.read.option(...).table(t)`.
+    *
+    * The table was described before they were known; it is described again only if they say more.
+    */
+  def under(readOptions: CaseInsensitiveStringMap): HudiSnapshot = {
+    val asked = options ++ HudiDataSource.withoutPath(readOptions.asCaseSensitiveMap().asScala.toMap)
+    if (asked == options) this else HudiSnapshot.describe(path, asked, asOf)
+  }
+}
 
 private[pyhudi] object HudiSnapshot {
 
@@ -46,6 +58,7 @@ private[pyhudi] object HudiSnapshot {
     HudiSnapshot(
       path,
       options,
+      asOf,
       Json.toStruct(answer.get("schema")),
       texts(answer.get("partitioning")),
       textMap(answer.get("properties")),

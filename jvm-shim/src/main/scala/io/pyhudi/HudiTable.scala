@@ -36,7 +36,7 @@ private[pyhudi] class HudiTable(
   override def metadataColumns(): Array[MetadataColumn] = HudiColumns.hidden(snapshot.metaFields)
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    new HudiScanBuilder(snapshot, schema, options)
+    new HudiScanBuilder(snapshot.under(options), schema)
 
   private def identity = (name, snapshot.path, snapshot.instant, snapshot.options)
 

@@ -1,0 +1,120 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
+import org.apache.spark.sql.sources.{AlwaysTrue, Filter}
+import org.apache.spark.sql.types.StructType
+
+/** A Hudi table that the catalog knows: it can be written, truncated and, by whole partitions,
+  * deleted from.
+  */
+private[pyhudi] class HudiCatalogTable(
+    val target: HudiTarget,
+    snapshot: HudiSnapshot,
+    schema: StructType,
+    properties: Map[String, String])
+    extends HudiTable(snapshot, s"spark_catalog.${target.table}", schema, properties)
+    with SupportsWrite
+    with SupportsDelete {
+
+  override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
+    new HudiWriteBuilder(target, info)
+
+  override def truncateTable(): Boolean = {
+    Bridge.ask("truncate_table", "path" -> target.path, "table" -> target.table)
+    true
+  }
+
+  override def canDeleteWhere(filters: Array[Filter]): Boolean = Bridge.ask(
+    "can_delete_where",
+    "path" -> target.path,
+    "filters" -> HudiCatalogTable.conditions(filters)).asBoolean
+
+  override def deleteWhere(filters: Array[Filter]): Unit = {
+    Bridge.ask(
+      "delete_where",
+      "path" -> target.path,
+      "table" -> target.table,
+      "filters" -> HudiCatalogTable.conditions(filters))
+    ()
+  }
+}
+
+/** The table that a write goes to, as every write request names it.
+  *
+  * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
+  */
+private[pyhudi] final case class HudiTarget(
+    path: String,
+    table: String,
+    properties: Map[String, String]) {
+
+  def request(options: Map[String, String]): Seq[(String, Any)] = Seq(
+    "path" -> path,
+    "table" -> table,
+    "properties" -> properties,
+    "options" -> HudiDataSource.withoutPath(options))
+}
+
+private[pyhudi] object HudiCatalogTable {
+
+  /** INSERT, INSERT OVERWRITE and writeTo take V1_BATCH_WRITE's route, where Python gets the whole
+    * DataFrame; dynamic overwrite alone insists on BATCH_WRITE and OVERWRITE_DYNAMIC.
+    */
+  val writable: util.Set[TableCapability] = util.EnumSet.of(
+    TableCapability.BATCH_READ,
+    TableCapability.BATCH_WRITE,
+    TableCapability.V1_BATCH_WRITE,
+    TableCapability.OVERWRITE_BY_FILTER,
+    TableCapability.OVERWRITE_DYNAMIC,
+    TableCapability.TRUNCATE)
+
+  def load(stored: CatalogTable, asOf: AsOf): HudiCatalogTable = {
+    val options = HudiDataSource.withoutPath(stored.storage.properties)
+    val snapshot = HudiSnapshot.describe(path(stored), options, asOf)
+    new HudiCatalogTable(
+      target(stored),
+      snapshot,
+      commented(snapshot.schema, stored.schema),
+      snapshot.properties ++ stored.properties ++ reserved(stored))
+  }
+
+  def target(stored: CatalogTable): HudiTarget = HudiTarget(
+    path(stored),
+    stored.identifier.database.toSeq.:+(stored.identifier.table).mkString("."),
+    HudiDefinition.userProperties(stored.properties))
+
+  /** The location as Python gets all paths: Hadoop's text form, not percent-encoded. */
+  def path(stored: CatalogTable): String = CatalogUtils.URIToString(stored.location)
+
+  def conditions(filters: Array[Filter]): Seq[HudiFilters.Node] =
+    filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]).map(HudiFilters.toJson)
+
+  /** The table's columns with comments and CHAR lengths, which only the catalog keeps. */
+  private def commented(actual: StructType, stored: StructType): StructType = {
+    val known = stored.fields.map(f => f.name -> f).toMap
+    StructType(actual.fields.map { field =>
+      known.get(field.name).filter(_.dataType == field.dataType)
+        .fold(field)(f => field.copy(metadata = f.metadata))
+    })
+  }
+
+  /** Spark's reserved properties, from which DESCRIBE and SHOW CREATE TABLE are made. */
+  private def reserved(stored: CatalogTable): Map[String, String] = {
+    val managed = stored.tableType == CatalogTableType.MANAGED
+    val kind =
+      if (managed) TableCatalog.PROP_IS_MANAGED_LOCATION else TableCatalog.PROP_EXTERNAL
+    Map(
+      TableCatalog.PROP_PROVIDER -> HudiDataSource.provider,
+      TableCatalog.PROP_LOCATION -> path(stored),
+      TableCatalog.PROP_OWNER -> stored.owner,
+      kind -> "true") ++ stored.comment.map(TableCatalog.PROP_COMMENT -> _)
+  }
+}

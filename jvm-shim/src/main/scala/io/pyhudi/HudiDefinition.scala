@@ -1,0 +1,98 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.connector.catalog.{Column, Identifier, TableCatalog}
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
+import org.apache.spark.sql.types.StructType
+
+/** What a CREATE or REPLACE statement says of a table.
+  *
+  * @param properties all of Spark's table properties, the reserved ones included
+  */
+private[pyhudi] final case class HudiDefinition(
+    table: String,
+    schema: StructType,
+    partitioning: Seq[String],
+    properties: Map[String, String]) {
+
+  def location: Option[String] = properties.get(TableCatalog.PROP_LOCATION)
+
+  def columns: Array[Column] = CatalogEntries.columns(schema)
+
+  def transforms: Array[Transform] =
+    partitioning.map(Expressions.identity(_): Transform).toArray
+
+  /** TBLPROPERTIES and OPTIONS: what the user said to Hudi, not to Spark. */
+  def userProperties: Map[String, String] = HudiDefinition.userProperties(properties)
+
+  /** Makes the table at `path`, or adopts the one that is there.
+    *
+    * @param options those of a `df.write`, which count as properties of the table
+    */
+  def create(path: String, options: Map[String, String]): HudiDefinition.Made = {
+    val answer = Bridge.ask(
+      "create_table",
+      "path" -> path,
+      "table" -> table,
+      "schema" -> Json.of(schema),
+      "partitioning" -> partitioning,
+      "properties" -> (userProperties ++ options),
+      "external" -> location.isDefined)
+    HudiDefinition.Made(
+      Json.toStruct(answer.get("schema")), HudiSnapshot.texts(answer.get("partitioning")))
+  }
+
+  /** This definition with the columns and partitioning of the table that was made or adopted. */
+  def as(made: HudiDefinition.Made): HudiDefinition = {
+    val said = schema.fields.map(f => f.name -> f).toMap
+    copy(
+      schema = StructType(made.schema.fields.map { field =>
+        said.get(field.name).filter(_.dataType == field.dataType).getOrElse(field)
+      }),
+      partitioning = made.partitioning)
+  }
+
+  def requireNoTable(path: String): Unit =
+    if (Bridge.ask("exists", "path" -> path).asBoolean) {
+      throw new HudiAnalysisException(
+        s"[TABLE_EXISTS] there is a Hudi table at $path: CREATE TABLE without AS SELECT adopts " +
+          "it, and INSERT then adds to it.",
+        "TableExists")
+    }
+}
+
+private[pyhudi] object HudiDefinition {
+
+  final case class Made(schema: StructType, partitioning: Seq[String])
+
+  def apply(
+      ident: Identifier,
+      columns: Array[Column],
+      transforms: Array[Transform],
+      properties: util.Map[String, String]): HudiDefinition =
+    HudiDefinition(
+      (ident.namespace :+ ident.name).mkString("."),
+      CatalogEntries.schema(columns),
+      transforms.toSeq.map(partitionColumn),
+      properties.asScala.toMap)
+
+  /** Properties without Spark's reserved keys and without its doubled `option.` keys. */
+  def userProperties(properties: Map[String, String]): Map[String, String] =
+    properties.filter { case (key, _) =>
+      !CatalogEntries.isReserved(key) && !key.startsWith(TableCatalog.OPTION_PREFIX)
+    }
+
+  private def partitionColumn(transform: Transform): String =
+    transform.references().map(_.fieldNames.toSeq).toSeq match {
+      case Seq(Seq(column)) if transform.name == "identity" => column
+      case _ =>
+        throw new HudiAnalysisException(
+          s"[CONFIG_ERROR] a Hudi table is partitioned by columns, not by ${transform.describe}: " +
+            "name the column, and for parts of a time choose the key generator TIMESTAMP.",
+          "ConfigError")
+    }
+}

@@ -1,0 +1,186 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
+import org.apache.spark.sql.types.StructType
+
+/** Spark's session catalog with Hudi tables in it.
+  *
+  * The built-in catalog keeps name, location, properties and column comments. Columns and
+  * partitioning of a Hudi table are what Python reads from the table itself. Tables of other
+  * providers pass through unchanged. `pyhudi.`/path`` names the table at a path.
+  */
+class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCatalog {
+
+  // ---- load
+
+  override def loadTable(ident: Identifier): Table = load(ident, AsOf.Latest, super.loadTable(ident))
+
+  override def loadTable(ident: Identifier, version: String): Table =
+    load(ident, AsOf.Version(version), super.loadTable(ident, version))
+
+  override def loadTable(ident: Identifier, timestamp: Long): Table =
+    load(ident, AsOf.Micros(timestamp), super.loadTable(ident, timestamp))
+
+  private def load(ident: Identifier, asOf: AsOf, other: => Table): Table =
+    if (isPath(ident)) {
+      val snapshot = HudiSnapshot.describe(ident.name, Map.empty, asOf)
+      HudiTable.byPath(snapshot, snapshot.schema)
+    } else {
+      entry(ident) match {
+        case Some(stored) => HudiCatalogTable.load(stored, asOf)
+        case None => other
+      }
+    }
+
+  private def isPath(ident: Identifier): Boolean =
+    ident.namespace.toSeq == Seq(HudiDataSource.provider) && ident.name.contains('/')
+
+  /** What the built-in catalog stores of a Hudi table; `None` for everything else. */
+  private def entry(ident: Identifier): Option[CatalogTable] =
+    CatalogEntries.of(super.loadTable(ident)).filter(_.provider.exists(isHudi))
+
+  private def isHudi(provider: String): Boolean =
+    provider.equalsIgnoreCase(HudiDataSource.provider)
+
+  private def isHudi(properties: util.Map[String, String]): Boolean =
+    Option(properties.get(TableCatalog.PROP_PROVIDER)).exists(isHudi)
+
+  override def tableExists(ident: Identifier): Boolean =
+    if (isPath(ident)) Bridge.ask("exists", "path" -> ident.name).asBoolean
+    else super.tableExists(ident)
+
+  // ---- create
+
+  override def createTable(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): Table =
+    if (isHudi(properties)) {
+      create(ident, HudiDefinition(ident, columns, partitions, properties))
+    } else {
+      super.createTable(ident, columns, partitions, properties)
+    }
+
+  private def create(ident: Identifier, definition: HudiDefinition): Table =
+    definition.location match {
+      // An existing table is adopted: its own columns go into the catalog.
+      case Some(path) =>
+        val made = definition.create(path, Map.empty)
+        register(ident, definition.as(made))
+        loadTable(ident)
+      // Spark accepts a managed table only while its folder is empty: the catalog comes first.
+      case None =>
+        register(ident, definition)
+        orDrop(ident) {
+          definition.create(HudiCatalogTable.path(entry(ident).get), Map.empty)
+          loadTable(ident)
+        }
+    }
+
+  private def register(ident: Identifier, definition: HudiDefinition): Unit = {
+    super.createTable(
+      ident, definition.columns, definition.transforms, definition.properties.asJava)
+    ()
+  }
+
+  private def orDrop[T](ident: Identifier)(body: => T): T =
+    try body
+    catch {
+      case cause: Throwable =>
+        dropTable(ident)
+        throw cause
+    }
+
+  // ---- CREATE TABLE AS SELECT, REPLACE TABLE and saveAsTable
+
+  override def stageCreate(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    if (isHudi(properties)) {
+      val definition = HudiDefinition(ident, columns, partitions, properties)
+      definition.location.foreach(definition.requireNoTable)
+      register(ident, definition)
+      orDrop(ident)(
+        new HudiCreatedTable(definition, entry(ident).get, () => { dropTable(ident); () }))
+    } else {
+      // Null tells Spark to go on with the table as loaded: nothing is staged for other providers.
+      super.createTable(ident, columns, partitions, properties)
+      null
+    }
+
+  override def stageReplace(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    entry(ident) match {
+      case Some(stored) if isHudi(properties) =>
+        val definition = HudiDefinition(ident, columns, partitions, properties)
+        new HudiReplacedTable(definition, HudiCatalogTable.load(stored, AsOf.Latest))
+      case _ =>
+        throw new HudiAnalysisException(
+          s"[CONFIG_ERROR] $ident cannot be replaced by a table of another provider: drop it " +
+            "first.",
+          "ConfigError")
+    }
+
+  override def stageCreateOrReplace(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    if (tableExists(ident)) stageReplace(ident, columns, partitions, properties)
+    else stageCreate(ident, columns, partitions, properties)
+
+  // ---- the older signatures, which Spark's own catalog too sends on to the newer ones
+
+  override def createTable(
+      ident: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): Table =
+    createTable(ident, CatalogEntries.columns(schema), partitions, properties)
+
+  override def stageCreate(
+      ident: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    stageCreate(ident, CatalogEntries.columns(schema), partitions, properties)
+
+  override def stageReplace(
+      ident: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    stageReplace(ident, CatalogEntries.columns(schema), partitions, properties)
+
+  override def stageCreateOrReplace(
+      ident: Identifier,
+      schema: StructType,
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    stageCreateOrReplace(ident, CatalogEntries.columns(schema), partitions, properties)
+
+  // ---- alter
+
+  override def alterTable(ident: Identifier, changes: TableChange*): Table = {
+    if (changes.exists(_.isInstanceOf[TableChange.ColumnChange]) && entry(ident).isDefined) {
+      throw new HudiAnalysisException(
+        s"[UNSUPPORTED_TABLE] the columns of $ident cannot be altered by SQL yet: write a " +
+          "DataFrame that has the new column, which adds it.",
+        "UnsupportedTable")
+    }
+    super.alterTable(ident, changes: _*)
+  }
+}

@@ -1,0 +1,126 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.sources.InsertableRelation
+import org.apache.spark.sql.types.StructType
+
+/** A table in the making: what CREATE TABLE AS SELECT and saveAsTable write into. */
+private[pyhudi] abstract class HudiStagedTable(definition: HudiDefinition)
+    extends StagedTable
+    with SupportsWrite {
+
+  override def name(): String = s"spark_catalog.${definition.table}"
+
+  override def schema(): StructType = definition.schema
+
+  override def partitioning(): Array[Transform] = definition.transforms
+
+  override def properties(): util.Map[String, String] = definition.properties.asJava
+
+  override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
+}
+
+/** A new table. It is made when the rows arrive, for only then the options of `df.write` are known.
+  *
+  * @param stored its entry, which is already in the catalog and goes again if anything fails
+  */
+private[pyhudi] class HudiCreatedTable(
+    definition: HudiDefinition,
+    stored: CatalogTable,
+    unregister: () => Unit)
+    extends HudiStagedTable(definition) {
+
+  private val target = HudiCatalogTable.target(stored)
+  private val folder = new Path(stored.location)
+  private val folderWasThere = hasContent
+  private var made = false
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
+    new WriteBuilder with SupportsTruncate {
+      override def truncate(): WriteBuilder = this
+      override def build(): Write = new V1Write {
+        override def toInsertableRelation: InsertableRelation =
+          (data: DataFrame, overwrite: Boolean) => {
+            create(HudiDataSource.withoutPath(info.options().asCaseSensitiveMap().asScala.toMap))
+            new HudiInsert(target, info, Overwrite.Nothing).toInsertableRelation
+              .insert(data, overwrite)
+          }
+      }
+    }
+
+  override def commitStagedChanges(): Unit = create(Map.empty)
+
+  override def abortStagedChanges(): Unit = {
+    unregister()
+    if (made && !folderWasThere) {
+      folder.getFileSystem(Compat.newHadoopConf()).delete(folder, true)
+      ()
+    }
+  }
+
+  private def create(options: Map[String, String]): Unit =
+    if (!made) {
+      definition.create(target.path, options)
+      made = true
+    }
+
+  private def hasContent: Boolean = {
+    val storage = folder.getFileSystem(Compat.newHadoopConf())
+    storage.exists(folder) && storage.listStatus(folder).nonEmpty
+  }
+}
+
+/** An existing table whose rows are replaced in one commit; until then nothing is touched. */
+private[pyhudi] class HudiReplacedTable(definition: HudiDefinition, existing: HudiCatalogTable)
+    extends HudiStagedTable(definition) {
+
+  private var written = false
+
+  requireSamePlace()
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
+    written = true
+    val target = existing.target
+    new HudiWriteBuilder(
+      target.copy(properties = target.properties ++ definition.userProperties), info)
+  }
+
+  override def commitStagedChanges(): Unit =
+    if (!written) {
+      // REPLACE TABLE without AS SELECT leaves an empty table, here of the same columns.
+      def columns(schema: StructType) = schema.map(field => field.name -> field.dataType)
+      if (columns(definition.schema) != columns(existing.snapshot.schema)) {
+        refuse("has other columns than the new definition")
+      }
+      existing.truncateTable()
+      ()
+    }
+
+  override def abortStagedChanges(): Unit = ()
+
+  private def requireSamePlace(): Unit = {
+    val partitioning = existing.snapshot.partitioning
+    if (definition.partitioning.nonEmpty && definition.partitioning != partitioning) {
+      refuse(s"is partitioned by ${partitioning.mkString("(", ", ", ")")}, the new definition by " +
+        definition.partitioning.mkString("(", ", ", ")"))
+    }
+    if (definition.location.exists(new Path(_) != new Path(existing.target.path))) {
+      refuse(s"lies at ${existing.target.path}, the new definition at ${definition.location.get}")
+    }
+  }
+
+  private def refuse(why: String): Nothing =
+    throw new HudiAnalysisException(
+      s"[TABLE_EXISTS] ${definition.table} cannot be replaced in place, as it $why: drop it first.",
+      "TableExists")
+}

@@ -1,0 +1,62 @@
+package io.pyhudi
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.sources.{Filter, InsertableRelation}
+
+/** Which rows of the table an INSERT replaces. */
+private[pyhudi] sealed abstract class Overwrite(val name: String)
+private[pyhudi] object Overwrite {
+  case object Nothing extends Overwrite("none")
+  case object All extends Overwrite("all")
+  final case class Matching(filters: Array[Filter]) extends Overwrite("filter")
+}
+
+/** Builds the write of one SQL INSERT, `writeTo` or `saveAsTable`. */
+private[pyhudi] class HudiWriteBuilder(target: HudiTarget, info: LogicalWriteInfo)
+    extends WriteBuilder
+    with SupportsTruncate
+    with SupportsOverwrite
+    with SupportsDynamicOverwrite {
+
+  private var write: Write = new HudiInsert(target, info, Overwrite.Nothing)
+
+  override def truncate(): WriteBuilder = set(new HudiInsert(target, info, Overwrite.All))
+
+  override def overwrite(filters: Array[Filter]): WriteBuilder =
+    set(new HudiInsert(target, info, Overwrite.Matching(filters)))
+
+  override def overwriteDynamicPartitions(): WriteBuilder = set(new HudiSpoolWrite(target, info))
+
+  override def build(): Write = write
+
+  private def set(chosen: Write): WriteBuilder = {
+    write = chosen
+    this
+  }
+}
+
+/** Hands the whole DataFrame to Python. */
+private[pyhudi] class HudiInsert(
+    target: HudiTarget,
+    info: LogicalWriteInfo,
+    overwrite: Overwrite)
+    extends V1Write {
+
+  override def description(): String = s"pyhudi insert into ${target.table}"
+
+  override def toInsertableRelation: InsertableRelation = (data: DataFrame, _: Boolean) => {
+    val filters = overwrite match {
+      case Overwrite.Matching(conditions) => HudiCatalogTable.conditions(conditions)
+      case _ => Nil
+    }
+    val options = info.options().asCaseSensitiveMap().asScala.toMap
+    Bridge.askWith(
+      "insert",
+      data,
+      target.request(options) ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
+    ()
+  }
+}

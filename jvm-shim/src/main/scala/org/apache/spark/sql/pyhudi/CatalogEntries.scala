@@ -1,0 +1,22 @@
+package org.apache.spark.sql.pyhudi
+
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, V1Table}
+import org.apache.spark.sql.types.StructType
+
+/** Parts of Spark's catalog that are visible to Spark's own packages only. */
+object CatalogEntries {
+
+  /** What the session catalog stores of a table; `None` if another catalog made it. */
+  def of(table: Table): Option[CatalogTable] = table match {
+    case V1Table(entry) => Some(entry)
+    case _ => None
+  }
+
+  def schema(columns: Array[Column]): StructType = CatalogV2Util.v2ColumnsToStructType(columns)
+
+  def columns(schema: StructType): Array[Column] = CatalogV2Util.structTypeToV2Columns(schema)
+
+  /** Keys of table properties that Spark uses itself, such as `provider` and `location`. */
+  def isReserved(key: String): Boolean = CatalogV2Util.TABLE_RESERVED_PROPERTIES.contains(key)
+}
