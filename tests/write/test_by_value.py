@@ -45,6 +45,7 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import HudiError
 from pyhudi.write.bulk import bulk_write
 from pyhudi.write.groups import write_groups
+from pyhudi.write.shipping import shipped
 from pyhudi.write.spec import (
     EVENT_TIME, STAT_DDL, BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
 )
@@ -89,7 +90,7 @@ incoming = spark.range(1).selectExpr(
     "0 as _pyhudi_group", "concat('k', id) as _hoodie_record_key", "concat('k', id) as id",
     "5000L as n", "array('new') as tags",
 )
-merge = write_groups(write("20240102000000001"), plans)
+merge = shipped(write_groups, write("20240102000000001"), plans)
 merged = incoming.mapInArrow(merge, STAT_DDL).collect()
 fault = incoming.selectExpr("_pyhudi_group", "_hoodie_record_key", "id", "n", "array(null) as tags")
 try:

@@ -198,7 +198,7 @@ class BaseFileWriter:
     def _take_pending(self, rows: int) -> pa.Table:
         """The first ``rows`` pending rows, with the constant columns, in stored order."""
         if self._pending:
-            pending = pa.concat_tables(self._pending)
+            pending = pa.concat_tables(_alike(self._pending))
         else:
             pending = self._empty()
         left = pending.slice(rows)
@@ -245,6 +245,31 @@ class BaseFileWriter:
             columns.append(array)
         # One dictionary a row group: a second one would make Parquet fall back to plain values.
         return pa.table(columns, schema=self._in_file).unify_dictionaries()
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """The tables with a column coded in all of them or in none, as merged and new rows differ."""
+    coded = {f.name for t in tables for f in t.schema if pa.types.is_dictionary(f.type)}
+    mixed = {
+        name
+        for name in coded
+        if not all(pa.types.is_dictionary(t.schema.field(name).type) for t in tables)
+    }
+    return [
+        t.cast(
+            pa.schema(
+                [
+                    pa.field(f.name, f.type.value_type)
+                    if f.name in mixed and pa.types.is_dictionary(f.type)
+                    else f
+                    for f in t.schema
+                ]
+            )
+        )
+        if mixed
+        else t
+        for t in tables
+    ]
 
 
 def rows_per_unit(spec: WriteSpec, row_bytes: int) -> int:
