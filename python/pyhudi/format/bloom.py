@@ -34,8 +34,10 @@ DEFAULT_ENTRIES = 60_000
 DEFAULT_FPP = 1e-9
 DEFAULT_MAX_ENTRIES = 100_000
 
-_HEADER = struct.Struct(">iibi")  # version, hashes, hash type, bits
-_DYNAMIC = struct.Struct(">iii")  # entries per row, keys in the current row, rows
+# As text, since a compiled Struct cannot travel by value.
+_HEADER = ">iibi"  # version, hashes, hash type, bits
+_DYNAMIC = ">iii"  # entries per row, keys in the current row, rows
+_HEADER_BYTES, _DYNAMIC_BYTES = 13, 12
 _VERSION = -1
 _MURMUR = 1
 _M = np.uint32(0x5BD1E995)
@@ -117,26 +119,26 @@ class BloomFilter:
         filter_ = cls(type_code, bits, hashes)
         size = len(filter_._rows[0])
         if type_code == SIMPLE:
-            filter_._rows = [_read_row(data, _HEADER.size, size)]
+            filter_._rows = [_read_row(data, _HEADER_BYTES, size)]
             return filter_
-        filter_.entries, filter_._current, rows = _DYNAMIC.unpack_from(data, _HEADER.size)
-        begin = _HEADER.size + _DYNAMIC.size
-        if rows < 1 or len(data) != begin + rows * (_HEADER.size + size):
+        filter_.entries, filter_._current, rows = struct.unpack_from(_DYNAMIC, data, _HEADER_BYTES)
+        begin = _HEADER_BYTES + _DYNAMIC_BYTES
+        if rows < 1 or len(data) != begin + rows * (_HEADER_BYTES + size):
             raise ValueError(f"{len(data)} bytes do not hold {rows} rows of {bits} bits")
-        starts = range(begin, len(data), _HEADER.size + size)
+        starts = range(begin, len(data), _HEADER_BYTES + size)
         if any(_read_header(data, start) != (bits, hashes) for start in starts):
             raise ValueError("its rows differ in size")
-        filter_._rows = [_read_row(data, start + _HEADER.size, size) for start in starts]
+        filter_._rows = [_read_row(data, start + _HEADER_BYTES, size) for start in starts]
         filter_.max_entries = max(rows * filter_.entries, DEFAULT_MAX_ENTRIES)
         return filter_
 
     def to_footer(self) -> str:
         """The footer's text; its type code goes beside it unless it is SIMPLE."""
-        header = _HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)
+        header = struct.pack(_HEADER, _VERSION, self.hashes, _MURMUR, self.bits)
         if self.type_code == SIMPLE:
             data = header + self._rows[0].tobytes()
         else:
-            counts = _DYNAMIC.pack(self.entries, self._current, len(self._rows))
+            counts = struct.pack(_DYNAMIC, self.entries, self._current, len(self._rows))
             data = header + counts + b"".join(header + row.tobytes() for row in self._rows)
         return base64.b64encode(data).decode("ascii")
 
@@ -201,7 +203,7 @@ class BloomFilter:
 
 
 def _read_header(data: bytes, at: int) -> tuple[int, int]:
-    version, hashes, hash_type, bits = _HEADER.unpack_from(data, at)
+    version, hashes, hash_type, bits = struct.unpack_from(_HEADER, data, at)
     if version != _VERSION or hash_type != _MURMUR or hashes < 1 or bits < 1:
         raise ValueError(
             f"its header is (version {version}, {hashes} hashes, hash {hash_type}, {bits} bits)"

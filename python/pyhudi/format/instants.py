@@ -161,7 +161,10 @@ def parse_time(time: InstantTime, utc: bool) -> int:
     padded = padded_time(time)[:_WITH_MILLIS]
     if len(padded) != _WITH_MILLIS or not padded.isdecimal():
         raise ValueError(f"'{time}' is not an instant time")
-    moment = datetime.strptime(padded[:_SECONDS_ONLY], "%Y%m%d%H%M%S")
+    try:
+        moment = datetime.strptime(padded[:_SECONDS_ONLY], "%Y%m%d%H%M%S")
+    except ValueError as cause:
+        raise ValueError(f"'{time}' is not an instant time") from cause
     moment = moment.replace(tzinfo=timezone.utc) if utc else moment.astimezone()
     return (moment - _EPOCH) // timedelta(milliseconds=1) + int(padded[_SECONDS_ONLY:])
 

@@ -57,7 +57,8 @@ def read_blocks(data: bytes) -> Iterator[LogBlock]:
     while at >= 0:
         block, end = _block(data, at)
         if block is None:
-            at = data.find(MAGIC, at + len(MAGIC))
+            # Not past the magic: a torn "#HUDI" may share its last byte with a whole one.
+            at = data.find(MAGIC, at + 1)
             continue
         yield block
         at = data.find(MAGIC, end)

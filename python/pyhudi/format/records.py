@@ -38,7 +38,8 @@ def render_record(schema_name: str, value: Any) -> bytes:
 def from_record(kind: type[T], record: Mapping[str, Any], path: str) -> T:
     """A dataclass from a decoded record; ``TableCorrupt`` where a value is of another kind."""
     try:
-        built: T = _decoder(kind)(record)
+        annotation: Any = kind
+        built: T = _decoder(annotation)(record)
     except (TypeError, ValueError, AttributeError, KeyError) as cause:
         rule = f"the file holds a {kind.__name__}"
         raise corrupt(path, rule, f"a value is of another kind ({cause})") from cause
