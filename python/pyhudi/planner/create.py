@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import TimestampType, WriteOptions
 from pyhudi.errors import ConfigError, FileExists, TableExists, UnsupportedTable
+from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import spark_to_avro
 from pyhudi.format.table_config import (
@@ -20,7 +21,6 @@ from pyhudi.format.table_config import (
     TableType,
     parse_table_config,
 )
-from pyhudi.format.new_table import new_table_properties
 from pyhudi.planner.keys import field_of
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema
@@ -85,9 +85,7 @@ def create_table(storage: Storage, config: TableConfig) -> Table:
 def _default_name(root: str) -> str:
     name = root.rsplit("/", 1)[-1]
     if not name:
-        raise ConfigError(
-            "The table has no name: set hoodie.table.name.", key="hoodie.table.name"
-        )
+        raise ConfigError("The table has no name: set hoodie.table.name.", key="hoodie.table.name")
     return name
 
 

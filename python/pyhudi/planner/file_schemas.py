@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.instants import InstantTime
 from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.format.instants import InstantTime
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, schema_of

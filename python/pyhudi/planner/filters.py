@@ -42,7 +42,7 @@ def may_match(condition: FilterJson, values: Values) -> bool | None:
         # SQL's NOT of unknown is unknown: null operands are left to Spark.
         inner = may_match(condition["child"], values)
         return None if inner is None or _touches_null(condition["child"], values) else not inner
-    column = condition.get("column")
+    column = str(condition.get("column"))
     if column not in values:
         return None
     value = values[column]
@@ -87,9 +87,7 @@ def _both(left: bool | None, right: bool | None, any_of: bool = False) -> bool |
 
 def _touches_null(condition: FilterJson, values: Values) -> bool:
     if condition["op"] in ("and", "or"):
-        return _touches_null(condition["left"], values) or _touches_null(
-            condition["right"], values
-        )
+        return _touches_null(condition["left"], values) or _touches_null(condition["right"], values)
     if condition["op"] == "not":
         return _touches_null(condition["child"], values)
     if condition["op"] in ("isnull", "isnotnull"):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pyhudi.config import ConcurrencyMode, DuplicatePolicy, IndexType, Operation
+from pyhudi.config import DuplicatePolicy, IndexType, Operation
 from pyhudi.errors import InvalidRecord
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId, bucket_file_id
@@ -27,19 +27,19 @@ from pyhudi.planner.stage import FileWritten, job, run_stage
 from pyhudi.planner.tag import tag_global, tag_partitioned
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
-from pyhudi.write.spec import DELETE, GROUP
+from pyhudi.write.spec import DELETE, GROUP, GroupPlan
 
 SLOTS = "_pyhudi_slots"
 ROUTE = "_pyhudi_route"
 
 
-def write_grouped(write: Write, only_new_groups: bool = False) -> list[FileWritten]:
-    """Write the prepared rows by file group; returns the statistics of the write stage."""
+def write_grouped(write: Write, only_new_groups: bool = False) -> list[FileWritten] | None:
+    """Write the prepared rows by file group; None where there was nothing to write."""
     rows = write.prepared.rows.localCheckpoint(eager=False)
     partitions = _partition_counts(write, rows)
     if not partitions:
         write.transaction.inflight(CommitMetadata(operation=write.operation.value.upper()))
-        return []
+        return None
     files = [] if only_new_groups else _candidates(write, partitions)
     write.transaction.check_targets(files)
     if write.options.index_type is IndexType.BUCKET:
@@ -139,7 +139,7 @@ def _placed(write: Write, tagged: DataFrame, assignment: Assignment) -> DataFram
 
 def _write_buckets(
     write: Write, rows: DataFrame, files: Sequence[BaseFile]
-) -> list[FileWritten]:
+) -> list[FileWritten] | None:
     """The bucket index: a row's group is its key's hash, nothing is looked up."""
     count = write.options.bucket_count
     ordinals = bucket_files(files, count)
@@ -175,8 +175,6 @@ def bucket_assignment(
     slots: dict[str, list[int]],
 ) -> Assignment:
     """Groups of a bucket write: existing ones by ordinal, new ones named by their bucket."""
-    from pyhudi.write.spec import GroupPlan
-
     sizing: Sizing = sizing_of(write, files)
     groups, sizes = {}, {}
     for ordinal, rows_in in rows_of.items():
@@ -200,11 +198,11 @@ def _write(
     assignment: Assignment,
     updates: dict[int, int],
     inserts: dict[str, int],
-) -> list[FileWritten]:
+) -> list[FileWritten] | None:
     """Publish the profile and run the write stage: one group in one task, sorted by group."""
     write.transaction.inflight(_workload(write, assignment, updates, inserts))
     if not assignment.groups:
-        return []
+        return None
     tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
     task_of = balanced(assignment.bytes_of, tasks)
     route_of = routes(tasks)
@@ -247,8 +245,3 @@ def _workload(
                 )
             )
     return CommitMetadata(operation=write.operation.value.upper(), stats=tuple(stats))
-
-
-def fills_small_files(write: Write) -> bool:
-    """Whether new keys may go into small files: only where no other writer is expected."""
-    return write.options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER

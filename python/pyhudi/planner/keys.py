@@ -75,9 +75,7 @@ def key_text(schema: StructType, path: str) -> Column:
         return F.unix_micros(value).cast("string")
     if isinstance(kind, TimestampNTZType):
         epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-        return F.expr(
-            f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)"
-        )
+        return F.expr(f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)")
     return value.cast("string")
 
 

@@ -37,6 +37,8 @@ class Outcome:
     """What the write stage did, before it is committed."""
 
     written: list[FileWritten]
+    #: whether a write stage ran, whose attempts must end before the commit
+    staged: bool = True
     replaced: Replaced | None = None
     #: partitions that are replaced as a whole
     swept: frozenset[str] = frozenset()
@@ -51,7 +53,8 @@ def run_operation(write: Write) -> Committed:
         return finish(write, overwrite(write))
     if operation is Operation.BULK_INSERT and write.options.index_type is not IndexType.BUCKET:
         return finish(write, Outcome(bulk(write)))
-    return finish(write, Outcome(write_grouped(write)))
+    written = write_grouped(write)
+    return finish(write, Outcome(written or [], written is not None))
 
 
 def bulk(write: Write) -> list[FileWritten]:
@@ -64,9 +67,10 @@ def bulk(write: Write) -> list[FileWritten]:
 def overwrite(write: Write) -> Outcome:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
     if write.options.combine_before_insert or write.options.index_type is IndexType.BUCKET:
-        written = write_grouped(write, only_new_groups=True)
+        grouped = write_grouped(write, only_new_groups=True)
+        staged, written = grouped is not None, grouped or []
     else:
-        written = bulk(write)
+        staged, written = True, bulk(write)
     view = write.view
     if write.operation is Operation.INSERT_OVERWRITE_TABLE:
         old = view.latest()
@@ -76,7 +80,7 @@ def overwrite(write: Write) -> Outcome:
         if write.intent.overwrite is Overwrite.FILTER:
             swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
         old = view.latest(partitions=swept)
-    return Outcome(written, replaced_by(old), frozenset(swept))
+    return Outcome(written, staged, replaced_by(old), frozenset(swept))
 
 
 def delete_partitions(write: Write) -> Outcome:
@@ -103,7 +107,7 @@ def delete_partitions(write: Write) -> Outcome:
         )
     write.transaction.inflight(None)
     old = write.view.latest(partitions=doomed)
-    return Outcome([], replaced_by(old), frozenset(doomed))
+    return Outcome([], False, replaced_by(old), frozenset(doomed))
 
 
 def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
@@ -118,7 +122,9 @@ def finish(write: Write, outcome: Outcome) -> Committed:
     """Seal, reconcile and commit (DESIGN.md, steps 7 and 8)."""
     transaction = write.transaction
     transaction.seal(
-        lambda timeout_s: write.runtime.attempts.ended(write.instant, timeout_s),
+        lambda timeout_s: (
+            not outcome.staged or write.runtime.attempts.ended(write.instant, timeout_s)
+        ),
         [file.path for file in outcome.written],
     )
     stats = tuple(file.stat() for file in outcome.written)
@@ -150,4 +156,3 @@ def _footprint(write: Write, stats: Iterable[WriteStat], outcome: Outcome) -> Fo
         replaced_partitions=outcome.swept,
         buckets=buckets_of(updated | created) if bucketed else frozenset(),
     )
-

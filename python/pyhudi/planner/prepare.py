@@ -73,9 +73,7 @@ def prepare(
         columns.append(mark.alias(DELETE))
     rows = aligned.select(*columns, *[F.col(f"`{name}`") for name in target.fieldNames()])
     avro = spark_to_avro(schema, config.name)
-    return Prepared(
-        rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes
-    )
+    return Prepared(rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes)
 
 
 def _aligned(given: str | None, name: str, kind: Any) -> Column:

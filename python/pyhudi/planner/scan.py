@@ -17,7 +17,7 @@ from pyhudi.config import QueryType, ReadOptions, resolve_read
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.schemas import with_meta_columns
-from pyhudi.format.table_config import KeyGenerator, TableType
+from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
 from pyhudi.planner.filters import FilterJson, decided_by_partition, kept_partitions
 from pyhudi.planner.runtime import Runtime
@@ -29,6 +29,7 @@ from pyhudi.timeline.view import BaseFile, FileSystemView, check_history
 
 #: plans longer than this cross to the JVM as an Arrow file
 INLINE_FILES = 500
+NEWEST_VERSION = 9
 #: how many micros an ``as_of_micros`` has per milli of an instant time
 MICROS = 1_000
 
@@ -111,10 +112,33 @@ def describe(query: Query) -> dict[str, Any]:
     return {
         "schema": schema,
         "partitioning": partitioning,
-        "properties": dict(config.raw),
+        "properties": table_properties(config),
         "instant": instant,
         "meta_fields": config.populate_meta_fields,
     }
+
+
+#: properties that a user sets and that SHOW CREATE TABLE repeats where they are not the default
+SHOWN = (
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+)
+
+
+def table_properties(config: TableConfig) -> dict[str, str]:
+    """TBLPROPERTIES that would make a table like this one."""
+    merge_on_read = config.table_type is TableType.MERGE_ON_READ
+    found = {"type": "mor" if merge_on_read else "cow"}
+    if config.record_key_fields:
+        found["primaryKey"] = ",".join(config.record_key_fields)
+    if config.ordering_fields:
+        found["preCombineField"] = ",".join(config.ordering_fields)
+    if config.version != NEWEST_VERSION:
+        found["hoodie.write.table.version"] = str(config.version)
+    for key, value in config.raw.items():
+        if (key in SHOWN and value == "true") or key.startswith("hoodie.keygen."):
+            found[key] = value
+    return found
 
 
 def plan_scan(query: Query, filters: Sequence[FilterJson], limit: int | None) -> dict[str, Any]:
@@ -178,4 +202,3 @@ def _arrow_file(start: str, files: Sequence[BaseFile], numbers: Sequence[int]) -
     with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return name
-

@@ -76,7 +76,8 @@ def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> list[F
     """
     with job(rows.sparkSession, description, key):
         try:
-            found = rows.mapInArrow(work, STAT_DDL).collect()
+            result = rows.mapInArrow(work, STAT_DDL)  # type: ignore[arg-type]
+            found = result.collect()
         except Exception as e:
             raise worker_error(e, description) from e
     return [_written(row.asDict()) for row in found]

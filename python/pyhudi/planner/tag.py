@@ -34,7 +34,7 @@ def base_keys(write: Write, files: Sequence[BaseFile]) -> DataFrame:
     spark = write.spark
     slices = max(1, min(len(files), spark.sparkContext.defaultParallelism * WAVES))
     ordinals = spark.range(0, len(files), 1, slices).select(F.col("id").cast("int").alias(ORDINAL))
-    return ordinals.mapInArrow(lookup(spec), HITS_DDL)
+    return ordinals.mapInArrow(lookup(spec), HITS_DDL)  # type: ignore[arg-type]
 
 
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
@@ -65,6 +65,8 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
         F.col(ORDINAL), F.col(BASE_PARTITION).alias(PARTITION_PATH), F.lit(True).alias(DELETE)
     )
     steps = F.when(elsewhere, F.array(arrival, departure)).otherwise(F.array(arrival))
-    others = [c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)]
+    others = [
+        c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)
+    ]
     exploded = tagged.select(*[F.col(f"`{c}`") for c in others], F.explode(steps).alias("_s"))
     return exploded.select("*", "_s.*").drop("_s")

@@ -46,9 +46,7 @@ class TimestampFormat:
     output_zone: str
 
 
-def timestamp_path(
-    value: Column, kind: DataType, how: TimestampFormat | None, name: str
-) -> Column:
+def timestamp_path(value: Column, kind: DataType, how: TimestampFormat | None, name: str) -> Column:
     """The path text of ``value``, null for null; ``ConfigError`` where the type does not fit."""
     if how is None or not how.output_format:
         raise ConfigError(

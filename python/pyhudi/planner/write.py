@@ -29,6 +29,7 @@ from pyhudi.transactions.transaction import Committed, Transaction
 log = logging.getLogger(__name__)
 
 BACKOFF_MS = 50
+PARTITION_METADATA = ".hoodie_partition_metadata"
 BACKOFF_CAP_MS = 2_000
 
 
@@ -96,8 +97,9 @@ def _new_table(
 ) -> tuple[Table, DataFrame]:
     """Create the table after all checks that need no data have passed."""
     schema = table_schema_after(
-        df.drop(*[c for c in df.columns if c.startswith("_hoodie_") and c != "_hoodie_is_deleted"])
-        .schema,
+        df.drop(
+            *[c for c in df.columns if c.startswith("_hoodie_") and c != "_hoodie_is_deleted"]
+        ).schema,
         None,
         "table",
         operation,
@@ -175,10 +177,9 @@ def discard_if_unused(table: Table) -> None:
     timeline = table.timeline()
     if timeline.commits or timeline.pending:
         return
-    table.storage.delete_folder(".hoodie")
-    for file in table.storage.walk(""):
-        if file.name == ".hoodie_partition_metadata":
-            table.storage.delete([file.path])
-    VIEWS.forget(table.storage)
-
-
+    storage = table.storage
+    storage.delete_folder(".hoodie")
+    storage.delete([f.path for f in storage.walk("") if f.name == PARTITION_METADATA])
+    if not storage.walk(""):
+        storage.delete_folder("")
+    VIEWS.forget(storage)

@@ -19,7 +19,7 @@ def register() -> None:
     """Have PySpark pickle everything below ``pyhudi`` by value in this process; idempotent."""
     copyreg.pickle(type(dataclasses._FIELD), _sentinel)  # type: ignore[attr-defined]
     copyreg.pickle(struct.Struct, _struct)
-    cloudpickle.register_pickle_by_value(sys.modules["pyhudi"])
+    cloudpickle.register_pickle_by_value(sys.modules["pyhudi"])  # type: ignore[no-untyped-call]
 
 
 def _sentinel(sentinel: Any) -> tuple[Any, tuple[Any, str]]:

@@ -10,7 +10,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pyhudi.errors import HudiError
 
@@ -25,7 +25,7 @@ class Endpoint:
     class Java:
         """Names the interface for py4j."""
 
-        implements = ["io.pyhudi.Planner"]
+        implements: ClassVar[list[str]] = ["io.pyhudi.Planner"]
 
     def __init__(self, secret: str, handlers: dict[str, Handler]) -> None:
         self._secret = secret

@@ -56,9 +56,7 @@ class Handlers:
         **_: object,
     ) -> Json:
         root = normalize_root(path)
-        return describe(
-            open_query(self._runtime, root, options, session, as_of, as_of_micros)
-        )
+        return describe(open_query(self._runtime, root, options, session, as_of, as_of_micros))
 
     def plan_scan(
         self,
@@ -183,12 +181,12 @@ class Handlers:
         adopted = table_exists(storage)
         if not adopted:
             given = _with_partitioning(hudi_properties(properties), partitioning)
-            database, _, name = table.rpartition(".")
-            given.setdefault("hoodie.table.name", name)
-            if database:
+            database, dot, table_name = table.rpartition(".")
+            given.setdefault("hoodie.table.name", table_name)
+            if dot:
                 given.setdefault("hoodie.database.name", database)
             options = resolve_write(given, None, session)
-            stored = avro_to_spark(spark_to_avro(schema, name))
+            stored: Json = avro_to_spark(spark_to_avro(schema, table_name))
             config = new_table_config(root, options, stored, record_schema=True)
             VIEWS.forget(storage)
             create_table(storage, config)
@@ -233,9 +231,7 @@ PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 def _with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str]:
     """Options with the columns of ``partitionBy``, where no option names them."""
     given = dict(options)
-    named = any(
-        key.lower() in (PARTITION_FIELD, "hoodie.table.partition.fields") for key in given
-    )
+    named = any(key.lower() in (PARTITION_FIELD, "hoodie.table.partition.fields") for key in given)
     if columns and not named:
         given[PARTITION_FIELD] = ",".join(columns)
     return given
@@ -243,5 +239,3 @@ def _with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, st
 
 def _committed(done: Committed | None) -> Json:
     return {"instant": done.instant if done else None}
-
-

@@ -87,7 +87,7 @@ def attach(spark: SparkSession) -> SparkSession:
         handlers = Handlers(spark, spark_runtime(spark))
         secret = secrets.token_urlsafe(32)
         gateway = context._gateway
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         by_value.register()
         bridge.register(Endpoint(secret, handlers.table()), secret)
         _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)

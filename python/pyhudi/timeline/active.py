@@ -124,7 +124,7 @@ class CommitCache:
         self._lock = Lock()
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
-        """Metadata of a completed commit; ``TableCorrupt`` where the file is not readable as one."""
+        """Metadata of a completed commit; ``TableCorrupt`` where the file cannot be read as one."""
         if instant.state is not State.COMPLETED:
             raise ValueError(f"{instant} is not completed")
         path = timeline.file_of(instant)

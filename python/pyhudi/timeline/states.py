@@ -10,22 +10,22 @@ from __future__ import annotations
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.instants import Action, Instant, State
 
-R, I, C = State.REQUESTED, State.INFLIGHT, State.COMPLETED
+REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
 #: action -> the states it passes, in order
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
-    Action.COMMIT: (R, I, C),
-    Action.DELTACOMMIT: (R, I, C),
-    Action.REPLACECOMMIT: (R, I, C),
-    Action.CLUSTERING: (R, I, C),
-    Action.COMPACTION: (R, I, C),
-    Action.LOGCOMPACTION: (R, I, C),
-    Action.CLEAN: (R, I, C),
-    Action.ROLLBACK: (R, I, C),
-    Action.RESTORE: (R, I, C),
-    Action.INDEXING: (R, I, C),
-    Action.SCHEMACOMMIT: (R, I, C),
-    Action.SAVEPOINT: (I, C),
+    Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.DELTACOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.CLUSTERING: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.COMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.LOGCOMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.CLEAN: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.ROLLBACK: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.RESTORE: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.INDEXING: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.SCHEMACOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.SAVEPOINT: (INFLIGHT, COMPLETED),
 }
 
 #: actions whose completed instant carries data files
@@ -67,5 +67,5 @@ def next_state(action: Action, state: State) -> State:
 
 def most_advanced(instants: list[Instant]) -> Instant:
     """Of the files of one instant, the one whose state is furthest along."""
-    order = {R: 0, I: 1, C: 2}
+    order = {REQUESTED: 0, INFLIGHT: 1, COMPLETED: 2}
     return max(instants, key=lambda instant: order[instant.state])

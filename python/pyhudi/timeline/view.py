@@ -158,9 +158,7 @@ def check_history(timeline: Timeline, as_of: InstantTime) -> None:
         )
 
 
-def replaced_groups(
-    storage: Storage, timeline: Timeline
-) -> dict[tuple[str, FileId], InstantTime]:
+def replaced_groups(storage: Storage, timeline: Timeline) -> dict[tuple[str, FileId], InstantTime]:
     """(partition path, file id) -> time of the replacecommit that replaced the group."""
     found: dict[tuple[str, FileId], InstantTime] = {}
     for instant in timeline.commits:
@@ -298,10 +296,10 @@ def _fingerprint(config: TableConfig) -> tuple[int, int]:
 VIEWS = ViewCache()
 
 __all__ = [
+    "VIEWS",
     "BaseFile",
     "FileSystemView",
     "InstantKey",
-    "VIEWS",
     "ViewCache",
     "check_history",
     "list_view",

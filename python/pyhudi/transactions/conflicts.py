@@ -70,9 +70,7 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
     return Verdict(ours, theirs, "do not overlap", ())
 
 
-def footprint_of(
-    instant: Instant, metadata: CommitMetadata, bucketed: bool = False
-) -> Footprint:
+def footprint_of(instant: Instant, metadata: CommitMetadata, bucketed: bool = False) -> Footprint:
     """The footprint of a completed commit, from its metadata."""
     updated: set[Group] = set()
     created: set[Group] = set()
@@ -113,4 +111,3 @@ def _sweeps(metadata: CommitMetadata) -> bool:
 
 def _names(groups: frozenset[Group]) -> tuple[str, ...]:
     return tuple(f"{p}/{g}" if p else g for p, g in sorted(groups))
-

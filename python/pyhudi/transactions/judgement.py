@@ -50,7 +50,9 @@ def check_conflicts(
 def _check_vanished(gone: frozenset[InstantKey], now: Timeline, instant: InstantTime) -> None:
     """A completed instant that vanished was rolled back, unless it is old enough for archival."""
     first = now.first_time
-    undone = sorted(t for t, action in gone if action in COMMIT_ACTIONS and (not first or t > first))
+    undone = sorted(
+        t for t, action in gone if action in COMMIT_ACTIONS and (not first or t > first)
+    )
     if undone:
         raise CommitConflict(
             f"Commit {undone[0]}, on which write {instant} was built, was rolled back meanwhile. "

@@ -194,7 +194,7 @@ def _execute(table: Table, clock: Clock, rollback: InstantTime, plan: RollbackPl
     target = plan.instant_to_rollback
     assert target is not None
     started = clock.monotonic()
-    storage, root = table.storage, table.storage.root
+    storage = table.storage
     by_partition: dict[str, list[str]] = {}
     for request in plan.requests:
         by_partition.setdefault(request.partition_path, []).extend(request.files_to_be_deleted)
@@ -211,8 +211,7 @@ def _execute(table: Table, clock: Clock, rollback: InstantTime, plan: RollbackPl
         total_files_deleted=sum(len(files) for files in by_partition.values()),
         commits_rollback=(target.commit_time,),
         partition_metadata={
-            p: RolledBackPartition(p, tuple(f"{root}/{p}/{n}" if p else f"{root}/{n}" for n in all_))
-            for p, all_ in names.items()
+            p: RolledBackPartition(p, tuple(files)) for p, files in by_partition.items()
         },
         instants_rollback=(target,),
     )

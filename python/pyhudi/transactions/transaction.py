@@ -36,9 +36,9 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import completed_action
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
+from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.judgement import check_conflicts
-from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.phases import TRANSITIONS, Phase
@@ -111,9 +111,7 @@ class Transaction:
         for _ in range(BEGIN_ATTEMPTS):
             if self._request():
                 self._move(Phase.REQUESTED)
-                self._heartbeat = Heartbeat(
-                    table.storage, clock, self.instant, policy.heartbeat
-                )
+                self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
                 self._heartbeat.start()
                 return self
         raise WriteFailed(
@@ -200,7 +198,7 @@ class Transaction:
             check_conflicts(self.table, self.timeline, now, self.instant, footprint)
             completion = next_time(self._clock, now, self.table.config.utc)
             self.table = drop_metadata_table(self.table)
-            self._lock.check()
+            self._lock.check(self.table.storage.put_timeout_s)
             self._publish(completion, metadata)
         finally:
             self._release()
@@ -227,7 +225,7 @@ class Transaction:
             )
 
     def _publish(self, completion: InstantTime, metadata: CommitMetadata) -> None:
-        """Put the completed file; the same name at each try, so that a retry cannot commit twice."""
+        """Put the completed file; one name for all tries, so that a retry cannot commit twice."""
         storage = self.table.storage
         done = Instant(self.instant, self._action, State.COMPLETED, completion)
         path = f"{self.table.config.timeline_folder}/" + instant_file_name(
@@ -296,4 +294,3 @@ class Transaction:
         instant = Instant(self.instant, self._action, state)
         name = instant_file_name(instant, self.table.config.layout)
         return f"{self.table.config.timeline_folder}/{name}"
-
