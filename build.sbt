@@ -37,7 +37,8 @@ def shim(spark: String, scala: String, lineFolder: String): Project = {
         java.nio.file.StandardCopyOption.REPLACE_EXISTING)
       streams.value.log.info(s"wrote $target")
       target
-    })
+    }
+  )
 }
 
 lazy val spark35 = shim("3.5.9", "2.12.18", "scala-spark3")

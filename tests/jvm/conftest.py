@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.jvm.fake_planner import FakePlanner
+from tests.jvm.fake_planner import FakePlanner, struct
+from tests.jvm.reading import IDS
 
 JARS = Path(__file__).parents[2] / "python" / "pyhudi" / "jars"
 LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -26,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.jars", str(jar))
         .config("spark.driver.memory", "1g")
         .config("spark.ui.enabled", "false")
+        .config("spark.python.task.killTimeout", "60s")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
@@ -57,3 +60,12 @@ def planner(spark: SparkSession, _callbacks: None) -> Iterator[FakePlanner]:
 def path(tmp_path: Path) -> str:
     """Where a test's table goes: a folder name that must survive URI handling."""
     return str(tmp_path / "a table=1%2F")
+
+
+@pytest.fixture
+def people(planner: FakePlanner, path: str) -> str:
+    """Three people in two files, the last one without a name."""
+    planner.create(path, struct(IDS), [])
+    planner.add(path, pa.table({"id": [1, 2], "name": ["ann", "bob"]}), IDS)
+    planner.add(path, pa.table({"id": [3], "name": pa.array([None], pa.string())}), IDS)
+    return path

@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,7 +60,7 @@ class FakePlanner:
     """Answers the shim; ``calls`` lists every request in order, for the tests to look at."""
 
     class Java:
-        implements = ["io.pyhudi.Planner"]
+        implements: ClassVar = ["io.pyhudi.Planner"]
 
     def __init__(self, spark: SparkSession, secret: str) -> None:
         self.spark = spark
@@ -132,7 +132,7 @@ class FakePlanner:
             [""] * size,
             [name] * size,
         ]
-        for place, (column, values) in enumerate(zip(META, meta)):
+        for place, (column, values) in enumerate(zip(META, meta, strict=True)):
             rows = rows.add_column(place, column, pa.array(values, pa.string()))
         pq.write_table(rows, local(path) / name, row_group_size=commit.pop("row_group", 1 << 20))
         physical = struct({**dict.fromkeys(META, "string"), **fields})
@@ -176,11 +176,16 @@ class FakePlanner:
         if len(rows) <= LONG_PLAN:
             return {"schemas": schemas, "files": rows, "exact_count": True}
         kinds = [pa.string(), pa.int64(), pa.int64(), pa.int32()]
-        columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), kinds)]
+        columns = [
+            pa.array(column, kind)
+            for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+        ]
         batch = pa.record_batch(columns, names=["path", "size", "rows", "schema"])
-        with tempfile.NamedTemporaryFile(delete=False) as out:
-            with pa.ipc.new_stream(out, batch.schema) as stream:
-                stream.write_batch(batch)
+        with (
+            tempfile.NamedTemporaryFile(delete=False) as out,
+            pa.ipc.new_stream(out, batch.schema) as stream,
+        ):
+            stream.write_batch(batch)
         return {"schemas": schemas, "arrow_file": out.name, "exact_count": True}
 
     def on_count(self, request: dict[str, Any]) -> int | None:

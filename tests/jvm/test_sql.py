@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.jvm.fake_planner import FakePlanner, local, struct
+from tests.jvm.fake_planner import FakePlanner, local
 
 pytestmark = pytest.mark.spark
 
@@ -182,9 +182,7 @@ def test_static_insert_overwrite_replaces_one_partition(
     assert rows(spark) == [(2, 2.5, "tue"), (5, 5.5, "mon")]
     request = planner.named("insert")[-1]
     assert request["overwrite"] == "filter"
-    assert request["filters"] == [
-        {"op": "<=>", "column": "day", "value": "mon", "type": "string"}
-    ]
+    assert request["filters"] == [{"op": "<=>", "column": "day", "value": "mon", "type": "string"}]
 
 
 def test_dynamic_insert_overwrite_replaces_the_partitions_that_come(
@@ -363,9 +361,7 @@ def test_a_table_whose_files_are_gone_can_still_be_dropped(
     assert not spark.catalog.tableExists("trips")
 
 
-def test_truncate_empties_the_table(
-    spark: SparkSession, planner: FakePlanner, trips: str
-) -> None:
+def test_truncate_empties_the_table(spark: SparkSession, planner: FakePlanner, trips: str) -> None:
     spark.sql("TRUNCATE TABLE trips")
     assert rows(spark) == []
     assert len(planner.named("truncate_table")) == 1
@@ -386,9 +382,7 @@ def test_altering_columns_is_refused(spark: SparkSession, trips: str) -> None:
     assert "'owner_team' = 'fares'" in spark.sql("SHOW CREATE TABLE trips").first()[0]
 
 
-def test_tables_of_other_providers_pass_through(
-    spark: SparkSession, planner: FakePlanner
-) -> None:
+def test_tables_of_other_providers_pass_through(spark: SparkSession, planner: FakePlanner) -> None:
     spark.sql("CREATE TABLE trips (id BIGINT) USING parquet")
     spark.sql("INSERT INTO trips VALUES (1)")
     spark.sql("ALTER TABLE trips ADD COLUMNS (tip DOUBLE)")

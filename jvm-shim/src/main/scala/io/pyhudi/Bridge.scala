@@ -36,8 +36,10 @@ object Bridge {
   }
 
   /** [[ask]] that hands a live JVM object (a DataFrame) along. */
-  private[pyhudi] def askWith(method: String, jvmObject: AnyRef, request: (String, Any)*)
-      : JsonNode = {
+  private[pyhudi] def askWith(
+      method: String,
+      jvmObject: AnyRef,
+      request: (String, Any)*): JsonNode = {
     val to = registration()
     unwrap(method)(to.planner.callWith(to.secret, method, jvmObject, body(request)))
   }
@@ -61,7 +63,8 @@ object Bridge {
           val lost = new HudiAnalysisException(
             s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
               s"(${cause.getMessage}). If the Python process ended, attach again.",
-            "SetupError")
+            "SetupError"
+          )
           lost.initCause(cause)
           throw lost
       }

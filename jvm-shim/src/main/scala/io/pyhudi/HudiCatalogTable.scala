@@ -74,7 +74,8 @@ private[pyhudi] object HudiCatalogTable {
     TableCapability.V1_BATCH_WRITE,
     TableCapability.OVERWRITE_BY_FILTER,
     TableCapability.OVERWRITE_DYNAMIC,
-    TableCapability.TRUNCATE)
+    TableCapability.TRUNCATE
+  )
 
   def load(stored: CatalogTable, asOf: AsOf): HudiCatalogTable = {
     val options = HudiDataSource.withoutPath(stored.storage.properties)

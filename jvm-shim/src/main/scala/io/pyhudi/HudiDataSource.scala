@@ -65,7 +65,8 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
       "path" -> path,
       "mode" -> HudiDataSource.modeNames(mode),
       "partitioning" -> partitioning,
-      "options" -> (HudiDataSource.withoutPath(options) - DataSourceUtils.PARTITIONING_COLUMNS_KEY))
+      "options" -> (HudiDataSource.withoutPath(options) - DataSourceUtils.PARTITIONING_COLUMNS_KEY)
+    )
     new BaseRelation {
       override def sqlContext: SQLContext = context
       override def schema: StructType = data.schema
@@ -76,7 +77,9 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
     described.filter(_._1 == properties).map(_._2).getOrElse {
       val options = properties.asScala.toMap
       val fresh = HudiSnapshot.describe(
-        HudiDataSource.path(options), HudiDataSource.withoutPath(options), AsOf.Latest)
+        HudiDataSource.path(options),
+        HudiDataSource.withoutPath(options),
+        AsOf.Latest)
       described = Some(properties -> fresh)
       fresh
     }

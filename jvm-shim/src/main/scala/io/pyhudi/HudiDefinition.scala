@@ -41,9 +41,11 @@ private[pyhudi] final case class HudiDefinition(
       "schema" -> Json.of(schema),
       "partitioning" -> partitioning,
       "properties" -> (userProperties ++ options),
-      "external" -> location.isDefined)
+      "external" -> location.isDefined
+    )
     HudiDefinition.Made(
-      Json.toStruct(answer.get("schema")), HudiSnapshot.texts(answer.get("partitioning")))
+      Json.toStruct(answer.get("schema")),
+      HudiSnapshot.texts(answer.get("partitioning")))
   }
 
   /** This definition with the columns and partitioning of the table that was made or adopted. */
@@ -53,7 +55,8 @@ private[pyhudi] final case class HudiDefinition(
       schema = StructType(made.schema.fields.map { field =>
         said.get(field.name).filter(_.dataType == field.dataType).getOrElse(field)
       }),
-      partitioning = made.partitioning)
+      partitioning = made.partitioning
+    )
   }
 
   def requireNoTable(path: String): Unit =
@@ -93,6 +96,7 @@ private[pyhudi] object HudiDefinition {
         throw new HudiAnalysisException(
           s"[CONFIG_ERROR] a Hudi table is partitioned by columns, not by ${transform.describe}: " +
             "name the column, and for parts of a time choose the key generator TIMESTAMP.",
-          "ConfigError")
+          "ConfigError"
+        )
     }
 }

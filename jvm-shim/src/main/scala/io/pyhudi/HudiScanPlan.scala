@@ -62,7 +62,10 @@ private[pyhudi] object HudiScanPlan {
           val schemas = root.getVector("schema").asInstanceOf[IntVector]
           (0 until root.getRowCount).foreach { i =>
             files += HudiFile(
-              new String(paths.get(i), UTF_8), sizes.get(i), rows.get(i), schemas.get(i))
+              new String(paths.get(i), UTF_8),
+              sizes.get(i),
+              rows.get(i),
+              schemas.get(i))
           }
         }
       } finally reader.close()

@@ -20,7 +20,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
 
   // ---- load
 
-  override def loadTable(ident: Identifier): Table = load(ident, AsOf.Latest, super.loadTable(ident))
+  override def loadTable(ident: Identifier): Table =
+    load(ident, AsOf.Latest, super.loadTable(ident))
 
   override def loadTable(ident: Identifier, version: String): Table =
     load(ident, AsOf.Version(version), super.loadTable(ident, version))
@@ -87,7 +88,10 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
 
   private def register(ident: Identifier, definition: HudiDefinition): Unit = {
     super.createTable(
-      ident, definition.columns, definition.transforms, definition.properties.asJava)
+      ident,
+      definition.columns,
+      definition.transforms,
+      definition.properties.asJava)
     ()
   }
 
@@ -179,7 +183,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
       throw new HudiAnalysisException(
         s"[UNSUPPORTED_TABLE] the columns of $ident cannot be altered by SQL yet: write a " +
           "DataFrame that has the new column, which adds it.",
-        "UnsupportedTable")
+        "UnsupportedTable"
+      )
     }
     super.alterTable(ident, changes: _*)
   }

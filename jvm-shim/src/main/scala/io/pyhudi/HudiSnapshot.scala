@@ -36,7 +36,8 @@ private[pyhudi] final case class HudiSnapshot(
     * The table was described before they were known; it is described again only if they say more.
     */
   def under(readOptions: CaseInsensitiveStringMap): HudiSnapshot = {
-    val asked = options ++ HudiDataSource.withoutPath(readOptions.asCaseSensitiveMap().asScala.toMap)
+    val asked =
+      options ++ HudiDataSource.withoutPath(readOptions.asCaseSensitiveMap().asScala.toMap)
     if (asked == options) this else HudiSnapshot.describe(path, asked, asOf)
   }
 }
@@ -63,7 +64,8 @@ private[pyhudi] object HudiSnapshot {
       texts(answer.get("partitioning")),
       textMap(answer.get("properties")),
       Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
-      answer.get("meta_fields").asBoolean)
+      answer.get("meta_fields").asBoolean
+    )
   }
 
   def texts(array: JsonNode): Seq[String] = array.elements().asScala.map(_.asText).toList

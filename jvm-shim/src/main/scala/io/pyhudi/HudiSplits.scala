@@ -31,7 +31,8 @@ private[pyhudi] object HudiSplits {
     byPhysicalSchema(plan, reading).map(_._1)
 
   private def byPhysicalSchema(
-      plan: HudiScanPlan, reading: HudiReading): Seq[(StructType, Seq[HudiFile])] = {
+      plan: HudiScanPlan,
+      reading: HudiReading): Seq[(StructType, Seq[HudiFile])] = {
     val physical = plan.schemas.map(reading.physical)
     val groups = plan.files.groupBy(file => physical(file.schema))
     physical.distinct.flatMap(schema => groups.get(schema).map(schema -> _))
@@ -53,7 +54,13 @@ private[pyhudi] object HudiSplits {
       if (constants.isEmpty) InternalRow.empty else InternalRow(UTF8String.fromString(file.path))
     (0L until math.max(file.size, 1L) by bytes).map { start =>
       PartitionedFile(
-        values, path, start, math.min(bytes, file.size - start), Array.empty, 0L, file.size)
+        values,
+        path,
+        start,
+        math.min(bytes, file.size - start),
+        Array.empty,
+        0L,
+        file.size)
     }
   }
 }

@@ -92,7 +92,8 @@ private[pyhudi] class HudiReplacedTable(definition: HudiDefinition, existing: Hu
     written = true
     val target = existing.target
     new HudiWriteBuilder(
-      target.copy(properties = target.properties ++ definition.userProperties), info)
+      target.copy(properties = target.properties ++ definition.userProperties),
+      info)
   }
 
   override def commitStagedChanges(): Unit =

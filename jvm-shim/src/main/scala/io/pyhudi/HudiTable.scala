@@ -63,7 +63,8 @@ private[pyhudi] object HudiTable {
             s"table at ${snapshot.path} " +
             known.fold("has no such column")(f => s"has it as ${f.dataType.sql}") +
             ": read without a schema, and cast afterwards.",
-          "SchemaConflict")
+          "SchemaConflict"
+        )
       }
     }
     new HudiTable(snapshot, s"pyhudi.`${snapshot.path}`", schema, snapshot.properties)

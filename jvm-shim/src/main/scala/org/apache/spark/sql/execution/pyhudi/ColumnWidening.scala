@@ -1,7 +1,13 @@
 package org.apache.spark.sql.execution.pyhudi
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, EvalMode, Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{
+  BoundReference,
+  Cast,
+  EvalMode,
+  Expression,
+  UnsafeProjection
+}
 import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.RowToColumnConverter
 import org.apache.spark.sql.execution.vectorized.{OnHeapColumnVector, WritableColumnVector}
@@ -82,7 +88,9 @@ object ColumnWidening {
 
   /** The casts from `held` to `wanted`, or `None` if no column's type differs. */
   def between(
-      held: StructType, wanted: StructType, constants: StructType): Option[ColumnWidening] = {
+      held: StructType,
+      wanted: StructType,
+      constants: StructType): Option[ColumnWidening] = {
     def types(s: StructType): Seq[Any] = s.map((f: StructField) => f.dataType)
     if (types(held) == types(wanted)) None
     else Some(

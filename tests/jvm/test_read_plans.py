@@ -1,0 +1,130 @@
+"""How a read is planned: counts, statistics, splits, and what the plan shows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.jvm.fake_planner import FakePlanner, struct
+from tests.jvm.reading import IDS, load, plan_text, rows
+
+pytestmark = pytest.mark.spark
+
+# ---- count, limit, statistics
+
+
+def test_count_is_answered_without_reading(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    frame = load(spark, people)
+    assert frame.count() == 3
+    assert spark.sql(f"SELECT count(*), count(1) + 1 FROM pyhudi.`{people}`").first()[:] == (3, 4)
+    assert planner.named("plan_scan") == []
+
+
+def test_a_count_that_python_does_not_know_is_read(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    planner.count_known = False
+    assert load(spark, people).count() == 3
+    assert load(spark, people).where("id > 1").count() == 2
+    assert load(spark, people).groupBy("name").count().count() == 3
+
+
+def test_the_optimizer_knows_bytes_and_rows(spark: SparkSession, people: str) -> None:
+    def size(frame: DataFrame) -> int:
+        return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+    bytes_on_disk = sum(f.stat().st_size for f in Path(people).glob("*.parquet"))
+    assert size(load(spark, people)) == bytes_on_disk
+    assert 0 < size(load(spark, people).select("id")) < bytes_on_disk
+    stats = load(spark, people)._jdf.queryExecution().optimizedPlan().stats()
+    assert int(stats.rowCount().get()) == 3
+
+
+def test_equal_scans_share_one_exchange(spark: SparkSession, people: str) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        frame = load(spark, people)
+        joined = frame.alias("a").join(load(spark, people).alias("b"), "id")
+        assert "ReusedExchange" in plan_text(joined)
+        assert joined.count() == 3
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+        spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_the_plan_shows_path_instant_files_and_filters(spark: SparkSession, people: str) -> None:
+    frame = load(spark, people).where("id > 1")
+    text = plan_text(frame)
+    assert people in text
+    assert "GreaterThan(id,1)" in text
+    frame.collect()
+    frame._jdf.queryExecution().optimizedPlan().stats()
+    assert "files: 2" in plan_text(frame)
+
+
+# ---- splits and long plans
+
+
+def test_a_large_file_is_split_over_tasks_and_every_row_read_once(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    planner.create(path, struct({"id": "long"}), [])
+    planner.add(path, pa.table({"id": range(50_000)}), {"id": "long"}, row_group=2_000)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
+    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+    try:
+        frame = load(spark, path)
+        assert frame.rdd.getNumPartitions() > 3
+        assert frame.agg(F.sum("id"), F.count("id")).first()[:] == (1_249_975_000, 50_000)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+def test_small_files_share_tasks_as_in_a_plain_parquet_read(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    planner.create(path, struct({"id": "long"}), [])
+    for n in range(20):
+        planner.add(path, pa.table({"id": [n]}), {"id": "long"})
+    plain = spark.read.parquet(*(str(f) for f in Path(path).glob("*.parquet")))
+    frame = load(spark, path)
+    assert frame.rdd.getNumPartitions() == plain.rdd.getNumPartitions() < 20
+    assert frame.agg(F.sum("id")).first()[0] == 190
+
+
+def test_a_long_plan_comes_as_an_arrow_file_that_is_deleted(
+    spark: SparkSession, planner: FakePlanner, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner.create(path, struct(IDS), [])
+    planner.add(path, pa.table({"id": [1], "name": ["ann"]}), IDS)
+    file = planner.load(path)["commits"][-1]["files"][0]
+    planner.commit(path, [file] * 999)
+    made: list[str] = []
+    answer = planner.on_plan_scan
+
+    def remember(request: dict[str, object]) -> dict[str, object]:
+        plan = answer(request)
+        made.append(plan["arrow_file"])
+        return plan
+
+    monkeypatch.setattr(planner, "on_plan_scan", remember)
+    assert load(spark, path).agg(F.sum("id")).first()[0] == 1000
+    assert made
+    assert not os.path.exists(made[0])
+
+
+def test_a_table_without_commits_is_empty(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    planner.create(path, struct(IDS), [])
+    assert rows(load(spark, path)) == []
+    assert load(spark, path).columns == ["id", "name"]
