@@ -16,6 +16,7 @@ _WORD_BYTES = 8
 _MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
 _FINISH = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+_THIRD = np.uint64(29)
 
 
 def key_hashes(keys: pa.StringArray) -> Hashes:
@@ -49,6 +50,11 @@ def key_hashes(keys: pa.StringArray) -> Hashes:
 
 
 def _mix(hashes: Hashes, words: Hashes) -> None:
-    hashes ^= words
+    """Fold in a word each. A product carries upwards only: shifts bring its upper bits down."""
+    mixed = words * _FINISH
+    mixed ^= mixed >> _HALF
+    mixed *= _MULTIPLY
+    mixed ^= mixed >> _THIRD
+    hashes ^= mixed
     hashes *= _MULTIPLY
     hashes ^= hashes >> _HALF

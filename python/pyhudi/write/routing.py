@@ -52,11 +52,13 @@ class HeldRows:
 class RoutedRows:
     """Incoming rows in buckets, one for each unit of the old file and some for new keys."""
 
-    def __init__(self, spec: WriteSpec, old: OldFile | None, schema: pa.Schema) -> None:
-        """``schema`` is that of incoming tables, delete marks included."""
+    def __init__(
+        self, spec: WriteSpec, old: OldFile | None, schema: pa.Schema, spare_bits: int = 0
+    ) -> None:
+        """``schema`` is that of incoming tables, delete marks included; see ``KeyHomes``."""
         self._spec, self._old = spec, old
         self._units = 0 if old is None else old.unit_count
-        self._homes = KeyHomes(old)
+        self._homes = KeyHomes(old, spare_bits)
         self._store = BucketStore(
             schema, self._units + _NEW_BUCKETS, spec.memory_bytes, spec.spill_folder
         )
@@ -119,9 +121,10 @@ class KeyHomes:
     One sorted array of 8 bytes a key: the hash's upper bits with the unit's number below.
     """
 
-    def __init__(self, old: OldFile | None) -> None:
+    def __init__(self, old: OldFile | None, spare_bits: int = 0) -> None:
+        """``spare_bits`` of the hash go unused: more keys share the rest, which tests need."""
         units = 0 if old is None else old.unit_count
-        self._low = np.uint64((1 << max(1, units.bit_length())) - 1)
+        self._low = np.uint64((1 << (max(1, units.bit_length()) + spare_bits)) - 1)
         self._homes = np.empty(0 if old is None else old.rows, dtype=np.uint64)
         if old is None:
             return
