@@ -117,7 +117,7 @@ def main() -> None:
     builder = SparkSession.builder
     for key, value in json.loads(sys.argv[3]).items():
         builder = builder.config(key, value)
-    spark = kind.configure(builder).getOrCreate()
+    spark = kind.session(builder)
     spark.sparkContext.setLogLevel("ERROR")
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [

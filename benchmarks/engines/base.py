@@ -32,9 +32,9 @@ class Engine(ABC):
         return {}
 
     @classmethod
-    def configure(cls, builder: SparkSession.Builder) -> SparkSession.Builder:
-        """Anything that the engine's users do to the session builder."""
-        return builder
+    def session(cls, builder: SparkSession.Builder) -> SparkSession:
+        """The session, as the engine's users make it from a builder with ``conf``."""
+        return builder.getOrCreate()
 
     def path(self, table: str) -> Path:
         """The folder of a table."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 
+import pyhudi
 from benchmarks.engines.hudi import HudiFamily
 
 
@@ -18,9 +21,11 @@ class Pyhudi(HudiFamily):
         "bulk_insert (creation and tiny appends), upsert, delete"
     )
 
-    @classmethod
-    def configure(cls, builder: SparkSession.Builder) -> SparkSession.Builder:
+    def __init__(self, spark: SparkSession, root: Path) -> None:
         import pyhudi
 
-        configured: SparkSession.Builder = pyhudi.configure(builder)
-        return configured
+        super().__init__(pyhudi.attach(spark), root)
+
+    @classmethod
+    def session(cls, builder: SparkSession.Builder) -> SparkSession:
+        return pyhudi.attach(pyhudi.configure(builder).getOrCreate())

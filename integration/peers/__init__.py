@@ -4,7 +4,7 @@ Every peer answers ``read`` with the same canonical rows (see ``canonical``), so
 agree exactly when their answers are equal as Python values.
 """
 
-from integration.peers.canonical import Answer, plain
+from integration.peers.canonical import Answer, difference, plain
 from integration.peers.hudi_rs import HudiRs
 from integration.peers.process import LineProcess, PeerError
 from integration.peers.spark import SparkPeer, apache_hudi, pyhudi_on_spark
@@ -18,6 +18,7 @@ __all__ = [
     "SparkPeer",
     "TableFacts",
     "apache_hudi",
+    "difference",
     "plain",
     "pyhudi_on_spark",
     "table_facts",

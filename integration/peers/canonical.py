@@ -46,6 +46,23 @@ class Answer:
         return Answer(schema, tuple(sort_rows(bare)))
 
 
+def difference(seen: Answer, wanted: Answer) -> str:
+    """What sets two answers apart, in a few lines; empty when they are equal."""
+    if seen.schema != wanted.schema:
+        ours, theirs = dict(seen.schema), dict(wanted.schema)
+        names = dict.fromkeys([*ours, *theirs])
+        apart = [n for n in names if ours.get(n) != theirs.get(n)] or ["order of columns"]
+        return "schema: " + "; ".join(f"{n}: {ours.get(n)} not {theirs.get(n)}" for n in apart)
+    missing = [row for row in wanted.rows if row not in seen.rows]
+    extra = [row for row in seen.rows if row not in wanted.rows]
+    if not missing and not extra and len(seen.rows) == len(wanted.rows):
+        return ""
+    return (
+        f"{len(seen.rows)} rows for {len(wanted.rows)}, {len(missing)} missing, {len(extra)} "
+        f"unexpected; first missing {missing[:1]}, first unexpected {extra[:1]}"
+    )
+
+
 def plain(value: Any) -> Any:
     """One Python value, as PySpark collects it or PyArrow lists it, in canonical form.
 

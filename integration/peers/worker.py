@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+import pyhudi
 from integration.peers.canonical import canonical_map, plain, sort_rows
 from integration.peers.process import claim_stdout, serve
 
@@ -69,10 +70,10 @@ def session(format_name: str, conf: dict[str, str]) -> SparkSession:
     for key, value in conf.items():
         builder = builder.config(key, value)
     if format_name == "pyhudi":
-        import pyhudi
-
         builder = pyhudi.configure(builder)
     spark = builder.getOrCreate()
+    if format_name == "pyhudi":
+        pyhudi.attach(spark)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -1,0 +1,1 @@
+"""What the cross-read matrix is made of: forms of keys and partitions, a model, scripts."""

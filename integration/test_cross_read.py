@@ -1,0 +1,97 @@
+"""Tables that pyhudi and Apache Hudi write in turn: after each write all readers agree.
+
+Every reader must return the rows of a Python dict model. ``make test`` plays a sample that has each
+version, each form and each index in it; ``make integration`` plays all cells and writes
+``results/cross_read.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.matrix.forms import FORMS
+from integration.matrix.script import Cell, all_cells, play
+from integration.peers import HudiRs, SparkPeer
+
+RESULTS = Path(__file__).with_name("results") / "cross_read.md"
+
+SAMPLE = {
+    "v6-simple-bloom",
+    "v6-flat-keyless-simple",
+    "v6-timestamp-simple",
+    "v8-timestamp-text-bloom",
+    "v8-composite-simple",
+    "v8-flat-composite-bucket",
+    "v9-multi-bucket",
+    "v9-flat-simple-bloom",
+    "v9-keyless-simple",
+}
+
+Outcomes = dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[Outcomes]:
+    """Outcome of each step by cell; the result table is written when the whole matrix ran."""
+    found: Outcomes = {}
+    yield found
+    if len(found) == len(all_cells()):
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(result_table(found))
+
+
+def result_table(found: Outcomes) -> str:
+    """Markdown: a line for each cell, its steps, and what was wrong where something was."""
+    lines = ["# Cross-reads", "", "| cell | steps with equal rows | else |", "|---|---|---|"]
+    for cell, steps in found.items():
+        equal = [step for step, outcome in steps.items() if outcome == "equal"]
+        wrong = [f"{step}: {outcome}" for step, outcome in steps.items() if outcome != "equal"]
+        lines.append(f"| {cell} | {len(equal)} of {len(steps)} | {'; '.join(wrong)} |")
+    lines += ["", "Steps of each form, in order:", ""]
+    for form in FORMS:
+        longest = max((s for c, s in found.items() if f"-{form}-" in c), key=len, default={})
+        lines.append(f"* {form}: " + ", ".join(longest))
+    return "\n".join(lines) + "\n"
+
+
+def cells() -> list[object]:
+    """Cells as parameters; those outside the sample carry the mark ``matrix``."""
+    return [
+        pytest.param(cell, id=cell.name, marks=() if cell.name in SAMPLE else pytest.mark.matrix)
+        for cell in all_cells()
+    ]
+
+
+@pytest.mark.parametrize("cell", cells())
+def test_all_readers_return_the_rows_of_the_model_after_each_write(
+    cell: Cell,
+    peers: Callable[[str], SparkPeer],
+    hudi_rs: HudiRs,
+    tmp_path: Path,
+    outcomes: Outcomes,
+) -> None:
+    steps = outcomes.setdefault(cell.name, {})
+    play(cell, "pyhudi", tmp_path / "matrix", peers, hudi_rs, steps.__setitem__)
+
+
+def test_the_sample_has_every_version_form_and_index() -> None:
+    sample = [cell for cell in all_cells() if cell.name in SAMPLE]
+    assert {cell.name for cell in sample} == SAMPLE
+    for facet in ("version", "form", "index"):
+        every = {
+            getattr(cell, facet) if facet != "form" else cell.form.name for cell in all_cells()
+        }
+        seen = {getattr(cell, facet) if facet != "form" else cell.form.name for cell in sample}
+        assert seen == every
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["v6-composite-simple", "v9-timestamp-bloom"])
+def test_the_model_is_right_when_apache_hudi_writes_everything(
+    name: str, peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
+) -> None:
+    cell = next(c for c in all_cells() if c.name == name)
+    play(cell, "hudi-1.2.0", tmp_path / "matrix", peers, hudi_rs, lambda step, outcome: None)
