@@ -38,6 +38,7 @@ def test_a_merge_gives_the_same_rows_however_little_memory_it_may_use(
         numbered(list(range(1, ROWS, 600)), 9, "too old"),
         numbered(range(ROWS, ROWS + 500), 1, "added"),
         numbered([0, ROWS], 12, "twice"),
+        numbered(range(300, 330, 3), 11, "tied, later"),
     ]
     plain = pa.concat_tables(tables)
     incoming = plain.append_column(DELETE, pa.array(np.zeros(plain.num_rows, dtype=bool)))
@@ -48,6 +49,7 @@ def test_a_merge_gives_the_same_rows_however_little_memory_it_may_use(
     wanted |= {f"k{n}": f"new {n}" for n in range(0, ROWS, 3)}
     wanted |= {f"k{n}": f"added {n}" for n in range(ROWS, ROWS + 500)}
     wanted |= {"k0": "twice 0", f"k{ROWS}": f"twice {ROWS}"}
+    wanted |= {f"k{n}": f"tied, later {n}" for n in range(300, 330, 3)}
     del wanted["k2"], wanted["k5"]
     assert dict(values(tmp_path, second, "id", "name")) == wanted
     assert (second["num_inserts"], second["num_deletes"]) == (500, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,7 @@ class BucketStore:
         self._held: list[tuple[pa.Table, npt.NDArray[np.int64]]] = []
         self._held_bytes = 0
         self._parts: list[list[tuple[int, int]]] = [[] for _ in range(buckets)]
-        self._file: pa.NativeFile | None = None
-        self._path = ""
+        self._file: IO[bytes] | None = None
         self._end = 0
 
     @property
@@ -40,21 +39,14 @@ class BucketStore:
 
     def add(self, rows: pa.Table, picks: Positions, buckets: Positions) -> None:
         """Put row ``picks[i]`` into bucket ``buckets[i]``, for each i."""
-        order = np.argsort(buckets, kind="stable")
+        # By bucket, and in a bucket as the rows came: of tied rows the later one wins.
+        order = np.lexsort((picks, buckets))
         counts = np.bincount(buckets, minlength=len(self._parts))
         bounds = np.concatenate(([0], np.cumsum(counts)))
-        ordered = rows.take(pa.array(picks[order])).combine_chunks()
-        if not self.on_disk:
-            self._held.append((ordered, bounds))
-            self._held_bytes += ordered.nbytes
-            if self._held_bytes <= self._memory_bytes:
-                return
-            self._open()
-            for table, table_bounds in self._held:
-                self._write(table, table_bounds)
-            self._held, self._held_bytes = [], 0
-            return
-        self._write(ordered, bounds)
+        self._held.append((rows.take(pa.array(picks[order])).combine_chunks(), bounds))
+        self._held_bytes += self._held[-1][0].nbytes
+        if self.on_disk or self._held_bytes > self._memory_bytes:
+            self._write_held()
 
     def read(self, bucket: int) -> pa.Table:
         """The rows of a bucket, in the order in which they came."""
@@ -65,35 +57,30 @@ class BucketStore:
         ]
         if self._file is not None:
             self._file.flush()
-            with pa.OSFile(self._path, "rb") as source:
-                for offset, size in self._parts[bucket]:
-                    data = source.read_at(size, offset)
-                    batch = pa.ipc.read_record_batch(data, self._schema)
-                    parts.append(pa.Table.from_batches([batch]))
+            for offset, size in self._parts[bucket]:
+                data = pa.py_buffer(os.pread(self._file.fileno(), size, offset))
+                batch = pa.ipc.read_record_batch(data, self._schema)
+                parts.append(pa.Table.from_batches([batch]))
         return pa.concat_tables(parts) if parts else self._schema.empty_table()
 
     def close(self) -> None:
-        """Delete the temporary file."""
+        """Give the disk space back."""
         if self._file is not None:
             self._file.close()
-            os.unlink(self._path)
             self._file = None
 
-    def _open(self) -> None:
-        handle, self._path = tempfile.mkstemp(".arrow", "pyhudi-spill-", spill_folder(self._folder))
-        os.close(handle)
-        self._file = pa.OSFile(self._path, "wb")
-
-    def _write(self, table: pa.Table, bounds: Sequence[int] | npt.NDArray[np.int64]) -> None:
-        assert self._file is not None
-        batch = table.to_batches()[0] if table.num_rows else None
-        if batch is None:
-            return
-        for bucket in np.flatnonzero(np.diff(bounds)).tolist():
-            data = batch.slice(bounds[bucket], bounds[bucket + 1] - bounds[bucket]).serialize()
-            self._file.write(data)
-            self._parts[bucket].append((self._end, data.size))
-            self._end += data.size
+    def _write_held(self) -> None:
+        if self._file is None:
+            # The file has no name: nothing of it is left, however this process ends.
+            self._file = tempfile.TemporaryFile(dir=spill_folder(self._folder))  # noqa: SIM115
+        for table, bounds in self._held:
+            for bucket in np.flatnonzero(np.diff(bounds)).tolist():
+                part = table.slice(bounds[bucket], bounds[bucket + 1] - bounds[bucket])
+                data = part.to_batches()[0].serialize()
+                self._file.write(data)
+                self._parts[bucket].append((self._end, data.size))
+                self._end += data.size
+        self._held, self._held_bytes = [], 0
 
 
 def spill_folder(asked: str | None) -> str | None:
