@@ -14,10 +14,14 @@ JARS: dict[str, str] = {
 }
 
 
+def spark_line(spark_version: str) -> str:
+    """``3.5`` of ``3.5.6``: the versions that share a jar."""
+    return ".".join(spark_version.split(".")[:2])
+
+
 def jar_for(spark_version: str) -> Path:
     """The jar for a version such as ``3.5.6``; ``SetupError`` where there is none."""
-    line = ".".join(spark_version.split(".")[:2])
-    name = JARS.get(line)
+    name = JARS.get(spark_line(spark_version))
     if name is None:
         raise SetupError(
             f"pyhudi has no jar for Spark {spark_version}; it serves {', '.join(JARS)}. "

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyspark
-from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
@@ -22,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.clock import SystemClock
 from pyhudi.config import LockProvider, WriteOptions
-from pyhudi.errors import ConfigError, SetupError
+from pyhudi.errors import ConfigError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
@@ -30,6 +29,7 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.spark import by_value
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers
+from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
@@ -39,6 +39,7 @@ from pyhudi.write.spec import FileSystemSpec
 if TYPE_CHECKING:
     Builder = Any
 
+JARS = "spark.jars"
 CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
 S3A = "fs.s3a."
@@ -53,11 +54,17 @@ _guard = threading.Lock()
 def configure(builder: Builder) -> Builder:
     """Add pyhudi's jar, catalog and worker settings to a ``SparkSession.builder``.
 
-    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session.
-    ``SetupError`` where no jar fits the installed Spark.
+    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session. Jars
+    that the builder has stay; ``SetupError`` where no jar fits the installed Spark, or Java is
+    missing or of a wrong version.
     """
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        check_before_start()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in spark_conf().items():
+    settings = spark_conf()
+    jars = [j for j in getattr(builder, "_options", {}).get(JARS, "").split(",") if j]
+    settings[JARS] = ",".join(dict.fromkeys([*jars, settings[JARS]]))
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
 
@@ -65,7 +72,7 @@ def configure(builder: Builder) -> Builder:
 def spark_conf() -> dict[str, str]:
     """The settings that a Spark application needs to use pyhudi."""
     return {
-        "spark.jars": str(jar_for(pyspark.__version__)),
+        JARS: str(jar_for(pyspark.__version__)),
         CATALOG: CATALOG_CLASS,
         "spark.sql.execution.arrow.maxRecordsPerBatch": ARROW_BATCH_ROWS,
     }
@@ -77,10 +84,9 @@ def attach(spark: SparkSession) -> SparkSession:
     Idempotent. ``SetupError`` where the jar is not on the driver's class path, or fits another
     line of Spark.
     """
+    check_running(spark)
     context = spark.sparkContext
     bridge = _bridge(context)
-    if not isinstance(bridge, JavaObject) and not hasattr(bridge, "register"):
-        raise _missing_jar()
     with _guard:
         if id(context) in _attached and bridge.isRegistered():
             return spark
@@ -102,21 +108,12 @@ def _jvm(context: SparkContext) -> Any:
 
 
 def _bridge(context: SparkContext) -> Any:
-    jvm = _jvm(context)
     try:
-        bridge = jvm.io.pyhudi.Bridge
+        bridge = _jvm(context).io.pyhudi.Bridge
         bridge.isRegistered()
     except (Py4JError, TypeError) as e:
-        raise _missing_jar() from e
+        raise missing_jar(jar_for(pyspark.__version__)) from e
     return bridge
-
-
-def _missing_jar() -> SetupError:
-    return SetupError(
-        "The pyhudi jar is not on the class path of this Spark driver. Build the session with "
-        "pyhudi.configure(SparkSession.builder).getOrCreate(), or give spark-submit the jar that "
-        "`pyhudi jars` prints."
-    )
 
 
 def spark_runtime(spark: SparkSession) -> Runtime:

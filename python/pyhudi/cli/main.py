@@ -1,0 +1,108 @@
+"""The ``pyhudi`` command: what an operator asks without a Spark session.
+
+Answers go to stdout and errors, in one line, to stderr; the exit status is 0, 1 for an error of
+pyhudi's, 2 for a command that cannot be understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from pyhudi import __version__
+from pyhudi.cli.table_text import history_text
+from pyhudi.errors import ConfigError, HudiError, SetupError
+from pyhudi.spark.jars import jar_for
+from pyhudi.timeline.history import history
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command given by ``arguments`` (the process's own by default)."""
+    given = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], str] = given.command
+    try:
+        print(command(given))
+    except HudiError as e:
+        print(e, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; Python shall not complain while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("pyhudi", description="Apache Hudi tables on Spark.")
+    parser.add_argument("--version", action="version", version=f"pyhudi {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    jars = commands.add_parser("jars", help="print the path of the jar for spark-submit --jars")
+    jars.add_argument("--spark", metavar="VERSION", help="of this Spark, not the installed one")
+    jars.set_defaults(command=_jars)
+
+    conf = commands.add_parser("conf", help="print the settings that a Spark application needs")
+    conf.add_argument(
+        "--arguments", action="store_true", help="as arguments: spark-submit $(pyhudi conf ...)"
+    )
+    conf.set_defaults(command=_conf)
+
+    log = commands.add_parser("history", help="print what has happened to a table")
+    log.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
+    log.add_argument("--archived", action="store_true", help="with the archived instants")
+    log.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting fs.s3a.*"
+    )
+    log.set_defaults(command=_history)
+    return parser
+
+
+def _jars(given: argparse.Namespace) -> str:
+    return str(jar_for(given.spark or _spark_version()))
+
+
+def _conf(given: argparse.Namespace) -> str:
+    _spark_version()
+    from pyhudi.spark.session import spark_conf
+
+    settings = spark_conf()
+    if given.arguments:
+        return " ".join(f"--conf {key}={value}" for key, value in settings.items())
+    return "\n".join(f"{key} {value}" for key, value in settings.items())
+
+
+def _history(given: argparse.Namespace) -> str:
+    path = given.path if SCHEME.match(given.path) else os.path.abspath(given.path)
+    options = dict(_setting(text) for text in given.conf)
+    entries = history(path, archived=given.archived, hadoop_options=options)
+    if not entries:
+        return f"Nothing has been written to the table at {path} yet."
+    return history_text(entries)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.startswith("fs.s3a."):
+        raise ConfigError(
+            f"'{text}' is no storage setting: give --conf fs.s3a.KEY=VALUE.", key="--conf"
+        )
+    return key, value
+
+
+def _spark_version() -> str:
+    try:
+        import pyspark
+    except ModuleNotFoundError as e:
+        raise SetupError(
+            f"PySpark is not installed in {sys.prefix}. Install pyspark 3.5 or 4.0 there, or name "
+            "a version: pyhudi jars --spark 3.5."
+        ) from e
+    return str(pyspark.__version__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Does the installation fit? Java, Spark and the jar, each checked before it can fail obscurely.
+
+``check_before_start`` runs before a JVM exists and starts none; ``check_running`` looks at the
+JVM of a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import SetupError
+from pyhudi.spark.jars import jar_for, spark_line
+
+#: the shim's byte code and both Spark lines run on these
+OLDEST_JAVA, NEWEST_JAVA = 17, 21
+JAVA_WANTED = f"Java {OLDEST_JAVA} (up to {NEWEST_JAVA} works)"
+VERSION_TIMEOUT_S = 30
+BRIDGE_CLASS = "io/pyhudi/Bridge.class"
+
+_VERSION = re.compile(r'version "?(\d+)(?:\.(\d+))?')
+_JAR_NAME = re.compile(r"pyhudi-spark-(\d+\.\d+)_")
+
+
+def check_before_start(environment: Mapping[str, str] = os.environ) -> None:
+    """``SetupError`` where the JVM that PySpark would start is missing or of a wrong version."""
+    program = java_program(environment)
+    version = java_version(program)
+    if version is not None and not OLDEST_JAVA <= version <= NEWEST_JAVA:
+        raise SetupError(
+            f"{program} is Java {version}, and pyhudi needs {JAVA_WANTED}. Install it and point "
+            "JAVA_HOME to it.",
+            java=version,
+        )
+
+
+def java_program(environment: Mapping[str, str]) -> Path:
+    """The ``java`` that Spark's launcher will take: JAVA_HOME's, else the first on the PATH."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        if not os.access(program, os.X_OK):
+            raise SetupError(
+                f"JAVA_HOME is {home}, but there is no program {program}. Point JAVA_HOME to an "
+                f"installation of {JAVA_WANTED}, or unset it to use the java on the PATH."
+            )
+        return program
+    found = shutil.which("java", path=environment.get("PATH", ""))
+    if found is None:
+        raise SetupError(
+            f"There is no Java: JAVA_HOME is not set and the PATH has no java. Install "
+            f"{JAVA_WANTED}."
+        )
+    return Path(found)
+
+
+def java_version(program: Path) -> int | None:
+    """The feature version of a Java (8, 11, 17, ...); None where it does not tell.
+
+    Read from the installation's ``release`` file; only where there is none the program is asked.
+    """
+    release = program.resolve().parent.parent / "release"
+    if release.is_file():
+        text = release.read_text(encoding="utf-8", errors="replace")
+        found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+        if found is not None:
+            return _feature(f'version "{found[1]}"')
+    try:
+        asked = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise SetupError(f"{program} cannot be run ({e}). Install {JAVA_WANTED}.") from e
+    return _feature(asked.stderr + asked.stdout)
+
+
+def _feature(text: str) -> int | None:
+    found = _VERSION.search(text)
+    if found is None:
+        return None
+    first, second = int(found[1]), found[2]
+    return int(second) if first == 1 and second else first
+
+
+def check_running(spark: Any) -> None:
+    """``SetupError`` where a session is of the wrong kind, or its Spark, Java or jar do not fit."""
+    if not isinstance(spark, SparkSession):
+        raise SetupError(
+            "pyhudi.attach needs a SparkSession with its own JVM, not a "
+            f"{type(spark).__module__}.{type(spark).__qualname__}. Spark Connect is not served "
+            "yet: attach in the process that runs the driver."
+        )
+    wanted = jar_for(spark.version)
+    if spark_line(spark.version) != spark_line(pyspark.__version__):
+        raise SetupError(
+            f"The driver's JVM runs Spark {spark.version}, but Python has pyspark "
+            f"{pyspark.__version__}. SPARK_HOME points to another Spark: unset it, or install "
+            f"pyspark {spark.version}."
+        )
+    jvm: Any = spark.sparkContext._jvm
+    java = _feature(f'version "{jvm.java.lang.System.getProperty("java.specification.version")}"')
+    if java is not None and java < OLDEST_JAVA:
+        raise SetupError(
+            f"The driver's JVM is Java {java}, and pyhudi needs {JAVA_WANTED}. Point JAVA_HOME to "
+            "it and start the application again.",
+            java=java,
+        )
+    _check_jar(jvm, wanted)
+
+
+def _check_jar(jvm: Any, wanted: Path) -> None:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    place = loader.getResource(BRIDGE_CLASS)
+    if place is None:
+        raise missing_jar(wanted)
+    found = _JAR_NAME.search(place.toString())
+    if found is not None and f"pyhudi-spark-{found[1]}_" not in wanted.name:
+        raise SetupError(
+            f"The pyhudi jar on the class path is the one for Spark {found[1]}: "
+            f"{place.toString()}. This Spark needs {wanted}."
+        )
+
+
+def missing_jar(wanted: Path) -> SetupError:
+    """What to do about a driver without the shim."""
+    return SetupError(
+        "The pyhudi jar is not on the class path of this Spark driver. Stop the session and build "
+        "it with pyhudi.configure(SparkSession.builder).getOrCreate(), or start the application "
+        f"with spark-submit --jars {wanted}; a jar cannot be added to a driver that runs."
+    )

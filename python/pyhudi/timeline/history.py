@@ -1,0 +1,130 @@
+"""What has happened to a table, as people ask for it: one entry per instant, with its numbers.
+
+Read from the timeline alone, without Spark and without a data file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyhudi.clock import SystemClock
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
+from pyhudi.storage.open import open_storage
+from pyhudi.timeline.active import COMMITS, Timeline, instant_key
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import Table, open_table
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HistoryEntry:
+    """One instant of a table's timeline.
+
+    ``completed_at`` is its completion time (layout 1: when its file was last modified), None while
+    it is pending. ``operation`` is Hudi's name in small letters, empty for what is no commit.
+    Numbers are rows and bytes of the files that the instant wrote: ``rows_written`` counts all
+    rows in them, carried-over ones included. ``replaced_groups`` are file groups that it took out
+    of sight.
+    """
+
+    instant: InstantTime
+    action: Action
+    state: State
+    completed_at: InstantTime | None = None
+    operation: str = ""
+    files: int = 0
+    replaced_groups: int = 0
+    rows_written: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    bytes_written: int = 0
+    archived: bool = False
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether the instant is of a kind that carries data files."""
+        return self.action in COMMIT_ACTIONS
+
+    def __repr__(self) -> str:
+        facts = [f"{self.instant!r}", f"{self.action.value} {self.state.value}"]
+        if self.operation:
+            facts.append(self.operation)
+        if self.is_commit and self.state is State.COMPLETED:
+            facts.append(
+                f"{self.files} files, +{self.rows_inserted} ~{self.rows_updated} "
+                f"-{self.rows_deleted} rows, {self.bytes_written} bytes"
+            )
+        if self.archived:
+            facts.append("archived")
+        return f"HistoryEntry({', '.join(facts)})"
+
+
+def history(
+    path: str, *, archived: bool = False, hadoop_options: Mapping[str, str] | None = None
+) -> list[HistoryEntry]:
+    """The instants of the table at ``path``, oldest first; no Spark is needed.
+
+    ``archived`` adds those that have left the active timeline. ``hadoop_options`` are ``fs.s3a.*``
+    settings for tables on S3. Errors: ``TableNotFound``, ``ConfigError`` for a path that is not
+    absolute, ``TableCorrupt``.
+    """
+    clock = SystemClock()
+    return table_history(open_table(open_storage(path, hadoop_options or {}, clock)), archived)
+
+
+def table_history(table: Table, archived: bool = False) -> list[HistoryEntry]:
+    """The same for an opened table."""
+    timeline = table.timeline()
+    entries = [_active_entry(table, timeline, instant) for instant in timeline.instants]
+    if archived:
+        known = {(entry.instant, entry.action) for entry in entries}
+        entries += [
+            _entry(found.instant, found.instant.completion_time, found.commit(), archived=True)
+            for found in archived_instants(table.storage, table.config)
+            if (found.instant.time, found.instant.action) not in known
+        ]
+    return sorted(entries, key=lambda entry: (entry.instant, entry.action.value))
+
+
+def _active_entry(table: Table, timeline: Timeline, instant: Instant) -> HistoryEntry:
+    completed_at = instant.completion_time
+    if completed_at is None and instant.state is State.COMPLETED:
+        modified_ms = timeline.modified_ms[instant_key(instant)]
+        completed_at = format_time(modified_ms, table.config.utc)
+    metadata = CommitMetadata(operation="")
+    if instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
+        metadata = COMMITS.get(table.storage, timeline, instant)
+    return _entry(instant, completed_at, metadata)
+
+
+def _entry(
+    instant: Instant,
+    completed_at: InstantTime | None,
+    metadata: CommitMetadata,
+    archived: bool = False,
+) -> HistoryEntry:
+    stats = metadata.stats
+    is_commit = instant.action in COMMIT_ACTIONS
+    return HistoryEntry(
+        instant=instant.time,
+        action=instant.action,
+        state=instant.state,
+        completed_at=completed_at,
+        operation=metadata.operation.lower() if is_commit else "",
+        files=len(stats),
+        replaced_groups=_total(len(ids) for ids in (metadata.replaced or {}).values()),
+        rows_written=_total(stat.num_writes for stat in stats),
+        rows_inserted=_total(stat.num_inserts for stat in stats),
+        rows_updated=_total(stat.num_updates for stat in stats),
+        rows_deleted=_total(stat.num_deletes for stat in stats),
+        bytes_written=_total(stat.total_write_bytes for stat in stats),
+        archived=archived,
+    )
+
+
+def _total(counts: Iterable[int]) -> int:
+    # Negative numbers are Hudi's word for "not known".
+    return sum(max(0, count) for count in counts)

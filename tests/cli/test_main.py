@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from pyhudi import __version__
+from pyhudi.cli.main import main
+from tests.golden_tables import BY_NAME
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_jars_prints_the_jar_of_the_installed_spark(capsys: Output) -> None:
+    assert main(["jars"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert Path(line).is_file()
+    assert f"spark-{'.'.join(pyspark.__version__.split('.')[:2])}_" in line
+
+
+def test_jars_prints_the_jar_of_a_named_spark(capsys: Output) -> None:
+    assert main(["jars", "--spark", "4.0.9"]) == 0
+    assert capsys.readouterr().out.strip().endswith("pyhudi-spark-4.0_2.13.jar")
+
+
+def test_a_spark_without_a_jar_is_an_error_in_one_line(capsys: Output) -> None:
+    assert main(["jars", "--spark", "3.4.1"]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("[SETUP_ERROR] pyhudi has no jar for Spark 3.4.1")
+    assert output.err.count("\n") == 1
+
+
+def test_conf_prints_the_lines_of_a_properties_file(capsys: Output) -> None:
+    assert main(["conf"]) == 0
+    settings = dict(line.split(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert settings["spark.sql.catalog.spark_catalog"] == "io.pyhudi.HudiSessionCatalog"
+    assert Path(settings["spark.jars"]).is_file()
+
+
+def test_conf_prints_the_same_as_arguments(capsys: Output) -> None:
+    main(["conf"])
+    lines = capsys.readouterr().out.splitlines()
+    main(["conf", "--arguments"])
+    words = capsys.readouterr().out.split()
+    assert words[::2] == ["--conf"] * len(lines)
+    assert [word.replace("=", " ", 1) for word in words[1::2]] == lines
+
+
+def test_history_of_a_table_is_printed_as_a_table(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_clean_archive"].unzip(tmp_path)
+    assert main(["history", str(root)]) == 0
+    active = capsys.readouterr().out.splitlines()
+    assert active[0].split()[:4] == ["instant", "action", "state", "completed"]
+    assert [line.split()[1] for line in active[2:]] == ["clean", "commit"] * 3 + ["clean"]
+    assert main(["history", "--archived", str(root)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(active) + 9
+
+
+def test_history_takes_a_path_below_the_working_directory(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["history", root.name]) == 0
+    assert "completed" in capsys.readouterr().out
+
+
+def test_history_of_no_table_is_an_error_in_one_line(tmp_path: Path, capsys: Output) -> None:
+    assert main(["history", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(
+        f"[TABLE_NOT_FOUND] There is no Hudi table at {tmp_path}"
+    )
+
+
+@pytest.mark.parametrize("setting", ["fs.s3a.endpoint", "endpoint=http://x", "=1"])
+def test_a_setting_that_is_not_of_the_storage_is_refused(setting: str, capsys: Output) -> None:
+    assert main(["history", "/x", "--conf", setting]) == 1
+    assert "fs.s3a.KEY=VALUE" in capsys.readouterr().err
+
+
+def test_an_unknown_command_ends_with_status_2(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["hstory"])
+    assert end.value.code == 2
+
+
+def test_the_version_is_the_packages(capsys: Output) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"pyhudi {__version__}\n"
+
+
+def test_history_needs_neither_spark_nor_java(tmp_path: Path) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    code = (
+        "import sys; sys.modules.update(pyspark=None, py4j=None); "
+        "from pyhudi.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    python = [sys.executable, "-c", code]
+    done = subprocess.run([*python, "history", root], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([*python, "jars"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("[SETUP_ERROR] PySpark is not installed")
+
+
+def test_attach_without_pyspark_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules.update(pyspark=None)\n"
+        "import pyhudi\n"
+        "try: pyhudi.attach\n"
+        "except pyhudi.errors.SetupError as e: print(e)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("[SETUP_ERROR] The package pyspark is not installed"), done.stderr

@@ -1,0 +1,159 @@
+"""A Java, Spark or jar that does not fit is told at once, in words that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import pyhudi
+from pyhudi.errors import SetupError
+from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
+from pyhudi.spark.jars import JARS, jar_for, spark_line
+
+
+def java(folder: Path, release: str | None = None, program: str = "#!/bin/sh\n") -> Path:
+    """A Java of our making: its home, with a ``release`` file where a version is given."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "java").write_text(program)
+    (folder / "bin" / "java").chmod(0o755)
+    if release is not None:
+        (folder / "release").write_text(f'IMPLEMENTOR="Anyone"\nJAVA_VERSION="{release}"\n')
+    return folder
+
+
+@pytest.mark.parametrize("release", ["17", "17.0.15", "21.0.2"])
+def test_a_java_that_fits_is_taken(release: str, tmp_path: Path) -> None:
+    check_before_start({"JAVA_HOME": str(java(tmp_path / "jdk", release))})
+
+
+@pytest.mark.parametrize(("release", "shown"), [("1.8.0_402", 8), ("11.0.22", 11), ("25", 25)])
+def test_a_java_that_does_not_fit_is_named(release: str, shown: int, tmp_path: Path) -> None:
+    home = java(tmp_path / "jdk", release)
+    with pytest.raises(SetupError, match=f"is Java {shown}, and pyhudi needs Java 17") as error:
+        check_before_start({"JAVA_HOME": str(home)})
+    assert str(home) in str(error.value)
+
+
+def test_without_any_java_the_message_says_so() -> None:
+    with pytest.raises(SetupError, match="There is no Java: JAVA_HOME is not set"):
+        check_before_start({"PATH": ""})
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=f"JAVA_HOME is {tmp_path}, but there is no program"):
+        check_before_start({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+
+
+def test_java_is_found_on_the_path_through_links(tmp_path: Path) -> None:
+    home = java(tmp_path / "jdk", "11.0.1")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
+    program = java_program({"PATH": str(tmp_path / "bin")})
+    assert java_version(program) == 11
+
+
+def test_a_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
+    talks = "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n"
+    home = java(tmp_path / "jdk", program=talks)
+    assert java_version(home / "bin" / "java") == 11
+
+
+def test_a_java_of_unknown_version_is_given_a_try(tmp_path: Path) -> None:
+    check_before_start({"JAVA_HOME": str(java(tmp_path / "jdk"))})
+
+
+def test_every_spark_line_has_its_jar() -> None:
+    for line in JARS:
+        assert jar_for(f"{line}.7").name.startswith(f"pyhudi-spark-{line}_")
+
+
+@pytest.mark.parametrize("version", ["3.4.4", "4.1.0", "2.4.8"])
+def test_a_spark_without_a_jar_is_named_with_those_that_have_one(version: str) -> None:
+    with pytest.raises(SetupError, match=f"no jar for Spark {version}; it serves 3.5, 4.0"):
+        jar_for(version)
+
+
+def test_a_jar_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyhudi.spark.jars.FOLDER", tmp_path)
+    with pytest.raises(SetupError, match="pyhudi-spark-3.5_2.12.jar is missing") as error:
+        jar_for("3.5.1")
+    assert str(tmp_path) in str(error.value)
+
+
+def test_what_is_no_session_is_refused() -> None:
+    with pytest.raises(SetupError, match="not a builtins.str"):
+        pyhudi.attach("spark")  # type: ignore[arg-type]
+
+
+def test_configure_keeps_the_jars_that_the_builder_has() -> None:
+    builder = SparkSession.Builder().config("spark.jars", "/opt/mine.jar")
+    options = pyhudi.configure(pyhudi.configure(builder))._options
+    assert options["spark.jars"] == f"/opt/mine.jar,{jar_for(pyspark.__version__)}"
+
+
+@pytest.mark.spark
+def test_a_session_that_fits_passes(spark: SparkSession) -> None:
+    check_running(spark)
+
+
+@pytest.mark.spark
+def test_another_spark_in_the_jvm_than_in_python_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.1" if spark.version[0] == "4" else "4.0.0")
+    with pytest.raises(SetupError, match="SPARK_HOME points to another Spark"):
+        check_running(spark)
+
+
+STRANGER = """
+import json, sys
+from pyspark.sql import SparkSession
+import pyhudi
+jars = sys.argv[1]
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = (builder.config("spark.jars", jars) if jars else builder).getOrCreate()
+try:
+    pyhudi.attach(spark)
+    print(json.dumps("attached"))
+except pyhudi.HudiError as e:
+    print(json.dumps(str(e)))
+spark.stop()
+"""
+
+
+def attach_with(jars: str) -> str:
+    """What a driver of its own says that was started with ``jars``."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, jars], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    told: str = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+@pytest.mark.spark
+def test_a_driver_without_the_jar_is_told_how_to_get_it() -> None:
+    told = attach_with("")
+    assert told.startswith("[SETUP_ERROR] The pyhudi jar is not on the class path")
+    assert str(jar_for(pyspark.__version__)) in told
+
+
+@pytest.mark.spark
+def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
+    own = spark_line(pyspark.__version__)
+    other = next(line for line in JARS if line != own)
+    told = attach_with(str(jar_for(other)))
+    assert told.startswith(
+        f"[SETUP_ERROR] The pyhudi jar on the class path is the one for Spark {other}"
+    )
+    assert str(jar_for(own)) in told
