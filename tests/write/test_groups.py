@@ -237,3 +237,29 @@ def test_many_small_upserts_do_not_pile_up_row_groups(tmp_path: Path) -> None:
         stat = upsert(spec(tmp_path, instant), stat, rows_of([{"id": f"n{number}", "ts": 1}]))
     assert pq.ParquetFile(tmp_path / stat["path"]).metadata.num_row_groups <= 2
     assert stat["num_writes"] == 15
+
+
+def test_rows_may_leave_out_a_key_that_is_one_of_their_columns(tmp_path: Path) -> None:
+    facts = {"key_from": "id"}
+    first = insert(spec(tmp_path, **facts), rows_of(OLD).drop_columns(["_hoodie_record_key"]))
+    incoming = rows_of([{"id": "b", "name": "new b", "ts": 11}, {"id": "d", "ts": 1}])
+    bare = incoming.drop_columns(["_hoodie_record_key"])
+    second = upsert(spec(tmp_path, T2, **facts), first, bare)
+    assert values(tmp_path, second, "_hoodie_record_key", "id", "name") == [
+        ("a", "a", "old a"),
+        ("b", "b", "new b"),
+        ("c", "c", "old c"),
+        ("d", "d", None),
+    ]
+
+
+def test_an_integer_column_as_the_key_becomes_its_text(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    facts = {"key_from": "id", "schema": schema}
+    rows = pa.table({"id": [7, -1], "name": ["x", "y"]}, schema=schema)
+    first = insert(spec(tmp_path, **facts), rows)
+    second = upsert(spec(tmp_path, T2, **facts), first, rows.slice(1))
+    assert values(tmp_path, second, "_hoodie_record_key", "id") == [("-1", -1), ("7", 7)]
+    assert second["num_updates"] == 1
+    with pytest.raises(InvalidRecord, match="column 'id'"):
+        insert(spec(tmp_path, **facts), pa.table({"id": [None], "name": ["x"]}, schema=schema))

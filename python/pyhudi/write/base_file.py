@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from pyhudi.format.filenames import BaseFileName
+from pyhudi.format.keys import check_partition_path
 from pyhudi.format.markers import MarkerKind, marker_path
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.format.partition_metadata import depth_of
@@ -125,6 +126,7 @@ class BaseFileWriter:
         self._group_rows = 0
         self._stream: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
+        check_partition_path(plan.partition_path)
         files.announce(self.path, self.kind)
         files.ensure_partition(plan.partition_path)
 

@@ -86,9 +86,9 @@ class _Bulk:
         names = [PARTITION_COLUMN, *self._schema.names]
         data = incoming_rows(batch, self._schema, self._required)
         columns = [batch.column(PARTITION_COLUMN), *data]
-        if KEY_COLUMN in batch.schema.names:
+        if KEY_COLUMN in batch.schema.names or self._spec.key_from is not None:
             names.insert(1, KEY_COLUMN)
-            columns.insert(1, incoming_keys(batch, self._spec.key_columns))
+            columns.insert(1, incoming_keys(batch, self._spec))
         table = pa.table(columns, names=names)
         self._gathered.append(table)
         self._gathered_bytes += table.nbytes
@@ -115,7 +115,9 @@ class _Bulk:
             self._wait(paths.dictionary[0].as_py(), rows)
         else:
             codes = paths.indices.to_numpy()
-            rows = rows.take(pa.array(np.argsort(codes, kind="stable")))
+            # numpy sorts 16-bit numbers by radix, five times as fast as wider ones.
+            small = codes.astype(np.uint16) if len(paths.dictionary) <= 1 << 16 else codes
+            rows = rows.take(pa.array(np.argsort(small, kind="stable")))
             ends = np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))
             begin = 0
             for path, end in zip(paths.dictionary.to_pylist(), ends.tolist(), strict=True):

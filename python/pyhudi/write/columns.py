@@ -6,14 +6,12 @@ elements (Apache Hudi cannot merge a file that has one), every field nullable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import InvalidRecord
 from pyhudi.write.meta_columns import TEXT
-from pyhudi.write.spec import DELETE, KEY_COLUMN
+from pyhudi.write.spec import DELETE, KEY_COLUMN, WriteSpec
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
@@ -79,11 +77,12 @@ def _refuse_nulls(array: pa.Array, column: str, batch: pa.RecordBatch) -> None:
         )
 
 
-def incoming_keys(batch: pa.RecordBatch, key_columns: Sequence[str]) -> pa.Array:
+def incoming_keys(batch: pa.RecordBatch, spec: WriteSpec) -> pa.Array:
     """The record keys; ``InvalidRecord`` with the key's column where one is null."""
-    keys = batch.column(KEY_COLUMN)
+    given = KEY_COLUMN in batch.schema.names or spec.key_from is None
+    keys = batch.column(KEY_COLUMN if given else spec.key_from)
     if keys.null_count:
-        column = ",".join(key_columns) or KEY_COLUMN
+        column = ",".join(spec.key_columns) or KEY_COLUMN
         raise InvalidRecord(
             f"{keys.null_count} row(s) have a null record key (column '{column}'). Nothing was "
             "written. Filter these rows out or choose another key column.",

@@ -58,6 +58,10 @@ class OldFile:
         if missing := [name for name in META_COLUMNS if name not in names]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
         self._present = [column.name for column in schema if column.name in names]
+        # The column that the keys were made of is not read a second time.
+        source = files.spec.key_from
+        is_key = source in self._present and schema.field(source).type == TEXT
+        self._key_copy = source if is_key else None
         texts = [name for name in self._present if schema.field(name).type == TEXT]
         self.coded = coded_in_file(self.metadata, self._present)
         self._read_coded = [name for name in texts if name in self.coded]
@@ -88,7 +92,8 @@ class OldFile:
 
     def units(self) -> Iterator[pa.Table]:
         """Commit time, sequence number, key and the table's data columns, unit by unit."""
-        for unit in self._read(self._parquet, [*_COPIED_META, *self._present]):
+        wanted = [name for name in self._present if name != self._key_copy]
+        for unit in self._read(self._parquet, [*_COPIED_META, *wanted]):
             yield self._in_table_types(unit)
 
     def unit_keys(self) -> Iterator[pa.Array]:
@@ -137,7 +142,7 @@ class OldFile:
             if wanted.name not in self._present:
                 columns.append(pa.chunked_array([pa.nulls(unit.num_rows, wanted.type)]))
                 continue
-            column = unit.column(wanted.name)
+            column = unit.column(KEY_COLUMN if wanted.name == self._key_copy else wanted.name)
             if column.type != wanted.type and not pa.types.is_dictionary(column.type):
                 column = self._converted(column, wanted)
             columns.append(column)

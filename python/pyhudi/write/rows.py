@@ -40,7 +40,7 @@ def incoming_table(batch: pa.RecordBatch, spec: WriteSpec, schema: pa.Schema) ->
 
     A row to be deleted needs its key and ordering values only.
     """
-    keys = incoming_keys(batch, spec.key_columns)
+    keys = incoming_keys(batch, spec)
     names, columns = [KEY_COLUMN], [keys]
     if DELETE in batch.schema.names:
         marks = batch.column(DELETE)

@@ -145,6 +145,9 @@ class WriteSpec(ByValue):
     merge_mode: str = COMMIT_TIME
     ordering_columns: tuple[str, ...] = ()
     key_columns: tuple[str, ...] = ()
+    key_from: str | None = None
+    """The text or integer column whose value is the record key (simple key generator): incoming
+    rows may then leave the key out, and a merge reads the old file's keys once, not twice."""
     codec: str = "snappy"
     row_group_rows: int = 128 * 1024
     row_group_bytes: int = 32 << 20
