@@ -18,6 +18,7 @@ from pyhudi.errors import InvalidRecord
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"
+RESERVED = ".hoodie"
 
 # Hive's list, which Hudi copied; read out of Hudi 1.2.0 character by character.
 ESCAPED_CHARACTERS = "".join(map(chr, range(32))) + "\"#%'*/:=?[\\]^{\x7f"
@@ -64,6 +65,20 @@ def partition_path(
             )
         elements.append(f"{field}={element}" if hive_style else element)
     return "/".join(elements)
+
+
+def check_partition_path(path: str) -> None:
+    """``InvalidRecord`` for a path that would leave the table or hide in its metadata."""
+    if path == "":
+        return
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or parts[0] == RESERVED or "\0" in path:
+        raise InvalidRecord(
+            f"The partition path '{path}' made from the data is no folder inside the table. "
+            "Correct the partition column, or make the table with "
+            "hoodie.datasource.write.partitionpath.urlencode=true.",
+            column="_hoodie_partition_path",
+        )
 
 
 def partition_values(

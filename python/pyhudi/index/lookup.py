@@ -19,6 +19,7 @@ from pyhudi.write.spec import FileSystemSpec
 KEY = "_hoodie_record_key"
 ORDINAL = "_pyhudi_ordinal"
 PARTITION = "_pyhudi_base_partition"
+OLD = "_pyhudi_old_"
 HITS_DDL = f"{KEY} string, {ORDINAL} int, {PARTITION} string"
 HITS_SCHEMA = pa.schema([(KEY, pa.string()), (ORDINAL, pa.int32()), (PARTITION, pa.string())])
 BATCH_ROWS = 64 * 1024
@@ -34,7 +35,8 @@ class LookupSpec:
     """What to look up: files by ordinal (relative path, partition path) below ``root``.
 
     ``wanted`` maps partition paths to the sorted incoming keys, or is None to read every key.
-    With ``use_bloom`` footers' filters are asked before a file's keys are read.
+    With ``use_bloom`` footers' filters are asked before a file's keys are read. ``beside`` names
+    columns to return with each key as ``OLD`` 0, 1, ..., in the types that the table has now.
     """
 
     root: str
@@ -42,6 +44,7 @@ class LookupSpec:
     files: Mapping[int, tuple[str, str]]
     wanted: Mapping[str, pa.Array] | None = None
     use_bloom: bool = False
+    beside: pa.Schema | None = None
 
 
 def lookup(spec: LookupSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -72,15 +75,28 @@ def file_hits(
             wanted = possible(file.metadata.metadata or {}, wanted, spec.use_bloom)
             if len(wanted) == 0:
                 return
-        for batch in file.iter_batches(BATCH_ROWS, columns=[KEY], use_threads=False):
-            keys = batch.column(0)
+        beside = list(spec.beside or ())
+        names = [KEY, *(column.name for column in beside)]
+        old = [pa.field(f"{OLD}{at}", column.type) for at, column in enumerate(beside)]
+        schema = pa.schema([*HITS_SCHEMA, *old])
+        for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
             if wanted is not None:
-                keys = keys.filter(pc.is_in(keys, value_set=wanted))
-            if len(keys):
-                ordinals = pa.repeat(pa.scalar(ordinal, pa.int32()), len(keys))
-                partitions = pa.repeat(pa.scalar(partition, pa.string()), len(keys))
-                columns = [keys.cast(pa.string()), ordinals, partitions]
-                yield pa.RecordBatch.from_arrays(columns, schema=HITS_SCHEMA)
+                batch = batch.filter(pc.is_in(batch.column(KEY), value_set=wanted))
+            rows = batch.num_rows
+            if rows:
+                ordinals = pa.repeat(pa.scalar(ordinal, pa.int32()), rows)
+                partitions = pa.repeat(pa.scalar(partition, pa.string()), rows)
+                columns = [batch.column(KEY).cast(pa.string()), ordinals, partitions]
+                columns += [_beside(batch, column) for column in beside]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
+    """A column in the table's present type; null where the file is older than the column."""
+    at = batch.schema.get_field_index(wanted.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, wanted.type)
+    return batch.column(at).cast(wanted.type, safe=False)
 
 
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
+from pyhudi.errors import ConfigError
 from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 
@@ -30,17 +32,29 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def may_match(condition: FilterJson, values: Values) -> bool | None:
-    """True or False where the partition values decide the filter, None where they do not."""
+    """True or False where the partition values decide the filter, None where they do not.
+
+    The folder that null and the empty text share decides a filter if both give the same answer.
+    """
+    unclear = [name for name, value in values.items() if value is NULL_OR_EMPTY]
+    answers = {
+        _judged(condition, {**values, **dict(zip(unclear, each, strict=True))})
+        for each in product((None, ""), repeat=len(unclear))
+    }
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _judged(condition: FilterJson, values: Values) -> bool | None:
     op = condition["op"]
     if op in ("and", "or"):
-        left = may_match(condition["left"], values)
-        right = may_match(condition["right"], values)
+        left = _judged(condition["left"], values)
+        right = _judged(condition["right"], values)
         if op == "and":
             return False if left is False or right is False else _both(left, right)
         return True if left is True or right is True else _both(left, right, any_of=True)
     if op == "not":
         # SQL's NOT of unknown is unknown: null operands are left to Spark.
-        inner = may_match(condition["child"], values)
+        inner = _judged(condition["child"], values)
         return None if inner is None or _touches_null(condition["child"], values) else not inner
     column = str(condition.get("column"))
     if column not in values:
@@ -63,6 +77,8 @@ def may_match(condition: FilterJson, values: Values) -> bool | None:
 
 
 _UNKNOWN = object()
+#: stands for a text column's value in Hive's default partition
+NULL_OR_EMPTY = object()
 
 
 def _typed(literal: Any, like: Any) -> Any:
@@ -120,8 +136,7 @@ def typed_values(
 
 def _parsed(kind: Any, text: str | None) -> Any:
     if text is None or text == DEFAULT_PARTITION:
-        # Null and the empty text share one folder, so for text the value is not known.
-        return _UNKNOWN if kind == "string" else None
+        return NULL_OR_EMPTY if kind == "string" else None
     try:
         if kind == "string":
             return text
@@ -165,6 +180,22 @@ def decided_by_partition(
         if any(may_match(f, values) is None for f in filters):
             return False
     return True
+
+
+def require_whole_partitions(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[FilterJson],
+) -> None:
+    """``ConfigError`` where the filters of an overwrite or delete cut a partition in two."""
+    if not decided_by_partition(config, types, partitions, filters):
+        raise ConfigError(
+            "The condition does not choose whole partitions, and single rows cannot be replaced "
+            "or deleted by a condition yet. Name partition columns only, or write the keys with "
+            "operation upsert or delete.",
+            key="where",
+        )
 
 
 def matching_partitions(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from pyhudi.errors import ConfigError
-from pyhudi.planner.filters import FilterJson, decided_by_partition, matching_partitions
+from pyhudi.planner.filters import (
+    FilterJson,
+    decided_by_partition,
+    matching_partitions,
+    require_whole_partitions,
+)
 from pyhudi.planner.intent import Intent, Overwrite, Route
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, open_query
@@ -48,13 +53,9 @@ def delete_where(
     if not filters:
         return truncate(runtime, spark, root, session)
     query = open_query(runtime, root, {}, {})
-    if not _decided(query, filters):
-        raise ConfigError(
-            "The condition does not choose whole partitions. DELETE of single rows comes with "
-            "row-level SQL; until then write the keys with operation delete.",
-            key="where",
-        )
-    if not matching_partitions(query.table.config, query.view().partitions(), filters):
+    partitions = query.view().partitions()
+    require_whole_partitions(query.table.config, _types(query), partitions, filters)
+    if not matching_partitions(query.table.config, partitions, filters):
         return None
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
     options = {OPERATION: "delete_partition"}
@@ -63,5 +64,9 @@ def delete_where(
 
 
 def _decided(query: Query, filters: Sequence[FilterJson]) -> bool:
-    types = {f["name"]: f["type"] for f in query.schema()["fields"]}
-    return decided_by_partition(query.table.config, types, query.view().partitions(), filters)
+    partitions = query.view().partitions()
+    return decided_by_partition(query.table.config, _types(query), partitions, filters)
+
+
+def _types(query: Query) -> dict[str, Any]:
+    return {f["name"]: f["type"] for f in query.schema()["fields"]}

@@ -25,11 +25,6 @@ def write_spec(write: Write) -> WriteSpec:
     options, config = write.options, write.config
     full = spark_to_avro(with_meta_columns(write.prepared.schema), config.name)
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
-    keyless = not config.record_key_fields
-    combine = {
-        Operation.UPSERT: options.combine_before_upsert,
-        Operation.DELETE: options.combine_before_delete,
-    }.get(write.operation, options.combine_before_insert)
     return WriteSpec(
         root=root,
         fs=filesystem,
@@ -44,10 +39,20 @@ def write_spec(write: Write) -> WriteSpec:
         row_group_bytes=options.row_group_bytes,
         target_file_bytes=options.max_file_bytes,
         bloom=bloom_spec(options),
-        combine=combine and not keyless,
+        combine=combines(write),
         match_keys=write.operation not in INSERTS,
         always_delete=write.operation is Operation.DELETE,
     )
+
+
+def combines(write: Write) -> bool:
+    """Whether the incoming rows of one key are made one before they are written."""
+    options = write.options
+    wanted = {
+        Operation.UPSERT: options.combine_before_upsert,
+        Operation.DELETE: options.combine_before_delete,
+    }.get(write.operation, options.combine_before_insert)
+    return wanted and bool(write.config.record_key_fields)
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec | None:

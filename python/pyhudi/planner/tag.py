@@ -7,12 +7,15 @@ columns alone; partitions and files are pruned before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from pyhudi.config import IndexType
-from pyhudi.index.lookup import HITS_DDL, KEY, ORDINAL, LookupSpec, lookup
+from pyhudi.config import IndexType, MergeMode, Operation
+from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
@@ -22,19 +25,33 @@ BASE_PARTITION = "_pyhudi_base_partition"
 WAVES = 3
 
 
-def base_keys(write: Write, files: Sequence[BaseFile]) -> DataFrame:
-    """(key, ordinal, base partition) of every row in ``files``."""
+def base_keys(write: Write, files: Sequence[BaseFile], beside: Sequence[str] = ()) -> DataFrame:
+    """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it."""
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
     spec = LookupSpec(
         root=root,
         fs=filesystem,
         files={o: (f.path, f.partition_path) for o, f in enumerate(files)},
         use_bloom=write.options.index_type is IndexType.BLOOM,
+        beside=pa.schema([write.prepared.arrow.field(name) for name in beside]),
     )
     spark = write.spark
     slices = max(1, min(len(files), spark.sparkContext.defaultParallelism * WAVES))
     ordinals = spark.range(0, len(files), 1, slices).select(F.col("id").cast("int").alias(ORDINAL))
-    return ordinals.mapInArrow(lookup(spec), HITS_DDL)  # type: ignore[arg-type]
+    schema = _hits_schema(write, beside)
+    return ordinals.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
+
+
+def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
+    text = StringType()
+    fields: list[tuple[str, DataType]] = [
+        (KEY, text),
+        (ORDINAL, IntegerType()),
+        (BASE_PARTITION, text),
+    ]
+    incoming = write.prepared.rows.schema
+    fields += [(f"{OLD}{at}", incoming[name].dataType) for at, name in enumerate(beside)]
+    return StructType([StructField(name, kind) for name, kind in fields])
 
 
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
@@ -44,18 +61,57 @@ def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) ->
 
 
 def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
-    """The same over all partitions; a row whose partition changed moves.
+    """The same over all partitions; a row whose partition changed moves, unless the old one wins.
 
     A move is a delete in the old group and an insert in the new partition. With
     ``hoodie.simple.index.update.partition.path`` off the row stays in its old partition instead.
     """
-    tagged = rows.join(base_keys(write, files), KEY, "left")
+    moves = write.options.update_partition_path
+    ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
+    tagged = rows.join(base_keys(write, files, ordering), KEY, "left")
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
-    if not write.options.update_partition_path:
+    if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         return tagged.withColumn(PARTITION_PATH, path).drop(BASE_PARTITION)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
+    if ordering:
+        old = F.struct(*[F.col(f"{OLD}{at}") for at in range(len(ordering))])
+        new = F.struct(*[F.col(f"`{name}`") for name in ordering])
+        loses = elsewhere & ~forced(write, tagged) & (new < old)
+        tagged = tagged.where(~loses | loses.isNull())
+        tagged = tagged.drop(*[f"{OLD}{at}" for at in range(len(ordering))])
+    return _moved(tagged, elsewhere)
+
+
+def one_per_key(write: Write, rows: DataFrame) -> DataFrame:
+    """The winner among incoming rows of a key, whatever partitions they name.
+
+    A group combines its own rows; under a global index the rivals may go to different groups.
+    """
+    fields = list(write.config.ordering_fields) if _by_event_time(write) else []
+    order = [forced(write, rows), *[F.col(f"`{name}`") for name in fields]]
+    rank = F.struct(*order, F.monotonically_increasing_id())
+    kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
+    return rows.groupBy(KEY).agg(kept.alias("_s")).select("_s.*")
+
+
+def forced(write: Write, rows: DataFrame) -> Column:
+    """Whether a row deletes whatever it meets: its ordering values are null, or it is told to."""
+    if write.operation is Operation.DELETE:
+        return F.lit(True)
+    if DELETE not in rows.columns or not write.config.ordering_fields:
+        return F.lit(False)
+    nulls = [F.col(f"`{name}`").isNull() for name in write.config.ordering_fields]
+    return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
+
+
+def _by_event_time(write: Write) -> bool:
+    return write.config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+
+
+def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
+    """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs."""
     arrival = F.struct(
         F.when(elsewhere, F.lit(None).cast("int")).otherwise(F.col(ORDINAL)).alias(ORDINAL),
         F.col(PARTITION_PATH),
@@ -64,7 +120,11 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     departure = F.struct(
         F.col(ORDINAL), F.col(BASE_PARTITION).alias(PARTITION_PATH), F.lit(True).alias(DELETE)
     )
-    steps = F.when(elsewhere, F.array(arrival, departure)).otherwise(F.array(arrival))
+    steps = (
+        F.when(elsewhere & F.col(DELETE), F.array(departure))
+        .when(elsewhere, F.array(arrival, departure))
+        .otherwise(F.array(arrival))
+    )
     others = [
         c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)
     ]

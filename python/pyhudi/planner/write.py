@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, TableExists, UnsupportedTable
+from pyhudi.errors import CommitConflict, CommitUnknown, TableExists, UnsupportedTable
 from pyhudi.format.table_config import TableType
 from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.filters import require_whole_partitions
 from pyhudi.planner.intent import Intent, action_of, decide
 from pyhudi.planner.operations import run_operation
 from pyhudi.planner.prepare import Prepared, prepare, table_schema_after
@@ -66,7 +67,7 @@ def write_table(
         return _with_retries(runtime, df, table, resolved, operation, intent)
     except CommitUnknown:
         raise
-    except HudiError:
+    except Exception:
         if created:
             discard_if_unused(table)
         raise
@@ -147,6 +148,10 @@ def _attempt(
 ) -> Committed:
     before = table.timeline()
     current = table_schema(table, before, None)
+    if intent.filters and current is not None:
+        types = {f["name"]: f["type"] for f in current["fields"]}
+        partitions = table.view(before).partitions()
+        require_whole_partitions(table.config, types, partitions, intent.filters)
     prepared: Prepared = prepare(df, table.config, current, operation, options)
     transaction = Transaction.begin(
         table,
