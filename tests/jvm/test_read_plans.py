@@ -32,6 +32,7 @@ def test_a_count_that_python_does_not_know_is_read(
 ) -> None:
     planner.count_known = False
     assert load(spark, people).count() == 3
+    assert len(planner.named("count")) == 1
     assert load(spark, people).where("id > 1").count() == 2
     assert load(spark, people).groupBy("name").count().count() == 3
 

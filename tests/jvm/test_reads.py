@@ -179,3 +179,11 @@ def test_a_cached_frame_is_not_served_for_a_newer_instant(
         assert sorted(row.id for row in load(spark, people).collect()) == [1, 2, 3, 9]
     finally:
         cached.unpersist()
+
+
+def test_a_column_of_the_table_hides_the_file_column(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    planner.create(path, struct({"_file": "string"}), [])
+    planner.add(path, pa.table({"_file": ["mine"]}), {"_file": "string"})
+    assert rows(load(spark, path)) == [("mine",)]

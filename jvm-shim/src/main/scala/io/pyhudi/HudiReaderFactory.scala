@@ -38,7 +38,7 @@ private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVari
 private[pyhudi] object HudiReaderFactory {
 
   def apply(plan: HudiScanPlan, reading: HudiReading): HudiReaderFactory =
-    HudiReaderFactory(HudiSplits.physicalSchemas(plan, reading).toIndexedSeq.map { physical =>
+    HudiReaderFactory(reading.physicalSchemas(plan).map { case (physical, _) =>
       HudiVariant(
         reading.parquetReader(physical),
         ColumnWidening.between(physical, reading.stored, reading.constants))

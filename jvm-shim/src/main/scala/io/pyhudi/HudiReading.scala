@@ -36,8 +36,16 @@ private[pyhudi] final case class HudiReading(
     !WholeStageCodegenExec.isTooManyFields(conf, schema)
   }
 
-  /** The stored columns as a file of the given schema must be asked for them. */
-  def physical(file: StructType): StructType = HudiReading.inFile(stored, file)
+  /** The stored columns as files must be asked for them, each with the indices of the plan's
+    * schemas that ask alike. Input partitions number them in this order.
+    */
+  def physicalSchemas(plan: HudiScanPlan): IndexedSeq[(StructType, Set[Int])] = {
+    val used = plan.files.iterator.map(_.schema).toSet.toIndexedSeq.sorted
+    val physical = used.map(index => HudiReading.inFile(stored, plan.schemas(index)) -> index)
+    physical.map(_._1).distinct.map { schema =>
+      schema -> physical.collect { case (`schema`, index) => index }.toSet
+    }
+  }
 
   /** Spark's own Parquet reader for files that are asked for `physical`. */
   def parquetReader(physical: StructType): ParquetPartitionReaderFactory = {
@@ -69,9 +77,11 @@ private[pyhudi] object HudiReading {
     ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
     ParquetOptions.INT96_REBASE_MODE -> "CORRECTED")
 
-  def apply(required: StructType, filters: Seq[Filter]): HudiReading = {
-    val (constants, stored) = required.fields.partition(_.name == HudiColumns.file)
-    HudiReading(StructType(stored), StructType(constants), filters)
+  def apply(request: HudiScanRequest): HudiReading = {
+    // A table may have a column of its own by that name; it hides ours.
+    val hidden = Set(HudiColumns.file) -- request.snapshot.schema.fieldNames
+    val (constants, stored) = request.required.fields.partition(f => hidden(f.name))
+    HudiReading(StructType(stored), StructType(constants), request.filters)
   }
 
   /** `wanted`, each leaf in the type in which the file holds it; all nullable. */

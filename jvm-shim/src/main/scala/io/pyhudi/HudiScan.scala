@@ -35,7 +35,7 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
     with Batch
     with SupportsReportStatistics {
 
-  private val reading = HudiReading(request.required, request.filters)
+  private val reading = HudiReading(request)
 
   // No lock is held over the call to Python; a second thread would at worst plan once more.
   @volatile private var planned: Option[HudiScanPlan] = None

@@ -23,7 +23,8 @@ private[pyhudi] class HudiScanBuilder(
   private var filters: Array[Filter] = Array.empty
   private var required: StructType = tableSchema
   private var limit: Option[Int] = None
-  private var count: Option[(Long, Int)] = None
+  private var countAnswer: Option[Option[Long]] = None
+  private var pushedCounts = 0
 
   private def request: HudiScanRequest =
     HudiScanRequest(snapshot, required, filters.toSeq, limit)
@@ -38,16 +39,25 @@ private[pyhudi] class HudiScanBuilder(
   override def pruneColumns(schema: StructType): Unit = required = schema
 
   override def supportCompletePushDown(aggregation: Aggregation): Boolean =
-    pushAggregation(aggregation)
+    isCount(aggregation) && count.isDefined
 
   /** Takes `count(*)` if Python knows the answer from metadata alone. */
   override def pushAggregation(aggregation: Aggregation): Boolean = {
+    val taken = supportCompletePushDown(aggregation)
+    if (taken) pushedCounts = aggregation.aggregateExpressions().length
+    taken
+  }
+
+  private def isCount(aggregation: Aggregation): Boolean = {
     val functions = aggregation.aggregateExpressions()
-    if (count.isEmpty && functions.nonEmpty && functions.forall(_.isInstanceOf[CountStar]) &&
-      aggregation.groupByExpressions().isEmpty) {
-      count = request.count().map(_ -> functions.length)
-    }
-    count.isDefined
+    functions.nonEmpty && functions.forall(_.isInstanceOf[CountStar]) &&
+    aggregation.groupByExpressions().isEmpty
+  }
+
+  // Spark asks twice; Python is asked once.
+  private def count: Option[Long] = {
+    if (countAnswer.isEmpty) countAnswer = Some(request.count())
+    countAnswer.flatten
   }
 
   override def pushLimit(rows: Int): Boolean = {
@@ -58,10 +68,9 @@ private[pyhudi] class HudiScanBuilder(
   /** Python stops planning when the files hold enough rows; Spark cuts at the row. */
   override def isPartiallyPushed: Boolean = true
 
-  override def build(): Scan = count match {
-    case Some((rows, copies)) => new HudiCountScan(snapshot.path, rows, copies)
-    case None => new HudiScan(request)
-  }
+  override def build(): Scan =
+    if (pushedCounts > 0) new HudiCountScan(snapshot.path, count.get, pushedCounts)
+    else new HudiScan(request)
 }
 
 /** `count(*)` answered from the table's metadata: no job, no file. */

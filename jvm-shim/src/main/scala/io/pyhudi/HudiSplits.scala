@@ -19,23 +19,13 @@ private[pyhudi] object HudiSplits {
 
   def of(plan: HudiScanPlan, reading: HudiReading): Array[InputPartition] = {
     val bytes = splitBytes(plan)
-    byPhysicalSchema(plan, reading).zipWithIndex.flatMap { case ((_, files), index) =>
-      val pieces = files.flatMap(cut(_, bytes, reading.constants)).sortBy(-_.length)
-      FilePartition.getFilePartitions(Compat.activeSession, pieces, bytes)
-        .map(HudiInputPartition(index, _): InputPartition)
+    val physical = reading.physicalSchemas(plan)
+    plan.files.groupBy(file => physical.indexWhere(_._2(file.schema))).toSeq.sortBy(_._1).flatMap {
+      case (index, files) =>
+        val pieces = files.flatMap(cut(_, bytes, reading.constants)).sortBy(-_.length)
+        FilePartition.getFilePartitions(Compat.activeSession, pieces, bytes)
+          .map(HudiInputPartition(index, _): InputPartition)
     }.toArray
-  }
-
-  /** The distinct physical schemas, in the order in which input partitions number them. */
-  def physicalSchemas(plan: HudiScanPlan, reading: HudiReading): Seq[StructType] =
-    byPhysicalSchema(plan, reading).map(_._1)
-
-  private def byPhysicalSchema(
-      plan: HudiScanPlan,
-      reading: HudiReading): Seq[(StructType, Seq[HudiFile])] = {
-    val physical = plan.schemas.map(reading.physical)
-    val groups = plan.files.groupBy(file => physical(file.schema))
-    physical.distinct.flatMap(schema => groups.get(schema).map(schema -> _))
   }
 
   /** Bytes per task: no more than the session allows, and small enough to use every core. */
