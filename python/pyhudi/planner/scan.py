@@ -25,7 +25,8 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.timeline.view import BaseFile, FileSystemView, check_history
+from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.view import BaseFile, FileSystemView
 
 #: plans longer than this cross to the JVM as an Arrow file
 INLINE_FILES = 500
@@ -84,7 +85,7 @@ def open_query(
     as_of: str | None = None,
     as_of_micros: int | None = None,
 ) -> Query:
-    """Open a table for reading; ``HistoryExpired`` for an instant before the active timeline."""
+    """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept."""
     resolved = resolve_read(options, session)
     storage: Storage = runtime.storage(root)
     table = open_table(storage)
@@ -96,7 +97,7 @@ def open_query(
     elif as_of is not None or resolved.as_of is not None:
         asked = parse_as_of(as_of or resolved.as_of or "", utc)
     if asked is not None:
-        check_history(timeline, asked)
+        check_history(table, timeline, asked)
     return Query(runtime, table, timeline, asked, resolved)
 
 

@@ -76,7 +76,14 @@ class Storage(Protocol):
 
 
 def checked(path: str) -> str:
-    """``path`` itself if it stays below the root, else ``StorageError``."""
-    if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+    """``path`` itself, less one ``/`` at its end, if it stays below the root.
+
+    ``StorageError`` for all else, also for a second spelling of a good path such as ``a//b`` or
+    ``a/./b``: an object store would keep it as another file.
+    """
+    inside = path.removesuffix("/")
+    parts = inside.split("/")
+    strange = inside and any(part in ("", ".", "..") for part in parts)
+    if path.startswith("/") or strange or "\\" in path or "\0" in path:
         raise StorageError(f"'{path}' is not a path inside the table.", path=path)
-    return path.strip("/")
+    return inside

@@ -37,6 +37,8 @@ class Timeline:
     folder: str
     instants: tuple[Instant, ...]
     modified_ms: Mapping[InstantKey, int]
+    #: instants whose requested file is still there
+    requested: frozenset[InstantKey] = frozenset()
 
     @property
     def completed(self) -> tuple[Instant, ...]:
@@ -55,9 +57,14 @@ class Timeline:
 
     @property
     def first_time(self) -> InstantTime | None:
-        """Requested time of the first instant; data files older than it count as archived."""
-        commits = [i for i in self.instants if i.action in COMMIT_ACTIONS]
-        return commits[0].time if commits else None
+        """Requested time of the first write; data files older than it count as archived.
+
+        Savepointed commits do not count, as in Hudi: they stay on the active timeline while
+        later ones may be archived, and files of the gap must not vanish.
+        """
+        saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT}
+        commits = (i.time for i in self.instants if i.action in COMMIT_ACTIONS)
+        return next((time for time in commits if time not in saved), None)
 
     @property
     def latest_commit(self) -> Instant | None:
@@ -98,6 +105,7 @@ def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeli
     """The timeline that a listing of its folder shows."""
     found: dict[InstantKey, list[Instant]] = {}
     modified: dict[InstantKey, int] = {}
+    requested: set[InstantKey] = set()
     for file in files:
         instant = parse_instant(file.name, layout)
         if instant is None:
@@ -106,9 +114,11 @@ def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeli
         found.setdefault(key, []).append(instant)
         if instant.state is State.COMPLETED:
             modified[key] = file.modified_ms
+        elif instant.state is State.REQUESTED:
+            requested.add(key)
     instants = [most_advanced(states) for states in found.values()]
     instants.sort(key=lambda i: (i.time, i.action.value))
-    return Timeline(layout, folder, tuple(instants), modified)
+    return Timeline(layout, folder, tuple(instants), modified, frozenset(requested))
 
 
 class CommitCache:

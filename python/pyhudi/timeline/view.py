@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from pyhudi.errors import HistoryExpired
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
     FileId,
@@ -58,7 +57,11 @@ Logs = dict[str, dict[FileId, tuple[LogFileName, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class FileSystemView:
-    """All file groups of a table under one timeline; a value, safe to share between threads."""
+    """All file groups of a table under one timeline; a value, safe to share between threads.
+
+    ``groups`` hold only base files that the timeline makes visible: a file of a pending instant
+    may be deleted before the instant completes, and would then be remembered for ever.
+    """
 
     storage: Storage
     timeline: Timeline
@@ -93,7 +96,7 @@ class FileSystemView:
         return found
 
     def log_files(self, latest: Iterable[BaseFile]) -> Iterator[tuple[str, LogFileName]]:
-        """Log files that belong to the newest slices, as (partition path, name)."""
+        """Log files that may belong to the newest slices, as (partition path, name)."""
         newest = {(f.partition_path, f.file_id): f.instant for f in latest}
         completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
         for partition, groups in self.logs.items():
@@ -146,18 +149,6 @@ def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def check_history(timeline: Timeline, as_of: InstantTime) -> None:
-    """``HistoryExpired`` where ``as_of`` lies before the first commit that is still active."""
-    first = timeline.first_time
-    if first is not None and as_of < first:
-        raise HistoryExpired(
-            f"The table was asked for as of {as_of}, but its active timeline begins at {first}: "
-            "what was before is archived or never was. Ask for a later instant.",
-            asked=as_of,
-            earliest=first,
-        )
-
-
 def replaced_groups(storage: Storage, timeline: Timeline) -> dict[tuple[str, FileId], InstantTime]:
     """(partition path, file id) -> time of the replacecommit that replaced the group."""
     found: dict[tuple[str, FileId], InstantTime] = {}
@@ -172,17 +163,22 @@ def _add_replaced(
 ) -> None:
     for partition, file_ids in (metadata.replaced or {}).items():
         for file_id in file_ids:
-            found[partition, file_id] = instant.time
+            # Replaced twice, the group is gone since the first time, in whatever order we learn it.
+            known = found.get((partition, file_id), instant.time)
+            found[partition, file_id] = min(known, instant.time)
 
 
 def list_view(storage: Storage, timeline: Timeline) -> FileSystemView:
     """A view from a full listing of the data files."""
     groups: dict[str, dict[FileId, list[BaseFile]]] = {}
     logs: dict[str, dict[FileId, list[LogFileName]]] = {}
+    visible = _Visibility(timeline, None)
     for file in _data_files(storage):
         partition = file.path[: -len(file.name)].rstrip("/")
         base = parse_base_file_name(file.name)
         if base is not None:
+            if not visible(base.instant):
+                continue
             groups.setdefault(partition, {}).setdefault(base.file_id, []).append(
                 BaseFile(partition, file.name, base.file_id, base.instant, file.size_bytes)
             )
@@ -215,7 +211,8 @@ def _data_files(storage: Storage) -> Iterator[StoredFile]:
 def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     """``view`` moved on to a later timeline by metadata alone; None where a listing is needed."""
     before, after = view.timeline.keys(), timeline.keys()
-    if before - after:
+    if before - after or view.timeline.first_time != timeline.first_time:
+        # Something was undone or archived, or other old files count as archived than before.
         return None
     new = sorted((i for i in timeline.completed if instant_key(i) not in before), key=_time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
@@ -243,14 +240,8 @@ def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> N
         if partition not in touched:
             groups[partition] = dict(groups.get(partition, {}))
             touched.add(partition)
-        file = BaseFile(
-            partition,
-            _name(stat.path),
-            name.file_id,
-            name.instant,
-            stat.file_size_bytes,
-            stat.num_writes,
-        )
+        size, rows = stat.file_size_bytes, stat.num_writes
+        file = BaseFile(partition, _name(stat.path), name.file_id, name.instant, size, rows)
         files = (*groups[partition].get(name.file_id, ()), file)
         groups[partition][name.file_id] = tuple(sorted(files, key=lambda f: f.instant))
 
@@ -301,6 +292,5 @@ __all__ = [
     "FileSystemView",
     "InstantKey",
     "ViewCache",
-    "check_history",
     "list_view",
 ]

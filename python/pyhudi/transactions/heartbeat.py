@@ -61,12 +61,16 @@ class Heartbeat:
         """Whether others may by now take this writer for dead."""
         return (self._clock.monotonic() - self._last) * 1000 >= self._policy.lapse_ms
 
-    def stop(self) -> None:
-        """Stop beating and remove the file; the instant has settled."""
+    def stop(self, settled: bool = True) -> None:
+        """Stop beating; where the instant has settled, remove the file.
+
+        Where it has not, the last beat stays, and others roll the instant back once it is stale.
+        """
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
-        self._storage.delete([self._path])
+        if settled:
+            self._storage.delete([self._path])
 
     def _run(self) -> None:
         while not self._stopped.wait(self._policy.interval_ms / 1000):

@@ -6,13 +6,12 @@ FORMAT.md section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import (
-    TYPE_FILE,
     is_marker_list,
     marker_folder,
     parse_marker,
@@ -28,23 +27,21 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     """Data files (relative to the table) that ``instant`` has markers for, sorted.
 
     None where the instant has no marker folder, so that the caller must list instead. Both kinds
-    that Hudi writes are read: one empty file per marker, and the timeline server's lists.
+    that Hudi writes are read, beside each other too: one empty file per marker, and the timeline
+    server's lists.
     """
     folder = marker_folder(instant)
     files = storage.walk(folder)
     if not files:
         return None
     found: set[str] = set()
-    in_lists = any(f.path == f"{folder}/{TYPE_FILE}" for f in files)
     for file in files:
         relative = file.path[len(folder) + 1 :]
-        if in_lists and is_marker_list(relative):
+        if is_marker_list(relative):
             markers = parse_marker_list(storage.read(file.path), file.path)
             found.update(m.data_path for m in markers)
-        elif not in_lists:
-            marker = parse_marker(relative)
-            if marker is not None:
-                found.add(marker.data_path)
+        elif (marker := parse_marker(relative)) is not None:
+            found.add(marker.data_path)
     return sorted(path for path in found if belongs_to(path, instant))
 
 
@@ -71,13 +68,16 @@ def delete_markers(storage: Storage, instant: InstantTime) -> None:
     storage.delete_folder(marker_folder(instant))
 
 
-def delete_files(storage: Storage, paths: Iterable[str]) -> None:
-    """Delete data files in parallel batches; files already gone are no error."""
+def delete_files(
+    storage: Storage, paths: Iterable[str], progress: Callable[[], None] | None = None
+) -> None:
+    """Delete data files in parallel batches; files already gone are no error.
+
+    ``progress`` is called after each batch, by which the caller renews what may run out.
+    """
     todo = list(paths)
     batches = [todo[i : i + DELETE_BATCH] for i in range(0, len(todo), DELETE_BATCH)]
-    if len(batches) <= 1:
-        for batch in batches:
-            storage.delete(batch)
-        return
-    with ThreadPoolExecutor(DELETE_THREADS) as pool:
-        list(pool.map(storage.delete, batches))
+    with ThreadPoolExecutor(min(DELETE_THREADS, len(batches) or 1)) as pool:
+        for _ in pool.map(storage.delete, batches):
+            if progress is not None:
+                progress()

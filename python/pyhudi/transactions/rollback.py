@@ -1,9 +1,9 @@
-"""Rolling back writes that failed: an instant of its own, under the lock, restartable by anyone.
+"""Rolling back one write that failed: an instant of its own, under the lock, restartable by anyone.
 
-Invariants: a completed instant is never rolled back here; a writer whose heartbeat lives is left
-alone; data files go first, then the failed instant's own files, and the rollback completes last,
-so that a crash in between leaves a pending rollback which the next writer finishes. A failed file
-must be gone before its instant is, or readers would take it for archived data (FORMAT.md 2.4).
+Invariants: a completed instant is never rolled back here; data files go first, then the failed
+instant's own files, and the rollback completes last, so that a crash in between leaves a pending
+rollback which the next writer finishes. A failed file must be gone before its instant is, or
+readers would take it for archived data (FORMAT.md 2.4).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 from typing import Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.config import FailedWrites
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import (
     Action,
@@ -27,7 +26,7 @@ from pyhudi.format.plans import (
     RollbackPlan,
     RollbackRequest,
     RolledBackPartition,
-    parse_requested_replace,
+    parse_rollback_metadata,
     parse_rollback_plan,
     render_rollback_metadata,
     render_rollback_plan,
@@ -36,13 +35,11 @@ from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
-from pyhudi.transactions.markers import delete_files, delete_markers, files_of
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.markers import delete_files, delete_markers, files_of, marked_files
+from pyhudi.transactions.times import next_time, take_time
 
 log = logging.getLogger(__name__)
 
-POLL_S = 0.1
 #: actions whose pending instants a writer may roll back; services have their own rules
 WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -51,82 +48,7 @@ class Policy(Protocol):
     """The part of a writer's policy that rollback needs."""
 
     @property
-    def heartbeat(self) -> HeartbeatPolicy: ...
-    @property
-    def failed_writes(self) -> FailedWrites: ...
-    @property
     def lock_timeout_s(self) -> float: ...
-
-
-def settle_failed_writes(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> None:
-    """Roll back what dead writers left, and finish rollbacks that were left half done.
-
-    EAGER: an instant without a heartbeat at once, one with a heartbeat once that is stale; this
-    waits until the heartbeat is either stale or renewed. LAZY: only what is stale already.
-    """
-    if policy.failed_writes is FailedWrites.NEVER:
-        return
-    timeline = table.timeline()
-    for instant in timeline.pending:
-        if instant.action is Action.ROLLBACK:
-            _finish(table, lock, clock, policy, instant)
-    for instant in timeline.pending:
-        if _is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
-            log.warning("rolling back %s %s, which failed", instant.action.value, instant.time)
-            roll_back(table, lock, clock, policy, instant.time)
-
-
-def _is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a pending instant is a write; a clustering of layout 1 only looks like one."""
-    if instant.action not in WRITES:
-        return False
-    if instant.action is Action.COMMIT or timeline.layout == 2:
-        return True
-    requested = Instant(instant.time, instant.action, State.REQUESTED)
-    path = f"{timeline.folder}/{instant_file_name(requested, timeline.layout)}"
-    try:
-        return parse_requested_replace(table.storage.read(path), path).clustering_plan is None
-    except FileNotFoundError:
-        return True
-
-
-def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bool:
-    beat = last_beat_ms(table.storage, instant.time)
-    lapse_ms = policy.heartbeat.lapse_ms
-    if beat is None:
-        if policy.failed_writes is FailedWrites.EAGER:
-            return True
-        beat = _requested_ms(table, instant)
-    if clock.now_ms() - beat >= lapse_ms:
-        return True
-    if policy.failed_writes is FailedWrites.LAZY:
-        return False
-    log.warning(
-        "%s %s is pending and its writer last beat %d ms ago: waiting until it beats again (then "
-        "it lives and is left alone) or until %d ms of silence (then it is rolled back)",
-        instant.action.value,
-        instant.time,
-        clock.now_ms() - beat,
-        lapse_ms,
-    )
-    give_up = clock.monotonic() + lapse_ms / 1000
-    while clock.monotonic() < give_up:
-        clock.sleep(POLL_S)
-        now = last_beat_ms(table.storage, instant.time)
-        if now is None:
-            # The writer has settled by itself; if it has not, it is dead without a beat.
-            return any(i.state is not State.COMPLETED for i in table.timeline().at(instant.time))
-        if now != beat:
-            return False
-        if clock.now_ms() - beat >= lapse_ms:
-            return True
-    return True
-
-
-def _requested_ms(table: Table, instant: Instant) -> int:
-    """When the instant's newest file was written: the beat of a writer that has none yet."""
-    files = table.storage.list(table.config.timeline_folder)
-    return max((f.modified_ms for f in files if f.name.startswith(instant.time)), default=0)
 
 
 def roll_back(
@@ -136,45 +58,90 @@ def roll_back(
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
         timeline = table.timeline()
-        target = [i for i in timeline.at(time) if i.action in WRITES]
-        if not target or target[0].state is State.COMPLETED:
+        target = next((i for i in timeline.at(time) if i.action in WRITES), None)
+        if target is None or target.state is State.COMPLETED:
             return
-        rollback = next_time(clock, timeline, table.config.utc)
-        plan = _plan(table, target[0])
-        _put(table, Instant(rollback, Action.ROLLBACK, State.REQUESTED), render_rollback_plan(plan))
-        _put(table, Instant(rollback, Action.ROLLBACK, State.INFLIGHT), b"")
-        _execute(table, clock, rollback, plan)
+        found = rollback_of(table, timeline, time)
+        if found is None:
+            plan = _plan(table, target)
+            lock.renew()
+            content = render_rollback_plan(plan)
+            rollback, _ = take_time(table, clock, Action.ROLLBACK, content)
+            found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
+        _execute(table, lock, clock, *found)
     finally:
         lock.release()
 
 
-def _finish(table: Table, lock: TableLock, clock: Clock, policy: Policy, rollback: Instant) -> None:
-    """Complete a rollback that its writer left pending."""
-    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(rollback.time))
+def finish_rollback(
+    table: Table, lock: TableLock, clock: Clock, policy: Policy, time: InstantTime
+) -> None:
+    """Complete the rollback ``time`` that its writer left pending; nothing where it is settled."""
+    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
         timeline = table.timeline()
-        now = [i for i in timeline.at(rollback.time) if i.action is Action.ROLLBACK]
-        if not now or now[0].state is State.COMPLETED:
+        rollback = next((i for i in _pending_rollbacks(timeline) if i.time == time), None)
+        if rollback is None:
             return
-        requested = _path(table, Instant(rollback.time, Action.ROLLBACK, State.REQUESTED))
-        plan = parse_rollback_plan(table.storage.read(requested), requested)
-        target = plan.instant_to_rollback
-        if target is None or target.action not in {a.value for a in WRITES}:
+        plan = _read_plan(table, timeline, rollback)
+        target = plan.instant_to_rollback if plan else None
+        if plan is None or target is None or target.action not in {a.value for a in WRITES}:
             return
         if any(i.state is State.COMPLETED for i in timeline.at(target.commit_time)):
             # Undoing a completed commit is a restore: another tool's work, left to it.
+            log.warning("rollback %s of the commit %s is pending", time, target.commit_time)
             return
-        log.warning("finishing rollback %s of %s", rollback.time, target.commit_time)
-        if now[0].state is State.REQUESTED:
-            _put(table, Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT), b"")
-        _execute(table, clock, rollback.time, plan)
+        log.warning("finishing rollback %s of %s", time, target.commit_time)
+        _execute(table, lock, clock, rollback, plan)
     finally:
         lock.release()
 
 
+def rollback_of(
+    table: Table, timeline: Timeline, time: InstantTime
+) -> tuple[Instant, RollbackPlan] | None:
+    """The pending rollback whose target is the instant ``time``, with its plan."""
+    for rollback in _pending_rollbacks(timeline):
+        plan = _read_plan(table, timeline, rollback)
+        target = plan.instant_to_rollback if plan else None
+        if plan is not None and target is not None and target.commit_time == time:
+            return rollback, plan
+    return None
+
+
+def was_rolled_back(table: Table, timeline: Timeline, time: InstantTime) -> bool:
+    """Whether a completed rollback of the active timeline says that it undid ``time``."""
+    for rollback in timeline.completed:
+        if rollback.action is Action.ROLLBACK and rollback.time > time:
+            path = timeline.file_of(rollback)
+            try:
+                metadata = parse_rollback_metadata(table.storage.read(path), path)
+            except FileNotFoundError:  # archived since the listing
+                continue
+            if time in metadata.commits_rollback:
+                return True
+    return False
+
+
+def _pending_rollbacks(timeline: Timeline) -> list[Instant]:
+    return [i for i in timeline.pending if i.action is Action.ROLLBACK]
+
+
+def _read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPlan | None:
+    requested = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
+    path = timeline.file_of(requested)
+    try:
+        return parse_rollback_plan(table.storage.read(path), path)
+    except FileNotFoundError:
+        log.warning("rollback %s is pending without a plan: it is left alone", rollback.time)
+        return None
+
+
 def _plan(table: Table, target: Instant) -> RollbackPlan:
+    # Whoever has only requested an instant has not begun to write: no listing is needed.
+    paths = [] if target.state is State.REQUESTED else files_of(table.storage, target.time)
     requests = []
-    for path in files_of(table.storage, target.time):
+    for path in paths:
         partition, _, name = path.rpartition("/")
         parsed = parse_base_file_name(name)
         requests.append(
@@ -189,35 +156,60 @@ def _plan(table: Table, target: Instant) -> RollbackPlan:
     return RollbackPlan(instant_to_rollback=info, requests=tuple(requests))
 
 
-def _execute(table: Table, clock: Clock, rollback: InstantTime, plan: RollbackPlan) -> None:
-    """Delete, in this order: data files, markers, the failed instant; then complete."""
+def _execute(
+    table: Table, lock: TableLock, clock: Clock, rollback: Instant, plan: RollbackPlan
+) -> None:
+    """Delete, in this order: data files, markers, the failed instant; then complete.
+
+    The lock is renewed on the way and looked at before the end: whoever lost it stops, and the
+    rollback stays pending for another.
+    """
     target = plan.instant_to_rollback
     assert target is not None
     started = clock.monotonic()
     storage = table.storage
-    by_partition: dict[str, list[str]] = {}
-    for request in plan.requests:
-        by_partition.setdefault(request.partition_path, []).extend(request.files_to_be_deleted)
-    names = {p: [f.rsplit("/", 1)[-1] for f in files] for p, files in by_partition.items()}
-    delete_files(storage, (f"{p}/{n}" if p else n for p, all_ in names.items() for n in all_))
+    if rollback.state is State.REQUESTED:
+        _put(table, Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT), b"")
+    doomed = _doomed(table, plan, target.commit_time)
+    lock.renew()
+    delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
     delete_markers(storage, target.commit_time)
     action = Action(target.action)
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete([_path(table, Instant(target.commit_time, action, state))])
     storage.delete([f"{HEARTBEATS}/{target.commit_time}"])
     metadata = RollbackMetadata(
-        start_rollback_time=rollback,
+        start_rollback_time=rollback.time,
         time_taken_in_millis=int((clock.monotonic() - started) * 1000),
-        total_files_deleted=sum(len(files) for files in by_partition.values()),
+        total_files_deleted=sum(len(paths) for paths in doomed.values()),
         commits_rollback=(target.commit_time,),
         partition_metadata={
-            p: RolledBackPartition(p, tuple(files)) for p, files in by_partition.items()
+            partition: RolledBackPartition(partition, tuple(f"{storage.root}/{p}" for p in paths))
+            for partition, paths in doomed.items()
         },
         instants_rollback=(target,),
     )
     completion = next_time(clock, table.timeline(), table.config.utc)
-    done = Instant(rollback, Action.ROLLBACK, State.COMPLETED, completion)
+    lock.check(storage.put_timeout_s)
+    done = Instant(rollback.time, Action.ROLLBACK, State.COMPLETED, completion)
     _put(table, done, render_rollback_metadata(metadata))
+
+
+def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, list[str]]:
+    """Partition path -> files to delete, relative to the table.
+
+    What the markers name by now counts beside the plan: the failed writer may have gone on after
+    the plan was made.
+    """
+    found: dict[str, set[str]] = {}
+    for request in plan.requests:
+        partition = request.partition_path
+        names = (uri.rsplit("/", 1)[-1] for uri in request.files_to_be_deleted)
+        paths = {f"{partition}/{name}" if partition else name for name in names}
+        found.setdefault(partition, set()).update(paths)
+    for path in marked_files(table.storage, target) or ():
+        found.setdefault(path.rpartition("/")[0], set()).add(path)
+    return {partition: sorted(paths) for partition, paths in sorted(found.items())}
 
 
 def _path(table: Table, instant: Instant) -> str:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from pyhudi.clock import Clock
-from pyhudi.format.instants import InstantTime, format_time, parse_time
-from pyhudi.timeline.active import Timeline
+from pyhudi.errors import FileExists, WriteFailed
+from pyhudi.format.instants import (
+    Action,
+    Instant,
+    InstantTime,
+    State,
+    format_time,
+    instant_file_name,
+    parse_instant,
+    parse_time,
+)
+from pyhudi.timeline.active import Timeline, timeline_of
+from pyhudi.timeline.table import Table
+
+ATTEMPTS = 100
+#: longest pause, in milliseconds, before another time is tried after a collision
+PAUSE_MS = 20
 
 
 def next_time(clock: Clock, timeline: Timeline, utc: bool) -> InstantTime:
@@ -17,4 +32,50 @@ def next_time(clock: Clock, timeline: Timeline, utc: bool) -> InstantTime:
     greatest = timeline.greatest_time()
     if now > greatest:
         return now
-    return format_time(parse_time(greatest, utc) + 1, utc)
+    # The digits count on as if they were UTC: in the hour that a local clock shows twice, one
+    # millisecond later by the zone's own rules may read as an earlier time.
+    return format_time(parse_time(greatest, True) + 1, True)
+
+
+def take_time(
+    table: Table, clock: Clock, action: Action, content: bytes
+) -> tuple[InstantTime, Timeline]:
+    """Request an instant of ``action``: its time, and the timeline that shows it.
+
+    ``WriteFailed`` where other writers took each time first; nothing is left then.
+    """
+    for _ in range(ATTEMPTS):
+        taken = _try_time(table, clock, action, content)
+        if taken is not None:
+            return taken
+    raise WriteFailed(
+        f"No unused instant time was found in {ATTEMPTS} attempts: other writers took each of "
+        "them first. Nothing was written. Try again.",
+        path=table.storage.root,
+    )
+
+
+def _try_time(
+    table: Table, clock: Clock, action: Action, content: bytes
+) -> tuple[InstantTime, Timeline] | None:
+    """Try one time; None where somebody else has it.
+
+    Put-if-absent alone does not make a time unique, for each action has names of its own; where
+    another action took the same time between the two listings both give it up (DESIGN.md, begin).
+    """
+    storage, config = table.storage, table.config
+    time = next_time(clock, table.timeline(), config.utc)
+    name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
+    path = f"{config.timeline_folder}/{name}"
+    try:
+        storage.put_if_absent(path, content)
+    except FileExists:
+        return None
+    files = storage.list(config.timeline_folder)
+    for other in files:
+        found = parse_instant(other.name, config.layout)
+        if found is not None and found.time == time and other.name != name:
+            storage.delete([path])
+            clock.sleep((1 + clock.random_int(PAUSE_MS)) / 1000)
+            return None
+    return time, timeline_of(files, config.layout, config.timeline_folder)

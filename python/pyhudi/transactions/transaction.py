@@ -22,7 +22,7 @@ from pyhudi.errors import (
     WriteFailed,
     WriterFenced,
 )
-from pyhudi.format.commit_metadata import CommitMetadata, render_commit
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
 from pyhudi.format.instants import (
     Action,
     Instant,
@@ -33,7 +33,6 @@ from pyhudi.format.instants import (
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.states import completed_action
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint
@@ -42,12 +41,12 @@ from pyhudi.transactions.judgement import check_conflicts
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.phases import TRANSITIONS, Phase
-from pyhudi.transactions.rollback import roll_back, settle_failed_writes
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.rollback import roll_back, rollback_of
+from pyhudi.transactions.settle import settle_failed_writes
+from pyhudi.transactions.times import next_time, take_time
 
 log = logging.getLogger(__name__)
 
-BEGIN_ATTEMPTS = 100
 PUBLISH_ATTEMPTS = 3
 
 
@@ -92,6 +91,7 @@ class Transaction:
         self.instant = InstantTime("")
         self.timeline: Timeline
         self._heartbeat: Heartbeat
+        self._may_still_write = False
 
     # -- begin ---------------------------------------------------------------------------------
 
@@ -108,37 +108,17 @@ class Transaction:
         """Settle failed writers, take an instant time, announce it and start the heartbeat."""
         self = cls(table, action, operation, lock, clock, policy)
         settle_failed_writes(table, lock, clock, policy)
-        for _ in range(BEGIN_ATTEMPTS):
-            if self._request():
-                self._move(Phase.REQUESTED)
-                self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
-                self._heartbeat.start()
-                return self
-        raise WriteFailed(
-            f"No unused instant time was found in {BEGIN_ATTEMPTS} attempts: other writers took "
-            "each of them first. Nothing was written. Try again.",
-            path=table.storage.root,
-        )
-
-    def _request(self) -> bool:
-        """Try one instant time; False where another writer has the same."""
-        storage, config = self.table.storage, self.table.config
-        before = self.table.timeline()
-        self.instant = next_time(self._clock, before, config.utc)
-        requested = self._name(State.REQUESTED)
-        replace_action = self._action is Action.REPLACECOMMIT
-        content = render_requested_replace(RequestedReplace()) if replace_action else b""
+        replaces = action is Action.REPLACECOMMIT
+        content = render_requested_replace(RequestedReplace()) if replaces else b""
+        self.instant, self.timeline = take_time(table, clock, action, content)
+        self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
+        self._move(Phase.REQUESTED)
         try:
-            storage.put_if_absent(requested, content)
-        except FileExists:
-            return False
-        self.timeline = self.table.timeline()
-        if len(self.timeline.at(self.instant)) > 1:
-            # Another action took the same T between the two listings: both give it up.
-            storage.delete([requested])
-            self._clock.sleep((1 + self._clock.random_int(20)) / 1000)
-            return False
-        return True
+            self._heartbeat.start()
+        except BaseException:
+            self.abort()
+            raise
+        return self
 
     # -- write ---------------------------------------------------------------------------------
 
@@ -173,10 +153,12 @@ class Transaction:
         ended; ``named`` are the files of the write statistics, relative to the table.
         """
         if not attempts_ended(self._policy.seal_timeout_s):
+            self._may_still_write = True
             raise WriteFailed(
                 f"Some task attempts of {self.operation} {self.instant} had not ended after "
                 f"{self._policy.seal_timeout_s:.0f} s and could still write. The write was given "
-                "up. Run it again; see the executors' logs for what holds them.",
+                "up; the next writer rolls it back. Run it again; see the executors' logs for "
+                "what holds them.",
                 instant=self.instant,
             )
         marked = marked_files(self.table.storage, self.instant) or []
@@ -190,25 +172,31 @@ class Transaction:
 
     def commit(self, metadata: CommitMetadata, footprint: Footprint) -> Committed:
         """Resolve conflicts and publish; the outcome is committed, an error, or unknown."""
+        if self.phase is not Phase.SEALED:
+            raise RuntimeError(f"a transaction in phase {self.phase.value} cannot commit")
         owner = LockOwner.this_process(self.instant)
         self._lock.acquire(self._policy.lock_timeout_s, owner)
         try:
             now = self.table.timeline()
             self._check_fences(now)
-            check_conflicts(self.table, self.timeline, now, self.instant, footprint)
+            schema = metadata.extra.get(SCHEMA_KEY)
+            check_conflicts(self.table, self.timeline, now, self.instant, footprint, schema)
             completion = next_time(self._clock, now, self.table.config.utc)
             self.table = drop_metadata_table(self.table)
             self._lock.check(self.table.storage.put_timeout_s)
             self._publish(completion, metadata)
+            self._move(Phase.COMMITTED)
         finally:
             self._release()
-        self._move(Phase.COMMITTED)
         self._clean_up()
         return Committed(self.instant, completion, metadata)
 
     def _check_fences(self, now: Timeline) -> None:
-        mine = [i for i in now.at(self.instant) if completed_action(i.action) is self._action]
-        if not any(i.state is State.INFLIGHT for i in mine):
+        mine = [i for i in now.at(self.instant) if i.action is self._action]
+        # A rollback between our first file and our second leaves the second alone.
+        whole = (self.instant, self._action) in now.requested
+        inflight = whole and any(i.state is State.INFLIGHT for i in mine)
+        if not inflight or rollback_of(self.table, now, self.instant) is not None:
             raise WriterFenced(
                 f"{self.operation} {self.instant} was rolled back by another writer, which took "
                 "it for dead: its instant is gone from the timeline. Nothing of it is visible. "
@@ -232,6 +220,7 @@ class Transaction:
             done, self.table.config.layout
         )
         data = render_commit(metadata, self.table.config.layout)
+        unanswered = False
         for attempt in range(PUBLISH_ATTEMPTS):
             try:
                 storage.put_if_absent(path, data)
@@ -240,10 +229,17 @@ class Transaction:
                 # Only this writer knows this name: an earlier try of its own had landed.
                 return
             except StorageError as e:
-                if e.facts.get("outcome") != "unknown":
+                # A refusal says nothing about an earlier try that may still land.
+                if e.facts.get("outcome") != "unknown" and not unanswered:
                     raise
+                unanswered = True
                 log.warning("%s: no answer to the final put (try %d)", self.instant, attempt + 1)
-        self._move(Phase.UNKNOWN)
+            except BaseException:
+                self._leave_unknown()
+                raise
+        if self._has_landed(path):
+            return
+        self._leave_unknown()
         raise CommitUnknown(
             f"The final put of {self.operation} {self.instant} got no answer "
             f"{PUBLISH_ATTEMPTS} times: it may or may not have landed. Nothing was deleted. Look "
@@ -253,6 +249,18 @@ class Transaction:
             path=path,
         )
 
+    def _has_landed(self, path: str) -> bool:
+        """Whether a look at the storage settles an unanswered put; False where it does not."""
+        try:
+            return self.table.storage.exists(path)
+        except StorageError:
+            return False
+
+    def _leave_unknown(self) -> None:
+        """Delete nothing and fall silent: others may judge the instant once the beat is stale."""
+        self._move(Phase.UNKNOWN)
+        self._heartbeat.stop(settled=False)
+
     def _release(self) -> None:
         try:
             self._lock.release()
@@ -261,26 +269,43 @@ class Transaction:
             log.warning("%s: the lock could not be released: %s", self.instant, e)
 
     def _clean_up(self) -> None:
-        try:
-            delete_markers(self.table.storage, self.instant)
-            self._heartbeat.stop()
-        except StorageError as e:
-            log.warning("%s: committed, but markers or heartbeat remain: %s", self.instant, e)
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: delete_markers(self.table.storage, self.instant),
+            self._heartbeat.stop,
+        )
+        for step in steps:
+            try:
+                step()
+            except HudiError as e:
+                log.warning("%s: committed, but the next writer sweeps up: %s", self.instant, e)
 
-    def abort(self) -> None:
-        """Undo a write that is known to have failed; never called on an unknown outcome."""
-        if self.phase in (Phase.COMMITTED, Phase.UNKNOWN, Phase.NEW):
+    def abort(self, attempts_ended: Callable[[float], bool] | None = None) -> None:
+        """Undo a write that is known to have failed; nothing on an unknown outcome, or twice.
+
+        ``attempts_ended`` as for ``seal``, where a write stage has begun. While attempts may
+        still write nothing is undone: the instant and its last beat stay, and the next writer
+        rolls it back after a lapse of silence. Raises nothing that would hide the cause.
+        """
+        if self.phase in (Phase.NEW, Phase.COMMITTED, Phase.UNKNOWN, Phase.FAILED):
             return
         self._move(Phase.FAILED)
         try:
+            if not self._may_still_write and attempts_ended is not None:
+                self._may_still_write = not attempts_ended(self._policy.seal_timeout_s)
+            if self._may_still_write:
+                self._heartbeat.stop(settled=False)
+                return
             roll_back(self.table, self._lock, self._clock, self._policy, self.instant)
-        except HudiError as e:
+            # Where another writer had rolled it back, this one may have gone on writing.
+            delete_files(self.table.storage, marked_files(self.table.storage, self.instant) or ())
+            delete_markers(self.table.storage, self.instant)
+        except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
             )
         try:
             self._heartbeat.stop()
-        except StorageError as e:
+        except Exception as e:
             log.warning("%s: its heartbeat file remains: %s", self.instant, e)
 
     # -- helpers -------------------------------------------------------------------------------

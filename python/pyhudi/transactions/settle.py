@@ -1,0 +1,169 @@
+"""What a writer does for those before it: roll back the dead, finish rollbacks, sweep up.
+
+Invariants: a writer whose heartbeat lives is left alone; a file is swept up only where the
+timeline says that its instant has settled, for one that is merely unknown may be archived data.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from pyhudi.clock import Clock
+from pyhudi.config import FailedWrites
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.markers import FOLDER as MARKERS
+from pyhudi.format.plans import parse_requested_replace
+from pyhudi.locks.base import TableLock
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
+from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
+from pyhudi.transactions.rollback import (
+    WRITES,
+    finish_rollback,
+    roll_back,
+    was_rolled_back,
+)
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.1
+#: milliseconds that a writer may take from its first file to its first beat
+FIRST_BEAT_MS = 2_000
+
+
+class Policy(Protocol):
+    """The part of a writer's policy that settling needs."""
+
+    @property
+    def heartbeat(self) -> HeartbeatPolicy: ...
+    @property
+    def failed_writes(self) -> FailedWrites: ...
+    @property
+    def lock_timeout_s(self) -> float: ...
+
+
+def settle_failed_writes(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> None:
+    """Roll back what dead writers left, and finish rollbacks that were left half done.
+
+    EAGER: an instant without a heartbeat at once, one with a heartbeat once that is stale; this
+    waits until the heartbeat is either stale or renewed. LAZY: only what is stale already.
+    NEVER: nothing.
+    """
+    if policy.failed_writes is FailedWrites.NEVER:
+        return
+    timeline = table.timeline()
+    half_done = [i for i in timeline.pending if i.action is Action.ROLLBACK]
+    for rollback in half_done:
+        finish_rollback(table, lock, clock, policy, rollback.time)
+    if half_done:
+        timeline = table.timeline()
+    for instant in timeline.pending:
+        if is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
+            log.warning("rolling back %s %s, which failed", instant.action.value, instant.time)
+            roll_back(table, lock, clock, policy, instant.time)
+    sweep(table, clock, policy.heartbeat)
+
+
+def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending instant is a write; a clustering of layout 1 only looks like one."""
+    if instant.action not in WRITES:
+        return False
+    if instant.action is Action.COMMIT or timeline.layout == 2:
+        return True
+    path = timeline.file_of(Instant(instant.time, instant.action, State.REQUESTED))
+    try:
+        return parse_requested_replace(table.storage.read(path), path).clustering_plan is None
+    except FileNotFoundError:
+        return True
+
+
+def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bool:
+    beat = last_beat_ms(table.storage, instant.time)
+    if beat is None:
+        requested = _requested_ms(table, instant)
+        if policy.failed_writes is FailedWrites.LAZY:
+            return clock.now_ms() - requested >= policy.heartbeat.lapse_ms
+        return _never_beats(table, clock, instant, requested)
+    if clock.now_ms() - beat >= policy.heartbeat.lapse_ms:
+        return True
+    if policy.failed_writes is FailedWrites.LAZY:
+        return False
+    return _falls_silent(table, clock, policy.heartbeat, instant, beat)
+
+
+def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int) -> bool:
+    """Whether no first beat comes: a writer that has only just begun gets a moment for it."""
+    young_ms = FIRST_BEAT_MS - (clock.now_ms() - requested_ms)
+    give_up = clock.monotonic() + min(young_ms, FIRST_BEAT_MS) / 1000
+    while clock.monotonic() < give_up:
+        clock.sleep(POLL_S)
+        if last_beat_ms(table.storage, instant.time) is not None:
+            return False
+    return _is_pending(table, instant)
+
+
+def _falls_silent(
+    table: Table, clock: Clock, policy: HeartbeatPolicy, instant: Instant, beat: int
+) -> bool:
+    """Whether a writer that beat a while ago, at ``beat``, is not heard of for a whole lapse."""
+    log.warning(
+        "%s %s is pending and its writer last beat %d ms ago: waiting until it beats again (then "
+        "it lives and is left alone) or until %d ms of silence (then it is rolled back)",
+        instant.action.value,
+        instant.time,
+        clock.now_ms() - beat,
+        policy.lapse_ms,
+    )
+    give_up = clock.monotonic() + policy.lapse_ms / 1000
+    while clock.monotonic() < give_up:
+        clock.sleep(POLL_S)
+        now = last_beat_ms(table.storage, instant.time)
+        if now is None:
+            # The writer has settled by itself; if it has not, it is dead without a beat.
+            return _is_pending(table, instant)
+        if now != beat:
+            return False
+        if clock.now_ms() - beat >= policy.lapse_ms:
+            return True
+    return True
+
+
+def _is_pending(table: Table, instant: Instant) -> bool:
+    now = table.timeline().at(instant.time)
+    return any(i.action is instant.action and i.state is not State.COMPLETED for i in now)
+
+
+def _requested_ms(table: Table, instant: Instant) -> int:
+    """When the instant's newest file was written: the beat of a writer that has none yet."""
+    files = table.storage.list(table.config.timeline_folder)
+    return max((f.modified_ms for f in files if f.name.startswith(instant.time)), default=0)
+
+
+def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
+    """Delete what settled instants left: markers, heartbeats, and files of late attempts.
+
+    An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
+    must go before archival passes its instant, or readers take it for data (FORMAT.md 2.4).
+    """
+    storage = table.storage
+    beats = {f.name: f.modified_ms for f in storage.list(HEARTBEATS)}
+    marked = {folder.rsplit("/", 1)[-1] for folder in storage.list_folders(MARKERS)}
+    left = sorted(InstantTime(name) for name in marked | set(beats) if name.isdecimal())
+    if not left:
+        return
+    # Listed after the markers: whoever has some has requested its instant before.
+    timeline = table.timeline()
+    for time in left:
+        known = timeline.at(time)
+        if any(i.state is not State.COMPLETED for i in known):
+            continue
+        if not known:
+            is_alive = clock.now_ms() - beats.get(time, 0) < policy.lapse_ms
+            if is_alive or not was_rolled_back(table, timeline, time):
+                continue
+            delete_files(storage, marked_files(storage, time) or ())
+        delete_markers(storage, time)
+        storage.delete([f"{HEARTBEATS}/{time}"])

@@ -1,0 +1,549 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pyhudi.errors import TableCorrupt, WriteFailed, WriterFenced
+from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.markers import Marker, MarkerKind, marker_folder, render_marker_list
+from pyhudi.format.plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    InstantInfo,
+    RequestedReplace,
+    RollbackPlan,
+    parse_rollback_metadata,
+    parse_rollback_plan,
+    render_requested_replace,
+    render_rollback_plan,
+)
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.table import open_table
+from pyhudi.timeline.view import list_view
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.rollback import roll_back, rollback_of, was_rolled_back
+from pyhudi.transactions.settle import FIRST_BEAT_MS, settle_failed_writes
+from pyhudi.transactions.transaction import Transaction, WriterPolicy
+from tests.fakes import FakeClock
+from tests.golden_tables import BY_NAME
+from tests.transactions.world import (
+    LAPSE_S,
+    LAZY,
+    NEVER,
+    POLICY,
+    World,
+    die,
+    finish,
+    other_lock,
+    put_file,
+    work,
+)
+
+NewWorld = Callable[..., World]
+
+
+def settle(world: World, policy: WriterPolicy = POLICY, clock: FakeClock | None = None) -> None:
+    settle_failed_writes(world.table(), other_lock(world), clock or world.clock, policy)
+
+
+def dead_writer(world: World) -> Transaction:
+    """A writer that died after it had written its files."""
+    transaction = world.begin()
+    work(transaction, {"k": "dead"})
+    die(transaction)
+    return transaction
+
+
+class Watched(FakeClock):
+    """A clock that does something each time that somebody sleeps on it."""
+
+    def __init__(self, world: World, then: Callable[[], None]) -> None:
+        super().__init__(now_ms=world.clock.now_ms())
+        self._world, self._then = world, then
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self._world.clock.advance(seconds)
+        self._then()
+
+
+# -- who is dead
+
+
+def test_eager_waits_for_a_heartbeat_to_grow_stale_and_says_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(10)
+    before = world.clock.monotonic()
+
+    with caplog.at_level(logging.WARNING):
+        settle(world)
+
+    assert LAPSE_S - 11 <= world.clock.monotonic() - before <= LAPSE_S
+    assert "last beat 10000 ms ago: waiting until it beats again" in caplog.text
+    assert world.table().timeline().at(dead.instant) == ()
+    assert world.leftovers() == []
+
+
+def test_eager_rolls_a_stale_writer_back_at_once(world: World) -> None:
+    dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    slept = len(world.clock.slept)
+
+    settle(world)
+
+    assert len(world.clock.slept) == slept
+    assert world.leftovers() == []
+
+
+def test_eager_leaves_a_writer_alone_that_beats_again(world: World) -> None:
+    alive = world.begin()
+    written = work(alive, {"k": "1"})
+    world.clock.advance(30)
+    clock = Watched(world, lambda: None)
+    clock._then = lambda: alive._heartbeat.beat() if clock.monotonic() > 1_005 else None
+
+    settle(world, clock=clock)
+
+    assert 5 <= clock.monotonic() - 1_000 < 10
+    assert [i.time for i in world.table().timeline().pending] == [alive.instant]
+    finish(alive, written)
+    assert world.rows() == {"k": "1"}
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_eager_stops_waiting_for_a_writer_that_settles_by_itself(
+    world: World, commits: bool
+) -> None:
+    alive = world.begin()
+    written = work(alive, {"k": "1"})
+    done: list[int] = []
+
+    def end() -> None:
+        if not done:
+            done.append(1)
+            if commits:
+                finish(alive, written)
+            else:
+                alive.abort()
+
+    clock = Watched(world, end)
+    settle(world, clock=clock)
+
+    assert clock.monotonic() < 1_001
+    assert world.rows() == ({"k": "1"} if commits else {})
+    assert world.leftovers() == []
+
+
+def test_a_writer_between_its_first_file_and_its_first_beat_is_given_a_moment(
+    world: World,
+) -> None:
+    """A default Hudi writer, or one of ours that has only just begun: only time tells."""
+    found: list[Transaction] = []
+
+    def other_begins(call: Call) -> None:
+        if call.method == "replace" and HEARTBEATS in call.paths[0] and not found:
+            clock = Watched(world, lambda: world.memory.replace(call.paths[0], b""))
+            settle(world, clock=clock)
+
+    transaction = world.begin(FaultyStorage(world.memory, before=other_begins))
+    finish(transaction, work(transaction, {"k": "1"}))
+
+    assert world.rows() == {"k": "1"}
+
+
+def test_an_instant_that_never_beats_is_rolled_back_after_that_moment(world: World) -> None:
+    dead = dead_writer(world)
+    world.memory.delete([f"{HEARTBEATS}/{dead.instant}"])
+    before = world.clock.monotonic()
+
+    settle(world)
+
+    assert world.leftovers() == []
+    assert world.clock.monotonic() - before <= FIRST_BEAT_MS / 1000 + 0.2
+
+
+def test_an_instant_that_completes_in_that_moment_is_left_alone(world: World) -> None:
+    alive = world.begin()
+    written = work(alive, {"k": "1"})
+    world.memory.delete([f"{HEARTBEATS}/{alive.instant}"])
+    clock = Watched(world, lambda: None)
+    clock._then = lambda: finish(alive, written) and None if not world.rows() else None
+
+    settle(world, clock=clock)
+
+    assert world.rows() == {"k": "1"}
+    assert [i.action for i in world.table().timeline().instants] == [Action.COMMIT]
+
+
+def test_lazy_rolls_back_only_what_is_stale(world: World) -> None:
+    dead = dead_writer(world)
+    settle(world, LAZY)
+    assert [i.time for i in world.table().timeline().pending] == [dead.instant]
+    assert len(world.clock.slept) == 0
+
+    world.clock.advance(LAPSE_S)
+    settle(world, LAZY)
+    assert world.leftovers() == []
+
+
+def test_lazy_takes_the_first_file_for_the_beat_of_a_writer_without_one(world: World) -> None:
+    dead = dead_writer(world)
+    world.memory.delete([f"{HEARTBEATS}/{dead.instant}"])
+
+    settle(world, LAZY)
+    assert len(world.table().timeline().pending) == 1
+
+    world.clock.advance(LAPSE_S)
+    settle(world, LAZY)
+    assert world.leftovers() == []
+
+
+def test_never_leaves_everything(world: World) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    before = [f.path for f in world.memory.walk("")]
+
+    settle(world, NEVER)
+
+    assert [f.path for f in world.memory.walk("")] == before
+    assert world.table().timeline().pending[0].time == dead.instant
+
+
+# -- what is no write of ours
+
+
+def put_instant(world: World, instant: Instant, data: bytes = b"") -> None:
+    config = world.table().config
+    name = instant_file_name(instant, config.layout)
+    world.memory.put_if_absent(f"{config.timeline_folder}/{name}", data)
+
+
+def pending_clustering(world: World, time: str) -> InstantTime:
+    """A clustering, requested and inflight, over every group that there is."""
+    slices = tuple(
+        ClusteringSlice(f.path, (), f.file_id, f.partition_path) for f in world.view().latest()
+    )
+    plan = RequestedReplace("CLUSTER", ClusteringPlan((ClusteringGroup(slices),)))
+    action = Action.REPLACECOMMIT if world.version == 6 else Action.CLUSTERING
+    found = InstantTime(time)
+    put_instant(world, Instant(found, action, State.REQUESTED), render_requested_replace(plan))
+    put_instant(world, Instant(found, action, State.INFLIGHT))
+    return found
+
+
+def test_a_pending_clustering_is_left_alone_in_both_layouts(world: World) -> None:
+    world.upsert({"k": "1"})
+    time = pending_clustering(world, "20231201000000000")
+    world.clock.advance(10 * LAPSE_S)
+
+    settle(world)
+
+    assert [i.time for i in world.table().timeline().pending] == [time]
+
+
+def test_a_pending_overwrite_is_rolled_back_in_both_layouts(world: World) -> None:
+    world.upsert({"k": "1"})
+    dead = world.begin(action=Action.REPLACECOMMIT)
+    work(dead, {"k": "2"}, overwrite=True)
+    die(dead)
+    world.clock.advance(LAPSE_S)
+
+    settle(world)
+
+    assert world.leftovers() == []
+    assert world.rows() == {"k": "1"}
+
+
+def test_groups_under_a_pending_clustering_cannot_be_changed_but_others_can(
+    world: World,
+) -> None:
+    world.upsert({"k": "1"})
+    pending_clustering(world, "20231114221320001")
+
+    with pytest.raises(WriteFailed, match="pending clustering 20231114221320001"):
+        world.upsert({"k": "2"})
+    world.upsert({"j": "1"})
+
+    assert world.rows() == {"k": "1", "j": "1"}
+
+
+@pytest.mark.parametrize("action", [Action.CLEAN, Action.COMPACTION, Action.DELTACOMMIT])
+def test_pending_services_and_delta_commits_are_left_alone(world: World, action: Action) -> None:
+    time = InstantTime("20231201000000000")
+    put_instant(world, Instant(time, action, State.REQUESTED))
+    world.clock.advance(10 * LAPSE_S)
+
+    settle(world)
+
+    assert [i.action for i in world.table().timeline().pending] == [action]
+
+
+# -- rollbacks
+
+
+def test_a_rollback_tells_what_it_did(world: World) -> None:
+    dead = dead_writer(world)
+    (path,) = world.data_files()
+    world.clock.advance(LAPSE_S)
+    settle(world)
+
+    timeline = world.table().timeline()
+    (done,) = timeline.completed
+    metadata = parse_rollback_metadata(world.memory.read(timeline.file_of(done)), "")
+    assert metadata.commits_rollback == (dead.instant,)
+    assert metadata.instants_rollback == (InstantInfo(dead.instant, "commit"),)
+    assert metadata.total_files_deleted == 1
+    assert metadata.partition_metadata["a"].success_delete_files == (f"{world.memory.root}/{path}",)
+    assert was_rolled_back(world.table(), timeline, dead.instant)
+    assert not was_rolled_back(world.table(), timeline, done.time)
+
+
+def test_a_rollback_of_a_commit_that_completed_is_left_to_others(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = world.upsert({"k": "1"})
+    plan = RollbackPlan(InstantInfo(done.instant, "commit"))
+    time = InstantTime("20231201000000000")
+    put_instant(world, Instant(time, Action.ROLLBACK, State.REQUESTED), render_rollback_plan(plan))
+
+    settle(world)
+
+    assert world.rows() == {"k": "1"}
+    assert [i.time for i in world.table().timeline().pending] == [time]
+    assert "is pending" in caplog.text
+
+
+def test_a_rollback_without_a_plan_stops_nobody(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    time = InstantTime("20231101000000000")
+    put_instant(world, Instant(time, Action.ROLLBACK, State.INFLIGHT))
+
+    world.upsert({"k": "1"})
+
+    assert world.rows() == {"k": "1"}
+    assert "without a plan" in caplog.text
+
+
+def test_files_written_after_the_plan_go_with_the_rollback(world: World) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    crash = FaultyStorage(world.memory, Fault(Effect.CRASH_AFTER, path="*.rollback.requested"))
+    with pytest.raises(SimulatedCrash):
+        roll_back(world.table(crash), other_lock(world), world.clock, POLICY, dead.instant)
+    late = put_file(dead, "a", FileId("late-0"), {"k": "late"})
+    (rollback,) = [i for i in world.table().timeline().pending if i.action is Action.ROLLBACK]
+    found = rollback_of(world.table(), world.table().timeline(), dead.instant)
+    assert found is not None
+    planned = [f for r in found[1].requests for f in r.files_to_be_deleted]
+    assert not any(late.path in f for f in planned)
+    world.clock.advance(61)
+
+    settle(world)
+
+    assert world.leftovers() == []
+    assert [i.time for i in world.table().timeline().completed] == [rollback.time]
+
+
+def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
+    """Each step takes most of a lease; together they take several."""
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    slow = FaultyStorage(
+        world.memory,
+        before=lambda call: world.clock.advance(45) if is_slow_step(call) else None,
+    )
+    roll_back(world.table(slow), other_lock(world), world.clock, POLICY, dead.instant)
+
+    assert sum(map(is_slow_step, slow.calls)) >= 2
+    assert world.leftovers() == []
+
+
+def is_slow_step(call: Call) -> bool:
+    """Reading all markers, and deleting the data files."""
+    return call.method == "walk" or (
+        call.method == "delete" and bool(call.paths) and call.paths[0].endswith(".parquet")
+    )
+
+
+def test_a_rollback_that_loses_its_lock_does_not_complete(world: World) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    stalled = FaultyStorage(
+        world.memory,
+        before=lambda call: (
+            world.clock.advance(61)
+            if call.method == "delete" and call.paths[0].endswith(".requested")
+            else None
+        ),
+    )
+
+    with pytest.raises(WriterFenced):
+        roll_back(world.table(stalled), other_lock(world), world.clock, POLICY, dead.instant)
+    assert world.table().timeline().completed == ()
+
+    settle(world)
+    assert world.leftovers() == []
+
+
+def test_an_instant_that_was_only_requested_needs_no_listing(world: World) -> None:
+    world.upsert({"k": "1"})
+    dead = world.begin()
+    die(dead)
+    world.clock.advance(LAPSE_S)
+    watched = FaultyStorage(world.memory)
+
+    roll_back(world.table(watched), other_lock(world), world.clock, POLICY, dead.instant)
+
+    assert [c.paths for c in watched.calls if c.method == "walk"] == [
+        (marker_folder(dead.instant),)
+    ]
+    assert world.leftovers() == []
+
+
+# -- sweeping up
+
+
+def test_a_late_file_of_a_rolled_back_write_is_swept_up(world: World) -> None:
+    """Were it left, it would count as data once archival has passed its instant."""
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    settle(world)
+    put_file(dead, "a", FileId("late-0"), {"k": "late"})
+    assert len(world.data_files()) == 1
+
+    settle(world)
+
+    assert world.leftovers() == []
+
+
+def test_marked_files_of_an_instant_that_nobody_knows_are_kept(world: World) -> None:
+    """It may have been archived: its files may be data."""
+    dead = dead_writer(world)
+    for path in [f.path for f in world.memory.walk(".hoodie") if dead.instant in f.name]:
+        world.memory.delete([path])
+    world.clock.advance(LAPSE_S)
+    before = [f.path for f in world.memory.walk("")]
+
+    settle(world)
+
+    assert [f.path for f in world.memory.walk("")] == before
+
+
+def test_the_markers_of_a_pending_write_are_kept(world: World) -> None:
+    alive = world.begin()
+    written = work(alive, {"k": "1"})
+    put_file(alive, "b", FileId("stray-0"), {"k": "stray"})
+
+    settle(world, LAZY)
+    assert len(world.memory.walk(marker_folder(alive.instant))) == 2
+
+    finish(alive, written)
+    assert world.leftovers() == []
+
+
+# -- tables that Hudi left in the middle of a write
+
+
+@pytest.fixture
+def golden_storage() -> Iterator[Callable[[str], MemoryStorage]]:
+    def load(name: str) -> MemoryStorage:
+        storage = MemoryStorage(f"memory:/{name}")
+        for path, data in BY_NAME[name].files().items():
+            storage.put_if_absent(path, data)
+        return storage
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("h120_v9-cow_crash_direct.midfail", 1),
+        ("h120_v9-cow_crash_timeli.midfail", 1),
+        ("h120_v9-cow_failed.midfail", 0),
+    ],
+)
+def test_what_hudi_left_half_done_is_settled_and_no_visible_file_is_touched(
+    golden_storage: Callable[[str], MemoryStorage], name: str, files: int
+) -> None:
+    storage = golden_storage(name)
+    table = open_table(storage)
+    (failed,) = table.timeline().pending
+    seen = list_view(storage, table.timeline()).latest()
+    before = {f.path for f in storage.walk("") if parse_base_file_name(f.name)}
+    clock = FakeClock(now_ms=1_900_000_000_000)
+
+    lock = InProcessLock(InProcessLocks(), "t", clock)
+    settle_failed_writes(table, lock, clock, POLICY)
+
+    timeline = table.timeline()
+    after = {f.path for f in storage.walk("") if parse_base_file_name(f.name)}
+    assert len(before - after) == files
+    assert all(failed.time in path for path in before - after)
+    assert not any(failed.time in path for path in after)
+    assert list_view(storage, timeline).latest() == seen
+    assert timeline.pending == ()
+    assert storage.walk(".hoodie/.temp") == []
+    assert was_rolled_back(table, timeline, failed.time)
+
+
+@pytest.mark.parametrize("kind", ["direct", "timeli"])
+def test_our_rollback_does_to_a_crashed_table_what_hudis_does(
+    golden_storage: Callable[[str], MemoryStorage], kind: str
+) -> None:
+    ours = golden_storage(f"h120_v9-cow_crash_{kind}.midfail")
+    theirs = golden_storage(f"h120_v9-cow_crash_{kind}.rolledback")
+    clock = FakeClock(now_ms=1_900_000_000_000)
+    table = open_table(ours)
+    lock = InProcessLock(InProcessLocks(), "t", clock)
+    settle_failed_writes(table, lock, clock, POLICY)
+
+    def rolled_back(storage: MemoryStorage) -> tuple[object, ...]:
+        table = open_table(storage)
+        timeline = table.timeline()
+        (done,) = [i for i in timeline.completed if i.action is Action.ROLLBACK]
+        metadata = parse_rollback_metadata(storage.read(timeline.file_of(done)), "")
+        requested = Instant(done.time, Action.ROLLBACK, State.REQUESTED)
+        plan = parse_rollback_plan(storage.read(timeline.file_of(requested)), "")
+        deleted = {
+            partition: {f.rsplit("/", 1)[-1] for f in found.success_delete_files}
+            for partition, found in metadata.partition_metadata.items()
+        }
+        target = plan.instant_to_rollback
+        assert target is not None
+        planned = {(r.partition_path, len(r.files_to_be_deleted)) for r in plan.requests}
+        gone = {i.time for i in timeline.instants}
+        return (
+            metadata.commits_rollback,
+            deleted,
+            target.action,
+            planned,
+            target.commit_time in gone,
+        )
+
+    assert rolled_back(ours) == rolled_back(theirs)
+
+
+def test_a_broken_list_of_markers_stops_the_rollback_before_it_deletes(world: World) -> None:
+    dead = world.begin()
+    work(dead, {"k": "1"})
+    die(dead)
+    folder = marker_folder(dead.instant)
+    good = render_marker_list([Marker("a/x.parquet", MarkerKind.CREATE)])
+    world.memory.put_if_absent(f"{folder}/MARKERS0", b"no marker\n" + good)
+    world.clock.advance(LAPSE_S)
+    before = world.data_files()
+
+    with pytest.raises(TableCorrupt, match="one marker"):
+        settle(world)
+
+    assert world.data_files() == before

@@ -1,0 +1,572 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    FileExists,
+    StorageError,
+    WriteFailed,
+    WriterFenced,
+)
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import Action, State
+from pyhudi.format.plans import parse_requested_replace
+from pyhudi.format.properties import parse_properties
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.timeline.table import PROPERTIES
+from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.phases import TRANSITIONS, Phase
+from pyhudi.transactions.rollback import roll_back
+from tests.fakes import FakeClock
+from tests.transactions.world import (
+    LAPSE_S,
+    NEVER,
+    POLICY,
+    World,
+    Written,
+    begin_beside,
+    finish,
+    other_lock,
+    put_file,
+    schema,
+    work,
+)
+
+NewWorld = Callable[..., World]
+
+
+def completed_file(world: World) -> str:
+    return "*_*.commit" if world.version > 6 else "*[0-9].commit"
+
+
+# -- the straight way
+
+
+def test_a_write_walks_through_its_states_and_leaves_nothing_but_its_files(world: World) -> None:
+    transaction = world.begin()
+    (requested,) = world.table().timeline().pending
+    written = work(transaction, {"k": "1"})
+    (inflight,) = world.table().timeline().pending
+    done = finish(transaction, written)
+
+    (commit,) = world.table().timeline().completed
+    assert [i.state for i in (requested, inflight, commit)] == list(State)
+    assert commit.time == done.instant == requested.time
+    assert done.completion_time > done.instant
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+
+
+def test_commits_follow_one_another(world: World) -> None:
+    for n in range(4):
+        world.upsert({"same": str(n), f"k{n}": "x"})
+
+    assert world.rows() == {"same": "3", "k0": "x", "k1": "x", "k2": "x", "k3": "x"}
+    times = [(i.time, i.completion_time) for i in world.table().timeline().commits]
+    assert len(times) == 4
+    flat = [t for pair in times for t in pair if t is not None]
+    assert flat == sorted(set(flat))
+
+
+def test_a_replace_takes_the_old_groups_away(world: World) -> None:
+    world.upsert({"k": "1"})
+    transaction = world.begin(action=Action.REPLACECOMMIT)
+    requested = next(
+        f for f in world.memory.walk(".hoodie") if f.name.endswith("replacecommit.requested")
+    )
+    assert parse_requested_replace(world.memory.read(requested.path), "") is not None
+    finish(transaction, work(transaction, {"j": "2"}, overwrite=True))
+
+    assert world.rows() == {"j": "2"}
+    assert world.view().latest(world.table().timeline().commits[0].time) != []
+
+
+def test_a_clock_far_behind_the_table_still_moves_forward(world: World) -> None:
+    world.upsert({"k": "1"})
+    behind = FakeClock(now_ms=1_000_000_000_000, seed=9)
+
+    world.upsert({"k": "2"}, clock=behind)
+
+    first, second = world.table().timeline().commits
+    assert second.time > (first.completion_time or first.time)
+    assert world.rows() == {"k": "2"}
+
+
+def test_a_transaction_commits_only_after_the_seal(world: World) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+
+    with pytest.raises(RuntimeError, match="inflight cannot commit"):
+        transaction.commit(CommitMetadata(), Footprint("w"))
+
+    assert world.table().timeline().completed == ()
+
+
+def test_phases_end_where_nothing_may_follow() -> None:
+    assert set(TRANSITIONS) == set(Phase)
+    assert TRANSITIONS[Phase.COMMITTED] == TRANSITIONS[Phase.FAILED] == frozenset()
+    assert all(Phase.COMMITTED not in TRANSITIONS[p] for p in (Phase.NEW, Phase.INFLIGHT))
+
+
+# -- instant times
+
+
+def test_writers_that_take_one_time_for_two_actions_both_give_it_up(world: World) -> None:
+    def race(call: Call) -> None:
+        # The other writer requests the same time right after our first listing.
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit.requested"):
+            rival = call.paths[0].replace(".commit.", ".replacecommit.")
+            try:
+                if not rivals:
+                    world.memory.put_if_absent(rival, b"")
+                    rivals.append(rival)
+            except FileExists:
+                pass
+
+    rivals: list[str] = []
+    transaction = world.begin(FaultyStorage(world.memory, before=race))
+
+    assert len(rivals) == 1
+    assert transaction.instant > rivals[0].rsplit("/", 1)[-1].split(".")[0]
+    taken = [i for i in world.table().timeline().instants if i.action is Action.COMMIT]
+    assert [i.time for i in taken] == [transaction.instant]
+
+
+def test_a_time_taken_by_the_same_action_is_left_to_its_owner(world: World) -> None:
+    def race(call: Call) -> None:
+        if call.method == "put_if_absent" and not theirs:
+            theirs.append(call.paths[0])
+            world.memory.put_if_absent(call.paths[0], b"")
+
+    theirs: list[str] = []
+    transaction = world.begin(FaultyStorage(world.memory, before=race))
+
+    assert world.memory.exists(theirs[0])
+    assert transaction.instant not in theirs[0]
+
+
+def test_begin_gives_up_when_every_time_is_taken(world: World) -> None:
+    def race(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit.requested"):
+            world.memory.put_if_absent(call.paths[0].replace(".commit.", ".clean."), b"")
+
+    with pytest.raises(WriteFailed, match="No unused instant time"):
+        world.begin(FaultyStorage(world.memory, before=race))
+
+    actions = {i.action for i in world.table().timeline().instants}
+    assert actions == {Action.CLEAN}
+
+
+def test_a_begin_that_cannot_beat_takes_its_instant_back(world: World) -> None:
+    faulty = FaultyStorage(world.memory, Fault(Effect.FAIL_BEFORE, path="*/.heartbeat/*"))
+
+    with pytest.raises(StorageError):
+        world.begin(faulty)
+
+    assert world.table().timeline().pending == ()
+    assert [i.action for i in world.table().timeline().completed] == [Action.ROLLBACK]
+
+
+# -- seal and reconcile
+
+
+def test_files_of_other_attempts_are_deleted_before_the_commit(world: World) -> None:
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    put_file(transaction, "a", written.stats[0].file_id, {"k": "late"}, attempt=1)
+    put_file(transaction, "b", written.stats[0].file_id, {"k": "late"}, attempt=2)
+    assert len(world.data_files()) == 3
+
+    finish(transaction, written)
+
+    assert world.data_files() == {written.stats[0].path}
+    assert world.rows() == {"k": "1"}
+
+
+def test_attempts_that_do_not_end_fail_the_write_and_leave_it_to_the_next_writer(
+    world: World,
+) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+    asked: list[float] = []
+
+    def ended(timeout_s: float) -> bool:
+        asked.append(timeout_s)
+        return False
+
+    with pytest.raises(WriteFailed, match="had not ended after 600 s"):
+        transaction.seal(ended, [])
+    transaction.abort(ended)
+
+    assert asked == [600.0]
+    assert [i.time for i in world.table().timeline().pending] == [transaction.instant]
+    # The attempt ends at last; the next writer waits for the silence and takes all of it away.
+    put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
+    before = world.clock.monotonic()
+    world.upsert({"j": "2"})
+    assert world.clock.monotonic() - before >= LAPSE_S - 1
+    assert world.rows() == {"j": "2"}
+    assert world.leftovers() == []
+
+
+def test_an_abort_waits_for_attempts_before_it_deletes(world: World) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+
+    def ended(timeout_s: float) -> bool:
+        put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
+        return True
+
+    transaction.abort(ended)
+
+    assert world.data_files() == set()
+    assert world.leftovers() == []
+
+
+# -- abort
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_abort_takes_everything_back(world: World, again: bool) -> None:
+    world.upsert({"k": "1"})
+    transaction = world.begin()
+    work(transaction, {"k": "2", "j": "2"})
+
+    transaction.abort()
+    if again:
+        transaction.abort()
+
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+
+
+def test_an_abort_hides_no_cause_and_the_next_writer_cleans_up(world: World) -> None:
+    world.upsert({"k": "1"})
+    faulty = FaultyStorage(world.memory, Fault(Effect.FAIL_BEFORE, path="*.rollback.*", times=99))
+    transaction = world.begin(faulty)
+    work(transaction, {"k": "2"})
+
+    transaction.abort()
+    assert len(world.data_files()) == 2
+
+    world.upsert({"j": "3"})
+    assert world.rows() == {"k": "1", "j": "3"}
+    assert world.leftovers() == []
+
+
+def test_a_commit_is_never_undone_by_abort(world: World) -> None:
+    transaction = world.begin()
+    finish(transaction, work(transaction, {"k": "1"}))
+
+    transaction.abort()
+
+    assert world.rows() == {"k": "1"}
+
+
+# -- the final put
+
+
+def test_a_lost_reply_at_the_final_put_is_tried_again_under_the_same_name(world: World) -> None:
+    faulty = FaultyStorage(world.memory, Fault(Effect.LOSE_REPLY, path=completed_file(world)))
+
+    done = world.upsert({"k": "1"}, faulty)
+
+    puts = [c.paths[0] for c in faulty.writes if c.paths[0].endswith(".commit")]
+    assert len(puts) == 2
+    assert len(set(puts)) == 1
+    assert [i.time for i in world.table().timeline().commits] == [done.instant]
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_commit_whose_put_is_never_answered_is_unknown_and_nothing_is_deleted(
+    world: World,
+) -> None:
+    faulty = FaultyStorage(
+        world.memory, Fault(Effect.LOSE_REQUEST, path=completed_file(world), times=3)
+    )
+    transaction = world.begin(faulty)
+    written = work(transaction, {"k": "1"})
+
+    with pytest.raises(CommitUnknown) as unknown:
+        finish(transaction, written)
+    transaction.abort()
+
+    assert unknown.value.facts["path"] in {c.paths[0] for c in faulty.writes}
+    assert world.data_files() == {written.stats[0].path}
+    assert world.memory.walk(".hoodie/.temp") != []
+    # Its beat stays and grows old, so that a later writer may judge it: here it never landed.
+    world.upsert({"j": "2"})
+    assert world.rows() == {"j": "2"}
+    assert world.leftovers() == []
+
+
+def test_an_unanswered_put_that_landed_is_found_by_looking(world: World) -> None:
+    faulty = FaultyStorage(
+        world.memory,
+        Fault(Effect.LOSE_REPLY, path=completed_file(world)),
+        Fault(Effect.LOSE_REQUEST, at=2, path=completed_file(world), times=2),
+    )
+
+    world.upsert({"k": "1"}, faulty)
+
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+
+
+def test_a_refusal_after_an_unanswered_put_leaves_the_outcome_unknown(world: World) -> None:
+    faulty = FaultyStorage(
+        world.memory,
+        Fault(Effect.LOSE_REQUEST, path=completed_file(world)),
+        Fault(Effect.FAIL_BEFORE, at=2, path=completed_file(world), times=9),
+    )
+    transaction = world.begin(faulty)
+    written = work(transaction, {"k": "1"})
+
+    with pytest.raises(CommitUnknown):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.data_files() == {written.stats[0].path}
+
+
+def test_a_put_that_is_refused_is_a_known_failure(world: World) -> None:
+    faulty = FaultyStorage(
+        world.memory, Fault(Effect.FAIL_BEFORE, path=completed_file(world), times=9)
+    )
+
+    with pytest.raises(StorageError) as refused:
+        world.upsert({"k": "1"}, faulty)
+
+    assert not isinstance(refused.value, CommitUnknown)
+    assert world.leftovers() == []
+
+
+def test_an_interrupt_in_the_final_put_deletes_nothing(world: World) -> None:
+    def interrupt(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            raise KeyboardInterrupt
+
+    transaction = world.begin(FaultyStorage(world.memory, before=interrupt))
+    written = work(transaction, {"k": "1"})
+
+    with pytest.raises(KeyboardInterrupt):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert transaction.phase is Phase.UNKNOWN
+    assert world.data_files() == {written.stats[0].path}
+
+
+def test_a_lost_clean_up_does_not_fail_a_commit(world: World) -> None:
+    faulty = FaultyStorage(
+        world.memory,
+        Fault(Effect.FAIL_BEFORE, path=".hoodie/.temp/*", methods=frozenset({"delete_folder"})),
+    )
+
+    world.upsert({"k": "1"}, faulty)
+    assert world.memory.walk(".hoodie/.heartbeat") == []
+    assert world.memory.walk(".hoodie/.temp") != []
+
+    world.upsert({"j": "1"})
+    assert world.rows() == {"k": "1", "j": "1"}
+    assert world.leftovers() == []
+
+
+# -- other writers
+
+
+def test_two_writers_of_one_group_conflict_and_the_loser_names_both(world: World) -> None:
+    world.upsert({"k": "0"})
+    first, second = world.begin(), begin_beside(world)
+    ours, theirs = work(first, {"k": "1"}), work(second, {"k": "2"})
+    won = finish(second, theirs)
+
+    with pytest.raises(CommitConflict) as lost:
+        finish(first, ours)
+    first.abort()
+
+    assert (lost.value.facts["ours"], lost.value.facts["theirs"]) == (first.instant, won.instant)
+    assert first.instant in str(lost.value)
+    assert won.instant in str(lost.value)
+    assert world.rows() == {"k": "2"}
+    assert world.leftovers() == []
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_writers_of_different_groups_both_commit(new_world: NewWorld, version: int) -> None:
+    world = new_world(version)
+    world.upsert({"k": "0"})
+    world.upsert({"j": "0"})
+    first, second = world.begin(), begin_beside(world)
+    ours, theirs = work(first, {"k": "1"}), work(second, {"j": "1", "new": "1"})
+
+    finish(second, theirs)
+    finish(first, ours)
+
+    assert world.rows() == {"k": "1", "j": "1", "new": "1"}
+    assert world.leftovers() == []
+
+
+def test_layout_1_publishes_nothing_older_than_a_completed_commit(new_world: NewWorld) -> None:
+    world = new_world(6)
+    first, second = world.begin(), begin_beside(world)
+    ours, theirs = work(first, {"k": "1"}), work(second, {"j": "1"})
+    finish(second, theirs)
+
+    with pytest.raises(CommitConflict, match="older than commit"):
+        finish(first, ours)
+
+
+def test_a_merge_target_newer_than_the_own_instant_is_refused(world: World) -> None:
+    world.upsert({"k": "0"})
+    transaction = world.begin()
+    world.upsert({"k": "1"}, policy=NEVER)
+
+    with pytest.raises(CommitConflict, match="changed meanwhile with a later instant time"):
+        transaction.check_targets(world.view().latest())
+
+
+def test_a_rolled_back_writer_cannot_publish_and_takes_its_late_files_away(world: World) -> None:
+    world.upsert({"k": "0"})
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    late = put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
+
+    with pytest.raises(WriterFenced, match="rolled back by another writer"):
+        finish(transaction, Written((*written.stats, late)))
+    assert world.rows() == {"k": "0"}
+    transaction.abort()
+
+    assert world.leftovers() == []
+
+
+def test_a_writer_rolled_back_between_its_first_files_cannot_publish(world: World) -> None:
+    transaction = world.begin()
+    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    written = work(transaction, {"k": "1"})  # its inflight file comes after the rollback
+
+    with pytest.raises(WriterFenced):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.rows() == {}
+    assert world.leftovers() == []
+
+
+def test_a_writer_whose_rollback_is_pending_cannot_publish(world: World) -> None:
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    dying = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.rollback.inflight"))
+    with pytest.raises(SimulatedCrash):
+        roll_back(world.table(dying), other_lock(world), world.clock, POLICY, transaction.instant)
+
+    with pytest.raises(WriterFenced):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.leftovers() == []
+    (rollback,) = world.table().timeline().completed
+    assert rollback.action is Action.ROLLBACK
+
+
+def test_a_lapsed_heartbeat_fences(world: World) -> None:
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    world.clock.advance(LAPSE_S)
+
+    with pytest.raises(WriterFenced, match="heartbeat"):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.rows() == {}
+    assert world.leftovers() == []
+
+
+def test_a_lock_that_is_lost_before_the_put_fences(world: World) -> None:
+    def steal(call: Call) -> None:
+        # A pause longer than the lease, after the lock was taken and before the final put.
+        if call.method == "read" and call.paths[0] == PROPERTIES and armed:
+            world.clock.advance(61)
+
+    armed: list[bool] = []
+    transaction = world.begin(FaultyStorage(world.memory, before=steal))
+    written = work(transaction, {"k": "1"})
+    armed.append(True)
+
+    with pytest.raises(WriterFenced):
+        finish(transaction, written)
+
+    assert world.table().timeline().commits == ()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize(
+    ("older", "newer", "fits"),
+    [
+        (("key", "value"), ("key", "value"), True),
+        (("key", "value", "added"), ("key", "value"), False),
+        (("key", "value"), ("key", "value", "added"), True),
+        (("key", "value", "a"), ("key", "value", "b"), False),
+    ],
+)
+@pytest.mark.parametrize("older_first", [False, True])
+def test_the_newest_schema_must_hold_the_columns_of_both_writers(
+    new_world: NewWorld,
+    version: int,
+    older: tuple[str, ...],
+    newer: tuple[str, ...],
+    fits: bool,
+    older_first: bool,
+) -> None:
+    world = new_world(version)
+    world.upsert({"k": "0"})
+    world.upsert({"j": "0"})
+    begun = [(world.begin(), "k", older), (begin_beside(world), "j", newer)]
+    written = [(t, work(t, {key: "1"}), schema(*columns)) for t, key, columns in begun]
+    first, second = written if older_first else reversed(written)
+    finish(*first)
+
+    if fits:
+        finish(*second)
+        assert world.rows() == {"k": "1", "j": "1"}
+    else:
+        with pytest.raises(CommitConflict, match="different schemas: (added|a|b)"):
+            finish(*second)
+
+
+# -- the metadata table
+
+
+def test_the_metadata_table_is_given_up_before_the_commit_appears(new_world: NewWorld) -> None:
+    promise = {"hoodie.table.metadata.partitions": "files,column_stats"}
+    world = new_world(9, promise)
+    world.memory.put_if_absent(".hoodie/metadata/.hoodie/hoodie.properties", b"x")
+    kept: list[str] = []
+
+    def watch(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            raw = parse_properties(world.memory.read(PROPERTIES), PROPERTIES)
+            kept.append(raw["hoodie.table.metadata.partitions"])
+            kept.extend(f.path for f in world.memory.walk(".hoodie/metadata"))
+
+    world.upsert({"k": "1"}, FaultyStorage(world.memory, before=watch))
+
+    assert kept == [""]
+    assert world.table().config.metadata_partitions == ()
+
+
+def test_a_commit_that_loses_its_race_leaves_the_metadata_table_alone(new_world: NewWorld) -> None:
+    world = new_world(9, {"hoodie.table.metadata.partitions": "files"})
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    world.clock.advance(LAPSE_S)
+
+    with pytest.raises(WriterFenced):
+        finish(transaction, written)
+
+    assert world.table().config.metadata_partitions == ("files",)
