@@ -92,6 +92,7 @@ def table_schema_after(
     """The table's schema once rows of ``incoming`` are in it, as Spark's JSON."""
     ours = avro_to_spark(spark_to_avro(json.loads(incoming.json()), table_name))
     if current is None:
+        check_names(ours)
         return ours
     if operation is Operation.DELETE:
         return current
@@ -113,8 +114,33 @@ def table_schema_after(
             continue
         kind = merged_type(field["name"], field["type"], mine["type"])
         fields.append({**field, "type": kind})
-    fields += [{**field, "nullable": True} for field in by_name.values()]
+    added = [{**field, "nullable": True} for field in by_name.values()]
+    check_names(added)
+    fields += added
     return {**current, "fields": fields}
+
+
+def check_names(kind: Any, column: str | None = None) -> None:
+    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow.
+
+    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is where it belongs.
+    """
+    if isinstance(kind, str):
+        return
+    for part in () if isinstance(kind, list) else ("elementType", "valueType"):
+        check_names(kind.get(part, ""), column)
+    for field in kind if isinstance(kind, list) else kind.get("fields", ()):
+        where = field["name"] if column is None else f"{column}.{field['name']}"
+        if not field["name"].isidentifier():
+            raise SchemaConflict(
+                f"Column '{where}' has a name that Hudi cannot store: letters, digits and "
+                "underscores are allowed, a digit not first. Rename the column.",
+                column=where,
+                ours=field["name"],
+                theirs=None,
+                rule="column name",
+            )
+        check_names(field["type"], where)
 
 
 def timestamp_format(options: WriteOptions) -> TimestampFormat | None:

@@ -22,6 +22,7 @@ from pyhudi.timeline.view import BaseFile
 from pyhudi.write.spec import DELETE
 
 BASE_PARTITION = "_pyhudi_base_partition"
+ARRIVAL = "_pyhudi_arrival"
 WAVES = 3
 
 
@@ -90,10 +91,10 @@ def one_per_key(write: Write, rows: DataFrame) -> DataFrame:
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
     fields = list(write.config.ordering_fields) if _by_event_time(write) else []
-    order = [forced(write, rows), *[F.col(f"`{name}`") for name in fields]]
-    rank = F.struct(*order, F.monotonically_increasing_id())
+    rank = F.struct(forced(write, rows), *[F.col(f"`{name}`") for name in fields], F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
-    return rows.groupBy(KEY).agg(kept.alias("_s")).select("_s.*")
+    numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
+    return numbered.groupBy(KEY).agg(kept.alias("_s")).select("_s.*")
 
 
 def forced(write: Write, rows: DataFrame) -> Column:

@@ -23,6 +23,8 @@ from pyspark.sql.types import (
 from pyhudi.config import TimestampType as TimestampKind
 from pyhudi.errors import ConfigError
 
+#: letters of a Java pattern that stand for a zone
+ZONE_LETTERS = frozenset("VzOXxZ")
 #: micros per unit of the numeric kinds
 UNIT_MICROS = {
     "MICROSECONDS": 1,
@@ -82,14 +84,32 @@ def _wall_clock(value: Column, kind: DataType, how: TimestampFormat, name: str) 
     if isinstance(kind, TimestampNTZType | DateType):
         return value.cast("timestamp_ntz")
     if isinstance(kind, StringType) and how.input_format:
-        pattern = F.lit(how.input_format.split(",")[0])
-        parsed = F.to_timestamp_ntz(value, pattern)
-        return F.convert_timezone(F.lit(how.input_zone), zone, parsed)
+        return _parsed(value, how, name)
     raise ConfigError(
         f"Column '{name}' of type {kind.simpleString()} cannot be read as a time of type "
         f"{how.kind.value}. For text set hoodie.keygen.timebased.input.dateformat.",
         key="hoodie.keygen.timebased.timestamp.type",
     )
+
+
+def _parsed(value: Column, how: TimestampFormat, name: str) -> Column:
+    """Text read by the first of the input formats that fits; a row that fits none is an error.
+
+    Text without a zone is read as if in UTC first, so that the session's zone plays no part.
+    """
+    tries = []
+    for pattern in (how.input_format or "").split(","):
+        zoned = bool(ZONE_LETTERS.intersection(re.sub("'[^']*'", "", pattern)))
+        text = value if zoned else F.concat(value, F.lit("+00:00"))
+        read = F.try_to_timestamp(text, F.lit(pattern if zoned else f"{pattern}XXX"))
+        zone = "UTC" if zoned else how.input_zone
+        wall = _utc_wall(F.unix_micros(read))
+        tries.append(F.convert_timezone(F.lit(zone), F.lit(how.output_zone), wall))
+    problem = F.concat(
+        F.lit(f"column '{name}' has a value that is no time of the format {how.input_format}: "),
+        value,
+    )
+    return F.when(value.isNotNull(), F.coalesce(*tries, F.raise_error(problem)))
 
 
 def _utc_wall(micros: Column) -> Column:

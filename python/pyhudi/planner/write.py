@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
@@ -20,6 +21,7 @@ from pyhudi.planner.intent import Intent, action_of, decide
 from pyhudi.planner.operations import run_operation
 from pyhudi.planner.prepare import Prepared, prepare, table_schema_after
 from pyhudi.planner.runtime import Runtime, writer_policy
+from pyhudi.planner.stage import worker_error
 from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import table_schema
@@ -166,6 +168,10 @@ def _attempt(
         return run_operation(write)
     except CommitUnknown:
         raise
+    except PySparkException as e:
+        # What the rows themselves raise: an expression, a UDF or a source of the caller's.
+        transaction.abort()
+        raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e
     except BaseException:
         transaction.abort()
         raise

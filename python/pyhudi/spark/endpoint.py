@@ -70,19 +70,29 @@ class _LastError:
         self._errors: dict[str, HudiError] = {}
 
     def keep(self, error: HudiError) -> None:
+        self._errors.pop(str(error), None)
         self._errors[str(error)] = error
         while len(self._errors) > self._limit:
             self._errors.pop(next(iter(self._errors)))
 
     def find(self, text: str) -> HudiError | None:
-        """The error whose message ``text`` begins with."""
-        for message, error in self._errors.items():
-            if text.startswith(message):
+        """The latest error whose message is in ``text``, which Spark may have wrapped."""
+        for message, error in reversed(self._errors.items()):
+            if message in text:
                 return error
         return None
 
 
 LAST_ERROR = _LastError()
+
+
+def typed_error(error: BaseException) -> HudiError | None:
+    """The error of ``pyhudi.errors`` behind an exception that Spark raised; None where none is.
+
+    Spark carries the message alone from the JVM to Python: the class and its facts (``column``,
+    ``key``, ``path`` ...) are found again by it.
+    """
+    return error if isinstance(error, HudiError) else LAST_ERROR.find(str(error))
 
 
 def _error(name: str, message: str) -> str:
