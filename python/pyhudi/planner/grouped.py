@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from pyhudi.config import DuplicatePolicy, IndexType, Operation
 from pyhudi.errors import InvalidRecord
-from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.filenames import FileId, bucket_file_id
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import bucket_file_id
 from pyhudi.index.lookup import KEY, ORDINAL
 from pyhudi.planner.assign import Assignment, Sizing, assign
 from pyhudi.planner.buckets import BUCKET, bucket_files, with_bucket
@@ -22,9 +22,10 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
 from pyhudi.planner.sizing import sizing_of
-from pyhudi.planner.spec import group_work
-from pyhudi.planner.stage import FileWritten, job, run_stage
-from pyhudi.planner.tag import tag_global, tag_partitioned
+from pyhudi.planner.spec import combines, group_work
+from pyhudi.planner.stage import Written, job, run_stage
+from pyhudi.planner.tag import one_per_key, tag_global, tag_partitioned
+from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
 from pyhudi.write.spec import DELETE, GROUP, GroupPlan
@@ -33,13 +34,13 @@ SLOTS = "_pyhudi_slots"
 ROUTE = "_pyhudi_route"
 
 
-def write_grouped(write: Write, only_new_groups: bool = False) -> list[FileWritten] | None:
-    """Write the prepared rows by file group; None where there was nothing to write."""
+def write_grouped(write: Write, only_new_groups: bool = False) -> Written:
+    """Write the prepared rows by file group."""
     rows = write.prepared.rows.localCheckpoint(eager=False)
     partitions = _partition_counts(write, rows)
     if not partitions:
         write.transaction.inflight(CommitMetadata(operation=write.operation.value.upper()))
-        return None
+        return Written()
     files = [] if only_new_groups else _candidates(write, partitions)
     write.transaction.check_targets(files)
     if write.options.index_type is IndexType.BUCKET:
@@ -51,11 +52,6 @@ def write_grouped(write: Write, only_new_groups: bool = False) -> list[FileWritt
         inserts = {}
     assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
     return _write(write, _placed(write, tagged, assignment), assignment, updates, inserts)
-
-
-def new_file_id(write: Write) -> FileId:
-    """A file id drawn on the driver."""
-    return FileId(f"{write.runtime.clock.uuid()}-0")
 
 
 def _partition_counts(write: Write, rows: DataFrame) -> dict[str, int]:
@@ -74,6 +70,8 @@ def _candidates(write: Write, partitions: dict[str, int]) -> list[BaseFile]:
 
 def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
     """Rows with the ordinal of the base file that holds their key, null for new keys."""
+    if write.options.index_type is IndexType.GLOBAL_SIMPLE and combines(write):
+        rows = one_per_key(write, rows)
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
     policy = write.options.duplicate_policy
     untagged = inserting and (policy is DuplicatePolicy.NONE or RECORD_KEY not in rows.columns)
@@ -137,9 +135,7 @@ def _placed(write: Write, tagged: DataFrame, assignment: Assignment) -> DataFram
     return joined.withColumn(GROUP, F.coalesce(F.col(ORDINAL), chosen))
 
 
-def _write_buckets(
-    write: Write, rows: DataFrame, files: Sequence[BaseFile]
-) -> list[FileWritten] | None:
+def _write_buckets(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Written:
     """The bucket index: a row's group is its key's hash, nothing is looked up."""
     count = write.options.bucket_count
     ordinals = bucket_files(files, count)
@@ -198,11 +194,11 @@ def _write(
     assignment: Assignment,
     updates: dict[int, int],
     inserts: dict[str, int],
-) -> list[FileWritten] | None:
+) -> Written:
     """Publish the profile and run the write stage: one group in one task, sorted by group."""
-    write.transaction.inflight(_workload(write, assignment, updates, inserts))
+    write.transaction.inflight(workload(write, assignment, updates, inserts))
     if not assignment.groups:
-        return None
+        return Written()
     tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
     task_of = balanced(assignment.bytes_of, tasks)
     route_of = routes(tasks)
@@ -222,26 +218,3 @@ def _write(
     )
     work = group_work(write, assignment.groups)
     return run_stage(rows, work, write.instant, write.describe("write files"))
-
-
-def _workload(
-    write: Write, assignment: Assignment, updates: dict[int, int], inserts: dict[str, int]
-) -> CommitMetadata:
-    """The profile as Hudi leaves it in the inflight file (FORMAT.md 2.3)."""
-    stats = [
-        WriteStat(FileId(""), "", partition, num_inserts=count)
-        for partition, count in sorted(inserts.items())
-    ]
-    for ordinal, count in updates.items():
-        group = assignment.groups[ordinal]
-        if group.base_file is not None:
-            stats.append(
-                WriteStat(
-                    FileId(group.file_id),
-                    "",
-                    group.partition_path,
-                    prev_commit=group.base_instant,
-                    num_updates=count,
-                )
-            )
-    return CommitMetadata(operation=write.operation.value.upper(), stats=tuple(stats))

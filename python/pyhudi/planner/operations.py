@@ -15,13 +15,14 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.schemas import canonical_json
+from pyhudi.planner.collected import collect, collects, write_collected
 from pyhudi.planner.filters import matching_partitions
 from pyhudi.planner.grouped import write_grouped
 from pyhudi.planner.intent import Overwrite
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
 from pyhudi.planner.spec import bulk_work, sized_rows
-from pyhudi.planner.stage import FileWritten, job, run_stage
+from pyhudi.planner.stage import Written, job, run_stage
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
@@ -36,9 +37,7 @@ Replaced = Mapping[str, tuple[FileId, ...]]
 class Outcome:
     """What the write stage did, before it is committed."""
 
-    written: list[FileWritten]
-    #: whether a write stage ran, whose attempts must end before the commit
-    staged: bool = True
+    written: Written
     replaced: Replaced | None = None
     #: partitions that are replaced as a whole
     swept: frozenset[str] = frozenset()
@@ -51,13 +50,28 @@ def run_operation(write: Write) -> Committed:
         return finish(write, delete_partitions(write))
     if operation in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE):
         return finish(write, overwrite(write))
-    if operation is Operation.BULK_INSERT and write.options.index_type is not IndexType.BUCKET:
+    if single_pass(write):
         return finish(write, Outcome(bulk(write)))
-    written = write_grouped(write)
-    return finish(write, Outcome(written or [], written is not None))
+    if collects(write):
+        written = write_collected(write, collect(write))
+    else:
+        written = write_grouped(write)
+    return finish(write, Outcome(written))
 
 
-def bulk(write: Write) -> list[FileWritten]:
+def single_pass(write: Write) -> bool:
+    """Whether rows can be written where they are: nothing to look up, combine or hash.
+
+    Generated keys are made by the task that writes the rows, so an insert without keys is one.
+    """
+    if write.options.index_type is IndexType.BUCKET:
+        return False
+    if write.operation is Operation.BULK_INSERT:
+        return not (write.options.combine_before_insert and write.config.record_key_fields)
+    return write.operation is Operation.INSERT and not write.config.record_key_fields
+
+
+def bulk(write: Write) -> Written:
     """Rows written where they are: one pass, no shuffle unless a sort mode asks for one."""
     write.transaction.inflight(None)
     rows = sized_rows(write)
@@ -67,20 +81,19 @@ def bulk(write: Write) -> list[FileWritten]:
 def overwrite(write: Write) -> Outcome:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
     if write.options.combine_before_insert or write.options.index_type is IndexType.BUCKET:
-        grouped = write_grouped(write, only_new_groups=True)
-        staged, written = grouped is not None, grouped or []
+        written = write_grouped(write, only_new_groups=True)
     else:
-        staged, written = True, bulk(write)
+        written = bulk(write)
     view = write.view
     if write.operation is Operation.INSERT_OVERWRITE_TABLE:
         old = view.latest()
-        swept = {f.partition_path for f in old} | {f.partition_path for f in written}
+        swept = {f.partition_path for f in old} | {f.partition_path for f in written.files}
     else:
-        swept = {f.partition_path for f in written}
+        swept = {f.partition_path for f in written.files}
         if write.intent.overwrite is Overwrite.FILTER:
             swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
         old = view.latest(partitions=swept)
-    return Outcome(written, staged, replaced_by(old), frozenset(swept))
+    return Outcome(written, replaced_by(old), frozenset(swept))
 
 
 def delete_partitions(write: Write) -> Outcome:
@@ -107,7 +120,7 @@ def delete_partitions(write: Write) -> Outcome:
         )
     write.transaction.inflight(None)
     old = write.view.latest(partitions=doomed)
-    return Outcome([], False, replaced_by(old), frozenset(doomed))
+    return Outcome(Written(), replaced_by(old), frozenset(doomed))
 
 
 def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
@@ -123,11 +136,11 @@ def finish(write: Write, outcome: Outcome) -> Committed:
     transaction = write.transaction
     transaction.seal(
         lambda timeout_s: (
-            not outcome.staged or write.runtime.attempts.ended(write.instant, timeout_s)
+            not outcome.written.staged or write.runtime.attempts.ended(write.instant, timeout_s)
         ),
-        [file.path for file in outcome.written],
+        [file.path for file in outcome.written.files],
     )
-    stats = tuple(file.stat() for file in outcome.written)
+    stats = tuple(file.stat() for file in outcome.written.files)
     metadata = CommitMetadata(
         operation=write.operation.value.upper(),
         stats=stats,

@@ -7,7 +7,7 @@ attempt of the stage has ended (DESIGN.md, step 7).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,7 +68,16 @@ class FileWritten:
         )
 
 
-def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> list[FileWritten]:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write stage did; ``staged`` tells whether Spark tasks did it, which must have ended
+    before the commit."""
+
+    files: tuple[FileWritten, ...] = ()
+    staged: bool = False
+
+
+def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> Written:
     """Run ``work`` over ``rows`` and return its statistics.
 
     A failure of the job is a known failure of the write: the worker's own error where it raised
@@ -80,7 +89,40 @@ def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> list[F
             found = result.collect()
         except Exception as e:
             raise worker_error(e, description) from e
-    return [_written(row.asDict()) for row in found]
+    return Written(tuple(_written(row.asDict()) for row in found), staged=True)
+
+
+def run_blobs(
+    spark: SparkSession, blobs: Sequence[bytes], work: Work, key: str, description: str
+) -> Written:
+    """``run_stage`` over rows that the driver holds: one Arrow stream, and one task, a blob."""
+
+    def run(streams: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+        import pyarrow
+
+        for stream in streams:
+            with pyarrow.ipc.open_stream(stream) as reader:
+                for batch in work(iter(reader)):
+                    yield from batch.to_pylist()
+
+    with job(spark, description, key):
+        try:
+            tasks = spark.sparkContext.parallelize(blobs, len(blobs))
+            found = tasks.mapPartitions(run).collect()  # type: ignore[arg-type]
+        except Exception as e:
+            raise worker_error(e, description) from e
+    return Written(tuple(_written(row) for row in found), staged=True)
+
+
+def run_here(work: Work, rows: pa.Table) -> Written:
+    """``run_stage`` in this process, for so little work that a Spark job would take longer."""
+    threads = pa.cpu_count()
+    try:
+        found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
+        return Written(tuple(_written(row) for row in found))
+    finally:
+        # Workers compute on one thread; the driver's process is not theirs.
+        pa.set_cpu_count(threads)
 
 
 def worker_error(error: Exception, description: str) -> HudiError:

@@ -1,0 +1,208 @@
+"""Grouped writes of inputs that fit the driver's memory: no join, no shuffle, no cache.
+
+The rows come to the driver once, as Arrow. Tag, profile and assignment are array work there; each
+task is then sent just its rows. What is written, and by which code, is the same as for large
+inputs: ``grouped.py`` remains the way without a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.keys import java_string_hashes
+from pyhudi.index.matches import File, Match, MatchSpec, match_files
+from pyhudi.planner.assign import Assignment, assign
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.planner.paths import check_partition_paths
+from pyhudi.planner.routing import balanced, task_count
+from pyhudi.planner.sizing import sizing_of
+from pyhudi.planner.spec import write_spec
+from pyhudi.planner.stage import Written, job, run_blobs, run_here
+from pyhudi.planner.workload import new_file_id, workload
+from pyhudi.planner.write_context import Write
+from pyhudi.timeline.view import BaseFile
+from pyhudi.write.groups import write_groups
+from pyhudi.write.shipping import shipped
+from pyhudi.write.spec import DELETE, GROUP
+
+#: the largest input that is collected, in Spark's estimate of its size
+COLLECT_BYTES = 64 << 20
+#: below both, the driver writes by itself: a Spark job would take longer than the work
+HERE_BYTES = 2 << 20
+HERE_BASE_BYTES = 16 << 20
+
+Ints = npt.NDArray[np.int64]
+
+
+def collects(write: Write) -> bool:
+    """Whether this write may take the driver's way."""
+    options = write.options
+    simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
+    inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    plain = not inserting or options.duplicate_policy is DuplicatePolicy.NONE
+    keyed = bool(write.config.record_key_fields)
+    return simple and plain and keyed and estimated_bytes(write.prepared.rows) <= COLLECT_BYTES
+
+
+def estimated_bytes(rows: DataFrame) -> int:
+    """Spark's own estimate of a DataFrame's size; immense where it knows nothing."""
+    plan = rows._jdf.queryExecution().optimizedPlan()
+    return int(str(plan.stats().sizeInBytes()))
+
+
+def collect(write: Write) -> pa.Table:
+    """The prepared rows as one Arrow table on the driver."""
+    with job(write.spark, write.describe("read the input")):
+        batches = write.prepared.rows._collect_as_arrow()
+    if not batches:
+        columns = write.prepared.rows.columns
+        return pa.table({name: pa.array([], pa.string()) for name in columns})
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Incoming keys by partition: the distinct ones, and for each row its partition and key."""
+
+    partitions: list[str]
+    rows: list[Ints]
+    codes: list[Ints]
+    distinct: list[pa.Array]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Keys:
+        """Group the rows of ``table`` by partition path and number the distinct keys of each."""
+        paths = _single(table[PARTITION_PATH]).dictionary_encode()
+        keys = _single(table[RECORD_KEY])
+        names = paths.dictionary.to_pylist()
+        numbers = paths.indices.to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=len(names)))
+        rows = [np.asarray(r, np.int64) for r in np.split(order, ends[:-1])] if names else []
+        encoded = [keys.take(pa.array(r)).dictionary_encode() for r in rows]
+        codes = [e.indices.to_numpy().astype(np.int64) for e in encoded]
+        return cls(names, rows, codes, [e.dictionary for e in encoded])
+
+
+def write_collected(write: Write, table: pa.Table) -> Written:
+    """Tag, profile, assign and write ``table``."""
+    keys = Keys.of(table)
+    check_partition_paths(keys.partitions)
+    files = write.view.latest(partitions=keys.partitions)
+    write.transaction.check_targets(files)
+    groups = np.full(table.num_rows, -1, np.int64)
+    if write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
+        _tag(write, keys, files, groups)
+    if write.operation is Operation.DELETE:
+        table, groups = table.filter(pa.array(groups >= 0)), groups[groups >= 0]
+        keys = Keys([], [], [], [])
+    updates = _counts(groups[groups >= 0])
+    inserts = {
+        partition: int(np.count_nonzero(groups[rows] < 0))
+        for partition, rows in zip(keys.partitions, keys.rows, strict=True)
+    }
+    sizing = sizing_of(write, files)
+    assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+    _place(table, keys, assignment.slots, groups)
+    profile: CommitMetadata = workload(write, assignment, updates, inserts)
+    write.transaction.inflight(profile)
+    if not assignment.groups:
+        return Written()
+    return _write(write, table, groups, assignment)
+
+
+def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> None:
+    """Put the ordinal of the file that holds its key into each row's place in ``groups``."""
+    if not files:
+        return
+    position = {name: at for at, name in enumerate(keys.partitions)}
+    homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
+    for ordinal, found in _matches(write, keys, files):
+        at = np.frombuffer(found, np.int32)
+        homes[position[files[ordinal].partition_path]][at] = ordinal
+    for rows, codes, home in zip(keys.rows, keys.codes, homes, strict=True):
+        groups[rows] = home[codes]
+
+
+def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
+    """Look the keys up in the files, here where that is little work, else on executors."""
+    filesystem, root = write.runtime.filesystem(write.table.storage.root)
+    wanted = dict(zip(keys.partitions, keys.distinct, strict=True))
+    use_bloom = write.options.index_type is IndexType.BLOOM
+    spec = MatchSpec(root, filesystem, wanted, use_bloom)
+    asked: list[File] = [(o, f.path, f.partition_path) for o, f in enumerate(files)]
+    if sum(f.size_bytes for f in files) <= HERE_BASE_BYTES:
+        return list(match_files(spec)(asked))
+    context = write.spark.sparkContext
+    slices = task_count(len(asked), context.defaultParallelism)
+    asked.sort(key=lambda file: -files[file[0]].size_bytes)
+    spread = [file for first in range(slices) for file in asked[first::slices]]
+    with job(write.spark, write.describe("find file groups")):
+        return context.parallelize(spread, slices).mapPartitions(match_files(spec)).collect()
+
+
+def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], groups: Ints) -> None:
+    """Give rows with new keys a group by the hash of their key."""
+    for partition, rows, codes, distinct in zip(
+        keys.partitions, keys.rows, keys.codes, keys.distinct, strict=True
+    ):
+        if partition in slots:
+            choice = np.asarray(slots[partition], np.int64)
+            hashed = java_string_hashes(distinct).astype(np.int64) % len(choice)
+            fresh = groups[rows] < 0
+            groups[rows[fresh]] = choice[hashed[codes[fresh]]]
+
+
+def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) -> Written:
+    """Send each task its rows, sorted by group; little work is done here instead."""
+    order = np.argsort(groups, kind="stable")
+    columns = [c for c in (RECORD_KEY, DELETE) if c in table.column_names]
+    columns += write.prepared.data_columns
+    rows = table.select(columns).take(pa.array(order))
+    ordinals = pa.array(groups[order].astype(np.int32))
+    rows = rows.add_column(0, GROUP, ordinals)
+    base = sum(assignment.bytes_of.values())
+    spec = write_spec(write)
+    if rows.nbytes <= HERE_BYTES and base <= HERE_BASE_BYTES:
+        return run_here(write_groups(spec, assignment.groups), rows)
+    tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
+    task_of = balanced(assignment.bytes_of, tasks)
+    blobs = list(_blobs(rows, ordinals, task_of, tasks))
+    work = shipped(write_groups, spec, dict(assignment.groups))
+    return run_blobs(write.spark, blobs, work, write.instant, write.describe("write files"))
+
+
+def _blobs(
+    rows: pa.Table, ordinals: pa.Array, task_of: Mapping[int, int], tasks: int
+) -> Iterator[bytes]:
+    """One Arrow stream for each task, its groups in ascending order."""
+    route = np.zeros(max(task_of) + 1, np.int64)
+    for ordinal, task in task_of.items():
+        route[ordinal] = task
+    task = route[ordinals.to_numpy()]
+    for number in range(tasks):
+        mine = rows.filter(pa.array(task == number))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, mine.schema) as stream:
+            stream.write_table(mine)
+        yield sink.getvalue().to_pybytes()
+
+
+def _counts(groups: Ints) -> dict[int, int]:
+    """Rows by group."""
+    ordinals, counts = np.unique(groups, return_counts=True)
+    return dict(zip(ordinals.tolist(), counts.tolist(), strict=True))
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.combine_chunks()
+    return pc.cast(chunks, pa.string()) if chunks.type != pa.string() else chunks
