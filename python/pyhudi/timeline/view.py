@@ -222,6 +222,9 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     for instant in new:
         if instant.action in APPLIED_ACTIONS:
             metadata = COMMITS.get(view.storage, timeline, instant)
+            if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
+                # Some writers leave the size out; a plan with a size of 0 would read no row.
+                return None
             _add_files(groups, touched, metadata)
             _add_replaced(replaced, instant, metadata)
     return FileSystemView(view.storage, timeline, groups, view.logs, replaced, dict(view._rows))

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.storage.faults import FaultyStorage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.active import timeline_of
+from pyhudi.timeline.table import open_table
+from pyhudi.timeline.view import FileSystemView, ViewCache, advance, list_view
+from tests.golden_tables import ALL, COPY_ON_WRITE, GoldenTable
+
+Replaced = Mapping[str, tuple[FileId, ...]]
+
+
+def t(n: int) -> InstantTime:
+    return InstantTime(f"202401010000{n:05d}")
+
+
+class Bare:
+    """A timeline and data files in memory, put there by hand."""
+
+    numbers = iter(range(1_000_000))
+
+    def __init__(self, layout: int = 2) -> None:
+        self.layout = layout
+        self.folder = ".hoodie/timeline" if layout == 2 else ".hoodie"
+        self.storage = MemoryStorage(f"memory:/view{next(self.numbers)}")
+
+    def file(self, group: str, time: int, partition: str = "p", token: str = "0-0-0") -> WriteStat:
+        """A base file of 10 bytes and 3 rows, and what a commit says of it."""
+        name = BaseFileName(FileId(group), token, t(time)).render()
+        path = f"{partition}/{name}" if partition else name
+        self.storage.put_if_absent(path, b"x" * 10)
+        return WriteStat(FileId(group), path, partition, num_writes=3, file_size_bytes=10)
+
+    def put(
+        self,
+        action: Action,
+        state: State,
+        time: int,
+        done: int | None = None,
+        stats: tuple[WriteStat, ...] = (),
+        replaced: Replaced | None = None,
+    ) -> None:
+        completion = t(done or time + 1) if state is State.COMPLETED and self.layout == 2 else None
+        name = instant_file_name(Instant(t(time), action, state, completion), self.layout)
+        metadata = CommitMetadata(stats=stats, replaced=replaced)
+        data = render_commit(metadata, self.layout) if state is State.COMPLETED else b""
+        self.storage.put_if_absent(f"{self.folder}/{name}", data)
+
+    def commit(self, time: int, *stats: WriteStat, done: int | None = None) -> None:
+        self.put(Action.COMMIT, State.COMPLETED, time, done, stats)
+
+    def replace(self, time: int, replaced: Replaced, *stats: WriteStat) -> None:
+        self.put(Action.REPLACECOMMIT, State.COMPLETED, time, None, stats, replaced)
+
+    def undo(self, time: int, action: Action = Action.COMMIT) -> None:
+        """Take every file of an instant off the timeline."""
+        files = self.storage.list(self.folder)
+        self.storage.delete([f.path for f in files if f.name.startswith(t(time))])
+
+    def timeline(self):  # type: ignore[no-untyped-def]
+        return timeline_of(self.storage.list(self.folder), self.layout, self.folder)
+
+    def view(self) -> FileSystemView:
+        return list_view(self.storage, self.timeline())
+
+    def seen(self, as_of: int | None = None) -> list[tuple[str, str, str]]:
+        """(partition, group, instant) of every file that a reader gets."""
+        latest = self.view().latest(t(as_of) if as_of is not None else None)
+        return [(f.partition_path, f.file_id, f.instant) for f in latest]
+
+
+@pytest.fixture(params=[1, 2], ids=["layout 1", "layout 2"])
+def bare(request: pytest.FixtureRequest) -> Bare:
+    return Bare(request.param)
+
+
+def test_the_newest_visible_slice_of_each_group_counts(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10, "q"))
+    bare.commit(20, bare.file("g1", 20))
+
+    assert bare.seen() == [("p", "g1", t(20)), ("q", "g2", t(10))]
+    assert bare.view().partitions() == ["p", "q"]
+    assert [f.partition_path for f in bare.view().latest(partitions=["q", "r"])] == ["q"]
+
+
+def test_a_later_commit_with_an_earlier_time_does_not_hide_a_newer_slice() -> None:
+    bare = Bare()
+    bare.commit(20, bare.file("g1", 20), done=30)
+    bare.commit(10, bare.file("g1", 10), done=40)
+
+    assert bare.seen() == [("p", "g1", t(20))]
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_files_of_pending_instants_are_invisible(bare: Bare, state: State) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.put(Action.COMMIT, state, 20)
+    bare.file("g1", 20)
+    bare.file("new", 20)
+
+    assert bare.seen() == [("p", "g1", t(10))]
+
+
+def test_files_older_than_the_active_timeline_are_data(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.file("archived", 5)
+    bare.file("stray", 15)
+    bare.commit(20, bare.file("g2", 20))
+
+    assert bare.seen() == [("p", "archived", t(5)), ("p", "g1", t(10)), ("p", "g2", t(20))]
+
+
+def test_files_of_a_pending_first_instant_are_not_taken_for_archived(bare: Bare) -> None:
+    bare.put(Action.COMMIT, State.INFLIGHT, 10)
+    bare.file("failed", 10)
+    bare.commit(20, bare.file("g1", 20))
+
+    assert bare.seen() == [("p", "g1", t(20))]
+
+
+def test_files_archived_behind_a_savepoint_stay_visible(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.put(Action.SAVEPOINT, State.COMPLETED, 10)
+    bare.file("g1", 20)  # committed at 20, archived since
+    bare.commit(30, bare.file("g2", 30))
+
+    assert bare.seen() == [("p", "g1", t(20)), ("p", "g2", t(30))]
+
+
+def test_a_table_without_commits_shows_nothing(bare: Bare) -> None:
+    bare.file("stray", 10)
+    assert bare.seen() == []
+    bare.put(Action.CLEAN, State.COMPLETED, 20)
+    assert bare.seen() == []
+
+
+def test_replaced_groups_vanish_from_the_replace_on(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g1", 10, "q"))
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
+
+    assert bare.seen() == [("p", "g2", t(20)), ("q", "g1", t(10))]
+    assert bare.seen(19) == [("p", "g1", t(10)), ("q", "g1", t(10))]
+    assert bare.seen(20) == bare.seen()
+
+
+def test_a_group_replaced_twice_is_gone_since_the_first_time(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.replace(20, {"p": (FileId("g1"),)})
+    bare.replace(30, {"p": (FileId("g1"),)})
+
+    assert bare.seen(20) == bare.seen(25) == bare.seen() == []
+    assert bare.seen(19) == [("p", "g1", t(10))]
+
+
+def test_time_travel_bounds_requested_times_inclusively(bare: Bare) -> None:
+    for time in (10, 20, 30):
+        bare.commit(time, bare.file("g1", time), done=50 + time)
+
+    assert [bare.seen(n) for n in (9, 10, 19, 20)] == [
+        [],
+        [("p", "g1", t(10))],
+        [("p", "g1", t(10))],
+        [("p", "g1", t(20))],
+    ]
+
+
+def test_names_that_are_no_data_files_are_passed_over(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10, ""))
+    for path in (
+        ".hoodie_partition_metadata",
+        "p/_SUCCESS",
+        "p/part-00000.parquet",
+        f".hoodie/metadata/files/f-0_0-0-0_{t(10)}.parquet",
+    ):
+        bare.storage.put_if_absent(path, b"")
+
+    assert bare.seen() == [("", "g1", t(10))]
+
+
+def test_rows_come_from_metadata_and_are_unknown_where_that_is_archived(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.file("archived", 5)
+    view = bare.view()
+
+    assert [f.rows for f in view.with_rows(view.latest())] == [-1, 3]
+
+
+# -- moving on without a listing
+
+
+def test_a_view_moves_on_by_metadata_alone(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
+    view = bare.view()
+    bare.commit(20, bare.file("g1", 20))
+    bare.replace(30, {"p": (FileId("g2"),)}, bare.file("g3", 30, "q"))
+    watched = FaultyStorage(bare.storage)
+    moved = advance(FileSystemView(watched, *rest(view)), bare.timeline())
+
+    assert moved is not None
+    assert {c.method for c in watched.calls} == {"read"}
+    assert facts(moved) == facts(bare.view())
+
+
+def rest(view: FileSystemView):  # type: ignore[no-untyped-def]
+    return view.timeline, view.groups, view.logs, view.replaced
+
+
+def facts(view: FileSystemView) -> object:
+    """What two equal views agree on, at every instant."""
+    times: list[InstantTime | None] = [None, *(i.time for i in view.timeline.instants)]
+    rows = {f.path: f.rows for f in view.with_rows(view.latest())}
+    latest = [[(f.path, f.size_bytes) for f in view.latest(at)] for at in times]
+    return latest, rows, view.partitions()
+
+
+def test_files_of_an_attempt_that_lost_are_not_remembered(bare: Bare) -> None:
+    """They were listed while the instant was pending and deleted before it completed."""
+    bare.commit(10, bare.file("g1", 10))
+    bare.put(Action.COMMIT, State.INFLIGHT, 20)
+    named = bare.file("g1", 20, token="0-0-1")
+    stray = bare.file("g1", 20, token="9-9-9")
+    view = bare.view()
+    bare.storage.delete([stray.path])
+    bare.commit(20, named)
+
+    moved = advance(view, bare.timeline())
+
+    assert moved is not None
+    assert [f.path for f in moved.latest()] == [named.path]
+
+
+def test_files_of_a_write_that_was_rolled_back_are_not_remembered(bare: Bare) -> None:
+    bare.put(Action.COMMIT, State.INFLIGHT, 10)
+    failed = bare.file("failed", 10)
+    bare.commit(20, bare.file("g1", 20))
+    view = bare.view()
+    bare.storage.delete([failed.path])
+    bare.undo(10)
+    bare.put(Action.ROLLBACK, State.COMPLETED, 30)
+
+    moved = advance(view, bare.timeline()) or bare.view()
+
+    assert [f.file_id for f in moved.latest()] == ["g1"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda bare: bare.undo(10),
+        lambda bare: bare.put(Action.RESTORE, State.COMPLETED, 30),
+        lambda bare: bare.put(Action.CLEAN, State.COMPLETED, 30),
+        lambda bare: bare.put(Action.DELTACOMMIT, State.COMPLETED, 30),
+        lambda bare: bare.put(Action.SAVEPOINT, State.COMPLETED, 10),
+    ],
+    ids=["undone or archived", "restore", "clean", "delta commit", "savepoint at the start"],
+)
+def test_what_metadata_does_not_tell_needs_a_listing(
+    bare: Bare, change: Callable[[Bare], None]
+) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.commit(20, bare.file("g2", 20))
+    view = bare.view()
+    change(bare)
+
+    assert advance(view, bare.timeline()) is None
+
+
+def test_a_file_whose_size_no_commit_tells_needs_a_listing(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    view = bare.view()
+    stat = bare.file("g1", 20)
+    bare.commit(20, WriteStat(stat.file_id, stat.path, "p", num_writes=3))
+
+    assert advance(view, bare.timeline()) is None
+
+
+def test_the_cache_lists_a_table_once_and_never_serves_another_timeline() -> None:
+    bare = Bare()
+    bare.commit(10, bare.file("g1", 10))
+    config = config_of_a_golden_table()
+    watched = FaultyStorage(bare.storage)
+    cache = ViewCache(limit=1)
+
+    def listed() -> int:
+        return sum(c.method == "walk" for c in watched.calls)
+
+    old = bare.timeline()
+    cache.load(watched, config, old)
+    bare.commit(20, bare.file("g1", 20))
+    new = cache.load(watched, config, bare.timeline())
+    assert listed() == 1
+    assert [f.instant for f in new.latest()] == [t(20)]
+    assert [f.instant for f in cache.load(watched, config, old).latest()] == [t(10)]
+    assert listed() == 2
+    cache.forget(watched)
+    cache.load(watched, config, old)
+    assert listed() == 3
+
+
+def config_of_a_golden_table():  # type: ignore[no-untyped-def]
+    return open_table(in_memory(COPY_ON_WRITE[0])).config
+
+
+# -- golden tables
+
+
+def in_memory(table: GoldenTable) -> MemoryStorage:
+    storage = MemoryStorage(f"memory:/view-{table.name}")
+    for path, data in table.files().items():
+        if not storage.exists(path):
+            storage.put_if_absent(path, data)
+    return storage
+
+
+@pytest.mark.parametrize(
+    "table", [t for t in COPY_ON_WRITE if t.moment != "midfail"], ids=lambda table: table.name
+)
+def test_the_rows_of_golden_tables_are_in_the_latest_files(table: GoldenTable) -> None:
+    opened = open_table(in_memory(table))
+    view = list_view(opened.storage, opened.timeline())
+    latest = view.with_rows(view.latest())
+
+    rows: dict[str, int] = {}
+    for row in table.expected() or []:
+        path = f"{row['_hoodie_partition_path']}/{row['_hoodie_file_name']}".lstrip("/")
+        rows[path] = rows.get(path, 0) + 1
+    # A file that a delete has emptied has no row to name it.
+    assert {f.path for f in latest if f.rows != 0} == set(rows)
+    # Rows are unknown where the commit is archived, else exact.
+    assert {f.path: f.rows for f in latest if f.rows > 0}.items() <= rows.items()
+    first = opened.timeline().first_time
+    assert all(f.rows >= 0 for f in latest if first is None or f.instant >= first)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [t for t in ALL if t.merge_on_read and t.moment != "midfail"],
+    ids=lambda table: table.name,
+)
+def test_read_optimized_files_of_golden_tables_are_completed_and_one_for_each_group(
+    table: GoldenTable,
+) -> None:
+    opened = open_table(in_memory(table))
+    timeline = opened.timeline()
+    view = list_view(opened.storage, timeline)
+    latest = view.latest()
+
+    done = {i.time for i in timeline.commits}
+    first = timeline.first_time
+    assert first is not None
+    assert all(f.instant in done or f.instant < first for f in latest)
+    assert len({(f.partition_path, f.file_id) for f in latest}) == len(latest)
+    # Rows that no log has touched since stand in a base file that a reader gets.
+    in_base = {
+        row["_hoodie_file_name"]
+        for row in table.expected() or []
+        if row["_hoodie_file_name"].endswith(".parquet")
+    }
+    assert in_base <= {f.path.rsplit("/", 1)[-1] for f in latest}

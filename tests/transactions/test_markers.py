@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
+from pyhudi.storage.faults import FaultyStorage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.transactions import markers
+from pyhudi.transactions.markers import (
+    belongs_to,
+    delete_files,
+    delete_markers,
+    files_of,
+    marked_files,
+)
+
+T = InstantTime("20240101000000000")
+OTHER = InstantTime("20240101000000001")
+
+
+def name(group: str, time: InstantTime = T) -> str:
+    return BaseFileName(FileId(group), "0-1-2", time).render()
+
+
+def test_direct_markers_and_lists_tell_together_what_was_written() -> None:
+    storage = MemoryStorage()
+    for path, kind in ((f"p/{name('a')}", MarkerKind.CREATE), (name("b"), MarkerKind.MERGE)):
+        storage.put_if_absent(marker_path(T, path, kind), b"")
+    lines = [Marker(f"q/r/{name('c')}", MarkerKind.CREATE), Marker(name("b"), MarkerKind.MERGE)]
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS3", render_marker_list(lines))
+
+    assert marked_files(storage, T) == sorted([f"p/{name('a')}", name("b"), f"q/r/{name('c')}"])
+
+
+def test_no_folder_is_told_from_an_empty_list() -> None:
+    storage = MemoryStorage()
+    assert marked_files(storage, T) is None
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    assert marked_files(storage, T) == []
+
+
+def test_a_marker_never_leads_to_the_file_of_another_instant() -> None:
+    storage = MemoryStorage()
+    for path in (f"p/{name('a', OTHER)}", "p/notes.txt", f"p/{name('a')}"):
+        storage.put_if_absent(marker_path(T, path, MarkerKind.MERGE), b"")
+
+    assert marked_files(storage, T) == [f"p/{name('a')}"]
+    assert not belongs_to(f"p/{name('a', OTHER)}", T)
+
+
+def test_without_markers_the_table_is_listed() -> None:
+    storage = MemoryStorage()
+    for path in (f"p/{name('a')}", name("b"), f"p/{name('a', OTHER)}", f".hoodie/m/{name('x')}"):
+        storage.put_if_absent(path, b"")
+
+    assert files_of(storage, T) == [name("b"), f"p/{name('a')}"]
+    storage.put_if_absent(marker_path(T, f"p/{name('a')}", MarkerKind.CREATE), b"")
+    assert files_of(storage, T) == [f"p/{name('a')}"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_files_are_deleted_in_batches_with_a_sign_of_life_after_each(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(markers, "DELETE_BATCH", 2)
+    storage = FaultyStorage(MemoryStorage())
+    paths = [f"p/{n}" for n in range(count)]
+    for path in paths[1:]:
+        storage.put_if_absent(path, b"")
+    signs: list[int] = []
+
+    delete_files(storage, iter(paths), lambda: signs.append(1))
+
+    assert storage.walk("") == []
+    deletes = [c.paths for c in storage.calls if c.method == "delete"]
+    assert sorted(p for batch in deletes for p in batch) == paths
+    assert len(signs) == len(deletes) == -(-count // 2)
+
+
+def test_only_the_own_markers_go() -> None:
+    storage = MemoryStorage()
+    for time in (T, OTHER):
+        storage.put_if_absent(marker_path(time, name("a", time), MarkerKind.CREATE), b"")
+
+    delete_markers(storage, T)
+
+    assert marked_files(storage, T) is None
+    assert marked_files(storage, OTHER) == [name("a", OTHER)]
