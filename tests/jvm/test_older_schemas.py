@@ -118,10 +118,13 @@ def test_widened_types_read_right_row_by_row_too(spark: SparkSession, evolved: s
         ("small = 10", [1]),
         ("small <= 10", [1]),
         ("whole > 7.2", [3]),
+        ("whole < 7.5D", [1]),
         ("text = '42'", [1]),
         ("added is null", [1, 2]),
         ("place.x = 5", [1]),
         ("money > 1.2", [1, 3]),
+        ("money < 9999999999.00BD", [1]),
+        ("real < 0.5000000001D", [1, 3]),
     ],
 )
 def test_filters_on_columns_of_both_schemas_find_their_rows(
