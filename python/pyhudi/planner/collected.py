@@ -59,13 +59,12 @@ def estimated_bytes(rows: DataFrame) -> int:
     return int(str(plan.stats().sizeInBytes()))
 
 
-def collect(write: Write) -> pa.Table:
-    """The prepared rows as one Arrow table on the driver."""
+def collect(write: Write, rows: DataFrame) -> pa.Table:
+    """``rows``, prepared ones, as one Arrow table on the driver."""
     with job(write.spark, write.describe("read the input")):
-        batches = write.prepared.rows._collect_as_arrow()
+        batches = rows._collect_as_arrow()
     if not batches:
-        columns = write.prepared.rows.columns
-        return pa.table({name: pa.array([], pa.string()) for name in columns})
+        return pa.table({name: pa.array([], pa.string()) for name in rows.columns})
     return pa.Table.from_batches(batches).combine_chunks()
 
 

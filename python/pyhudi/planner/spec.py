@@ -14,6 +14,7 @@ from pyhudi.planner.stage import Work
 from pyhudi.planner.write_context import Write
 from pyhudi.write.bulk import bulk_write
 from pyhudi.write.groups import write_groups
+from pyhudi.write.shipping import shipped
 from pyhudi.write.spec import BloomSpec, GroupPlan, WriteSpec
 
 NONCE_BOUND = 1_000_000_000
@@ -69,12 +70,12 @@ def bloom_spec(options: WriteOptions) -> BloomSpec | None:
 
 def bulk_work(write: Write) -> Work:
     """The worker function of a single pass."""
-    return bulk_write(write_spec(write), write.runtime.clock.uuid())
+    return shipped(bulk_write, write_spec(write), write.runtime.clock.uuid())
 
 
 def group_work(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
     """The worker function of a write by file groups."""
-    return write_groups(write_spec(write), groups)
+    return shipped(write_groups, write_spec(write), dict(groups))
 
 
 def sized_rows(write: Write) -> DataFrame:
