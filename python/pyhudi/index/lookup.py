@@ -101,11 +101,11 @@ def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
 
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:
     """The wanted keys that a file with this footer may hold."""
-    low, high = footer.get(MIN_KEY), footer.get(MAX_KEY)
-    if low is not None and high is not None:
-        inside = pc.and_(
-            pc.greater_equal(wanted, low.decode()), pc.less_equal(wanted, high.decode())
-        )
+    low, high = (footer.get(name, b"").decode() for name in (MIN_KEY, MAX_KEY))
+    # The bounds are in Java's order of UTF-16 units, Arrow compares UTF-8: against texts that stay
+    # below the surrogates both orders agree.
+    if low and high and max(low + high) < "\ud800":
+        inside = pc.and_(pc.greater_equal(wanted, low), pc.less_equal(wanted, high))
         wanted = wanted.filter(inside)
     text = footer.get(BLOOM)
     if use_bloom and text is not None and len(wanted):

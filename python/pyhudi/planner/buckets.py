@@ -8,13 +8,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from pyhudi.config import IndexType, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
+from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.keys import key_text
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.timeline.view import BaseFile, FileSystemView
 
 BUCKET = "_pyhudi_bucket"
+#: random file ids begin with digits by chance; with a number below this and in every file, hardly
+PLAUSIBLE_BUCKETS = 4096
 #: static method of the shim: ``String.hashCode`` of Java
 STRING_HASH = "io.pyhudi.KeyHash"
 
@@ -41,16 +45,44 @@ def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int],
     return found
 
 
-def with_bucket(write: Write, rows: DataFrame) -> DataFrame:
-    """Rows with the number of their bucket: Java's list hash over the hash fields' texts."""
-    fields = write.options.bucket_fields or write.config.record_key_fields
-    strange = set(fields) - set(write.config.record_key_fields)
+def check_index(config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
+    """``ConfigError`` where the names of a table's files contradict the index of this write.
+
+    A Hudi table records neither its index nor its number of buckets.
+    """
+    if options.index_type is IndexType.BUCKET:
+        hash_fields(config, options)
+        bucket_files(view.latest(), options.bucket_count)
+        return
+    file_ids = (file_id for groups in view.groups.values() for file_id in groups)
+    numbers = map(bucket_number, file_ids)
+    # One ordinary name tells, so that this ends at the first file of nearly every table.
+    if all(n is not None and n < PLAUSIBLE_BUCKETS for n in numbers) and view.latest():
+        raise ConfigError(
+            "The table's files are named for the buckets of a bucket index, but the index of this "
+            f"write is {options.index_type.value}, whose new files would belong to no bucket. "
+            "Nothing was written. Set hoodie.index.type=BUCKET and "
+            "hoodie.bucket.index.num.buckets as the table's first writer had them.",
+            key="hoodie.index.type",
+        )
+
+
+def hash_fields(config: TableConfig, options: WriteOptions) -> tuple[str, ...]:
+    """The columns that are hashed: some of the record key, or all of it."""
+    fields = options.bucket_fields or config.record_key_fields
+    strange = set(fields) - set(config.record_key_fields)
     if strange or not fields:
         raise ConfigError(
             "hoodie.bucket.index.hash.field must name columns of the record key; "
             f"{', '.join(sorted(strange)) or 'the table has no record key'} does not fit.",
             key="hoodie.bucket.index.hash.field",
         )
+    return fields
+
+
+def with_bucket(write: Write, rows: DataFrame) -> DataFrame:
+    """Rows with the number of their bucket: Java's list hash over the hash fields' texts."""
+    fields = hash_fields(write.config, write.options)
     schema: StructType = rows.schema
     total = F.lit(1).cast("bigint")
     for name in fields:

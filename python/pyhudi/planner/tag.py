@@ -77,11 +77,13 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
-        old = F.struct(*[F.col(f"{OLD}{at}") for at in range(len(ordering))])
-        new = F.struct(*[F.col(f"`{name}`") for name in ordering])
+        # Structs compare field by field, null first; their fields' names must be the same.
+        names = [f"{OLD}{at}" for at in range(len(ordering))]
+        old = F.struct(*[F.col(each) for each in names])
+        new = F.struct(*[F.col(f"`{o}`").alias(n) for o, n in zip(ordering, names, strict=True)])
         loses = elsewhere & ~forced(write, tagged) & (new < old)
         tagged = tagged.where(~loses | loses.isNull())
-        tagged = tagged.drop(*[f"{OLD}{at}" for at in range(len(ordering))])
+        tagged = tagged.drop(*names)
     return _moved(tagged, elsewhere)
 
 

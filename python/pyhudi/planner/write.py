@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import CommitConflict, CommitUnknown, TableExists, UnsupportedTable
 from pyhudi.format.table_config import TableType
+from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
 from pyhudi.planner.intent import Intent, action_of, decide
@@ -150,10 +151,12 @@ def _attempt(
 ) -> Committed:
     before = table.timeline()
     current = table_schema(table, before, None)
+    view = table.view(before)
     if intent.filters and current is not None:
         types = {f["name"]: f["type"] for f in current["fields"]}
-        partitions = table.view(before).partitions()
-        require_whole_partitions(table.config, types, partitions, intent.filters)
+        require_whole_partitions(table.config, types, view.partitions(), intent.filters)
+    if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
+        check_index(table.config, options, view)
     prepared: Prepared = prepare(df, table.config, current, operation, options)
     transaction = Transaction.begin(
         table,
