@@ -72,7 +72,9 @@ def check_partition_path(path: str) -> None:
     if path == "":
         return
     parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts) or parts[0] == RESERVED or "\0" in path:
+    strange = any(part in ("", ".", "..") for part in parts) or parts[0] == RESERVED
+    # Storage takes no backslash: elsewhere it separates folders.
+    if strange or "\0" in path or "\\" in path:
         raise InvalidRecord(
             f"The partition path '{path}' made from the data is no folder inside the table. "
             "Correct the partition column, or make the table with "

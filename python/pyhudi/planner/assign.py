@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from pyhudi.timeline.view import BaseFile
 from pyhudi.write.spec import GroupPlan
 
+#: a share is told to one part in this many of the largest one
+MAX_RESOLUTION = 64
+#: slots of one partition: they travel in every row's plan
+MAX_SLOTS = 4_096
+
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
@@ -108,11 +113,17 @@ def _fill(room: Sequence[tuple[int, int]], rows: int) -> tuple[list[tuple[int, i
     return chosen, left
 
 
-def _weighted(chosen: Sequence[tuple[int, int]], resolution: int = 64) -> list[int]:
-    """Ordinals repeated by their share of the rows, so that a plain hash respects the shares."""
-    if len(chosen) == 1:
-        return [chosen[0][0]]
-    least = max(share for _, share in chosen) / resolution
+def _weighted(chosen: Sequence[tuple[int, int]]) -> list[int]:
+    """Ordinals repeated by their share of the rows, so that a plain hash respects the shares.
+
+    The finer the fewer groups there are: at most about ``MAX_SLOTS``, and one for each group at
+    the least. Equal shares need no repetition.
+    """
+    shares = [share for _, share in chosen]
+    if len(set(shares)) == 1:
+        return [ordinal for ordinal, _ in chosen]
+    resolution = min(MAX_RESOLUTION, max(1, MAX_SLOTS // len(chosen)))
+    least = max(shares) / resolution
     return [o for o, share in chosen for _ in range(max(1, round(share / least)))]
 
 

@@ -64,12 +64,14 @@ def _judged(condition: FilterJson, values: Values) -> bool | None:
         return value is None
     if op == "isnotnull":
         return value is not None
+    if op == "<=>" and (value is None or condition.get("value") is None):
+        return value is None and condition.get("value") is None
     if value is None:
         return False if op in COMPARE or op == "in" else None
     if op == "in":
         wanted = [_typed(v, value) for v in condition["values"]]
         return None if _UNKNOWN in wanted else value in wanted
-    compare = COMPARE.get(op)
+    compare = COMPARE.get("=" if op == "<=>" else op)
     wanted_one = _typed(condition.get("value"), value)
     if compare is None or wanted_one is _UNKNOWN:
         return None
@@ -106,7 +108,7 @@ def _touches_null(condition: FilterJson, values: Values) -> bool:
         return _touches_null(condition["left"], values) or _touches_null(condition["right"], values)
     if condition["op"] == "not":
         return _touches_null(condition["child"], values)
-    if condition["op"] in ("isnull", "isnotnull"):
+    if condition["op"] in ("isnull", "isnotnull", "<=>"):
         return False
     return values.get(condition.get("column", ""), "") is None
 

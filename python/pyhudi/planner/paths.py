@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pyhudi.format.keys import check_partition_path
@@ -14,7 +15,9 @@ def check_partition_paths(paths: Iterable[str]) -> None:
 
 
 def delete_pattern_matches(pattern: str, partition: str) -> bool:
-    """Whether ``hoodie.datasource.write.partitions.to.delete`` names ``partition``."""
-    if pattern.endswith("*"):
-        return partition.startswith(pattern[:-1])
-    return partition == pattern
+    """Whether ``hoodie.datasource.write.partitions.to.delete`` names ``partition``.
+
+    A ``*`` stands for any text, slashes included, wherever it is; all else for itself, as in Hudi.
+    """
+    wanted = ".*".join(re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(wanted, partition, re.DOTALL) is not None

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import SchemaConflict
+from pyhudi.planner.widening import WIDENS, merged_type
+
+
+def array(of: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": of, "containsNull": True}
+
+
+def struct(**fields: Any) -> dict[str, Any]:
+    named = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields.items()]
+    return {"type": "struct", "fields": named}
+
+
+def dictionary(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [(narrow, wide) for narrow, row in WIDENS.items() for wide in sorted(row)]
+    + [
+        ("decimal(5,2)", "decimal(10,2)"),
+        ("decimal(5,2)", "decimal(7,4)"),
+    ],
+)
+def test_the_wider_of_two_types_holds_both_whichever_side_has_it(narrow: str, wide: str) -> None:
+    assert merged_type("c", narrow, wide) == wide
+    assert merged_type("c", wide, narrow) == wide
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "string",
+        "timestamp",
+        array("integer"),
+        dictionary("string", array("long")),
+        struct(a="integer", b=struct(c="string")),
+    ],
+)
+def test_equal_types_stay(kind: Any) -> None:
+    assert merged_type("c", kind, kind) == kind
+
+
+def test_nullability_and_metadata_make_no_other_type() -> None:
+    other = array("integer") | {"containsNull": False}
+    assert merged_type("c", array("integer"), other) == array("integer")
+
+
+@pytest.mark.parametrize(
+    ("table", "incoming"),
+    [
+        ("string", "integer"),
+        ("date", "timestamp"),
+        ("timestamp", "timestamp_ntz"),
+        ("decimal(10,2)", "decimal(9,4)"),
+        ("decimal(10,2)", "double"),
+        ("boolean", "integer"),
+        ("string", array("string")),
+        (array("integer"), array("long")),
+        (array("integer"), dictionary("string", "integer")),
+        (dictionary("string", "integer"), dictionary("integer", "integer")),
+        (struct(a="integer"), struct(b="integer")),
+        (struct(a="integer"), struct(a="integer", b="integer")),
+    ],
+)
+def test_what_neither_side_holds_is_refused_by_its_column(table: Any, incoming: Any) -> None:
+    with pytest.raises(SchemaConflict, match="Column 'price'") as refused:
+        merged_type("price", table, incoming)
+    assert refused.value.facts["ours"] == incoming
+    assert refused.value.facts["theirs"] == table
