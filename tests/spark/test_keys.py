@@ -1,0 +1,276 @@
+"""Record keys and partition paths in all their forms (FORMAT.md 3.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.tables import (
+    HIVE_STYLE,
+    INDEX,
+    KEY,
+    OPTIONS,
+    ORDERING,
+    PARTITION,
+    URL_ENCODE,
+    HudiTable,
+    Lake,
+    model_of,
+)
+
+pytestmark = pytest.mark.spark
+
+KEYGEN = "hoodie.keygen.timebased."
+GENERATOR = "hoodie.datasource.write.keygenerator.class"
+
+
+def keys_and_paths(table: HudiTable) -> list[tuple[str, str]]:
+    return sorted(
+        map(tuple, table.df().select("_hoodie_record_key", "_hoodie_partition_path").collect())
+    )
+
+
+def test_a_key_of_several_columns_names_them_and_marks_null_and_empty_parts(lake: Lake) -> None:
+    table = lake.table(options={KEY: "a,b", ORDERING: "ts"}, ddl="a string, b int, ts long")
+    table.write([("x", 1, 1), (None, 1, 1), ("", 2, 1), ("y", None, 1), ("p,b:2", 1, 1)])
+    assert [k for k, _ in keys_and_paths(table)] == sorted(
+        ["a:x,b:1", "a:__null__,b:1", "a:__empty__,b:2", "a:y,b:__null__", "a:p,b:2,b:1"]
+    )
+
+    table.write([("x", 1, 2), (None, 1, 2), ("y", None, 0)])
+    found = sorted(map(tuple, table.df().select("a", "b", "ts").collect()), key=repr)
+    assert found == sorted(
+        [("x", 1, 2), (None, 1, 2), ("", 2, 1), ("y", None, 1), ("p,b:2", 1, 1)], key=repr
+    )
+
+
+def test_a_key_may_be_a_nested_field(lake: Lake) -> None:
+    table = lake.table(
+        options={KEY: "who.id", PARTITION: "who.land"},
+        ddl="who struct<id: int, land: string>, n int",
+    )
+    table.write([((1, "de"), 1), ((2, "fr"), 1)])
+    table.write([((1, "de"), 2)])
+
+    assert keys_and_paths(table) == [("1", "de"), ("2", "fr")]
+    assert sorted(row[1] for row in table.df().collect()) == [1, 2]
+    assert [row[1] for row in table.df().where("who.land = 'de'").collect()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("boolean", "true", "true"),
+        ("tinyint", "-7", "-7"),
+        ("bigint", "9007199254740993", "9007199254740993"),
+        ("decimal(12,3)", "1.5", "1.500"),
+        ("double", "1e10", "1.0E10"),
+        ("float", "0.1", "0.1"),
+        ("date", "'2024-02-29'", "2024-02-29"),
+        ("timestamp", "'2024-01-01 00:00:00.000001'", "1704067200000001"),
+        ("timestamp_ntz", "'1969-12-31 23:59:59.999999'", "-1"),
+        ("string", "'ключ 鍵 🔑 \\\\'", "ключ 鍵 🔑 \\"),
+    ],
+)
+def test_keys_of_every_plain_type_have_the_text_that_hudi_gives_them(
+    lake: Lake, kind: str, value: str, text: str
+) -> None:
+    table = lake.table(options={KEY: "k", ORDERING: "n"}, ddl="")
+    for n in (1, 2):
+        table.write(lake.spark.sql(f"select cast({value} as {kind}) as k, {n} as n"))
+
+    assert keys_and_paths(table) == [(text, "")]
+    assert [row["n"] for row in table.df().collect()] == [2]
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.usefixtures("way")
+def test_keys_in_any_script_are_found_again(lake: Lake, index: str) -> None:
+    """Beyond U+FFFF the order of UTF-16, in which footers bound keys, is not that of UTF-8."""
+    table = lake.table(options={KEY: "k", ORDERING: "n", INDEX: index}, ddl="k string, n int")
+    keys = ["a", "\ufb01x", "🔑", "ключ", "鍵", "\U0001d11e", "\ufffd", "z\u0000z", "a,b:c"]
+    table.write([(key, 1) for key in keys])
+    table.write([(key, 2) for key in keys])
+
+    assert table.rows() == {key: (key, 2) for key in keys}
+
+
+def test_a_table_without_a_key_makes_one_for_each_row(lake: Lake) -> None:
+    table = lake.table(options={PARTITION: "dt"})
+    rows = [(1, "a", 1, "x"), (1, "a", 1, "x"), (2, "b", 1, "y")]
+    for operation in (None, "insert", "bulk_insert"):
+        table.write(rows, operation)
+
+    keys = [k for k, _ in keys_and_paths(table)]
+    assert len(set(keys)) == len(keys) == 9
+    assert {k.split("_")[0] for k in keys} == set(table.instants())
+    assert "hoodie.table.recordkey.fields" not in table.properties()
+
+    table.write([(3, "c", 1, "x")], "insert_overwrite")
+    assert sorted(map(tuple, table.df().collect())) == [(2, "b", 1, "y")] * 3 + [(3, "c", 1, "x")]
+
+
+# ---- partitions
+
+
+def test_several_partition_columns_in_hive_style(lake: Lake) -> None:
+    table = lake.table(
+        options={KEY: "id", PARTITION: "land,day", HIVE_STYLE: "true"},
+        ddl="id int, land string, day date, n int",
+    )
+    rows = "values (1,'de',date'2024-01-01',1), (2,null,date'2024-01-01',1), (3,'',null,1)"
+    names = "as t(id, land, day, n)"
+    table.write(lake.spark.sql(f"select * from {rows} {names}"))
+    none = "__HIVE_DEFAULT_PARTITION__"
+    assert keys_and_paths(table) == [
+        ("1", "land=de/day=2024-01-01"), ("2", f"land={none}/day=2024-01-01"),
+        ("3", f"land={none}/day={none}"),
+    ]  # fmt: skip
+
+    table.write(lake.spark.sql(f"select id, land, day, 2 as n from {rows} {names}"))
+    assert {r["id"]: (r["land"], r["n"]) for r in table.df().collect()} == {
+        1: ("de", 2), 2: (None, 2), 3: ("", 2)
+    }  # fmt: skip
+    for where, ids in {
+        "land is null": [2],
+        "land = ''": [3],
+        "day is null": [3],
+        "day = date'2024-01-01'": [1, 2],
+        "land <=> null and day > date'2023-12-31'": [2],
+        "not (land = 'de')": [3],
+        "land in ('de', 'fr') or day is null": [1, 3],
+    }.items():
+        assert sorted(r["id"] for r in table.df().where(where).collect()) == ids, where
+        assert table.df().where(where).count() == len(ids), where
+
+
+STRANGE = [
+    "a/b",
+    "a:b",
+    "a=b",
+    "100%",
+    "%2F",
+    "q?",
+    "[x]",
+    "a b",
+    "München 北京 🌍",
+    "it's",
+    "a\\b",
+]
+
+
+@pytest.mark.parametrize("hive", ["false", "true"])
+def test_url_encoded_partitions_hold_any_text(lake: Lake, hive: str) -> None:
+    table = lake.table(options={**OPTIONS, URL_ENCODE: "true", HIVE_STYLE: hive})
+    rows = [(i, "a", 1, value) for i, value in enumerate(STRANGE)]
+    table.write(rows)
+    newer = [(i, "b", 2, value) for i, value in enumerate(STRANGE)]
+    table.write(newer)
+    assert table.rows() == model_of(newer)
+
+    start = "dt=" if hive == "true" else ""
+    assert (lake.folder / "t" / f"{start}a%2Fb").is_dir()
+    assert (lake.folder / "t" / f"{start}100%25").is_dir()
+    for i, value in enumerate(STRANGE):
+        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+        where = table.df().where(f"dt = '{quoted}'")
+        assert [r["id"] for r in where.collect()] == [i], value
+        assert where.count() == 1, value
+
+
+@pytest.mark.parametrize("hive", ["false", "true"])
+def test_partitions_that_are_not_encoded_hold_all_but_slashes(lake: Lake, hive: str) -> None:
+    values = [value for value in STRANGE if "/" not in value]
+    table = lake.table(options={**OPTIONS, HIVE_STYLE: hive})
+    for name, ts in (("a", 1), ("b", 2)):
+        table.write([(i, name, ts, value) for i, value in enumerate(values)])
+
+    assert table.rows() == {i: (i, "b", 2, value) for i, value in enumerate(values)}
+    for value in ("%2F", "100%", "a=b"):
+        assert table.df().where(f"dt = '{value}'").count() == 1, value
+
+
+def test_a_slash_in_a_value_that_is_not_encoded_makes_folders(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "2024/01/02"), (2, "a", 1, "2024/01/03")])
+    table.write([(1, "b", 2, "2024/01/02")])
+
+    assert table.rows() == model_of([(1, "b", 2, "2024/01/02"), (2, "a", 1, "2024/01/03")])
+    assert (lake.folder / "t" / "2024" / "01" / "02").is_dir()
+    assert [r["id"] for r in table.df().where("dt = '2024/01/02'").collect()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "folder"),
+    [
+        ("int", "-3", "-3"),
+        ("boolean", "false", "false"),
+        ("double", "1.5", "1.5"),
+        ("decimal(8,2)", "1.5", "1.50"),
+        ("timestamp", "timestamp'2024-01-01 00:00:00'", "1704067200000000"),
+    ],
+)
+def test_partition_columns_of_other_types_are_pruned_right(
+    lake: Lake, kind: str, value: str, folder: str
+) -> None:
+    table = lake.table(options={KEY: "id", PARTITION: "p"}, ddl="")
+    table.write(lake.spark.sql(
+        f"select * from values (1, cast({value} as {kind})), (2, cast(null as {kind})) as t(id, p)"
+    ))  # fmt: skip
+
+    assert keys_and_paths(table)[0] == ("1", folder)
+    for where, ids in {
+        f"p = cast({value} as {kind})": [1],
+        f"p >= cast({value} as {kind})": [1],
+        f"p != cast({value} as {kind})": [],
+        "p is null": [2],
+        "p is not null": [1],
+    }.items():
+        assert [r["id"] for r in table.df().where(where).collect()] == ids, where
+        assert table.df().where(where).count() == len(ids), where
+
+
+# ---- timestamp-based partitions
+
+TIMES = [
+    ("UNIX_TIMESTAMP", "1704164645L", "yyyy/MM/dd", {}, "2024/01/02"),
+    ("EPOCHMILLISECONDS", "1704164645999L", "yyyyMMdd-HHmmss", {}, "20240102-030405"),
+    ("EPOCHMICROSECONDS", "-1L", "yyyy-MM-dd hh", {}, "1969-12-31 11"),
+    ("SCALAR", "19724L", "yyyy-MM", {"timestamp.scalar.time.unit": "DAYS"}, "2024-01"),
+    ("DATE_STRING", "'02.01.2024'", "yyyy/MM", {"input.dateformat": "dd.MM.yyyy"}, "2024/01"),
+    (
+        "EPOCHMILLISECONDS",
+        "1704067199000L",
+        "yyyy-MM-dd HH",
+        {"output.timezone": "GMT+8:00"},
+        "2024-01-01 07",
+    ),
+    (
+        "DATE_STRING",
+        "'2024-01-01T00:30:00+02:00'",
+        "yyyy-MM-dd",
+        {"input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd'T'HH:mm:ssXXX"},
+        "2023-12-31",
+    ),
+    ("EPOCHMILLISECONDS", "timestamp'2024-01-02 03:04:05'", "yyyy/MM/dd/HH", {}, "2024/01/02/03"),
+    ("EPOCHMILLISECONDS", "date'2024-01-02'", "yyyyMM", {}, "202401"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "output", "more", "folder"), TIMES)
+def test_the_timestamp_key_generator_makes_paths_of_times(
+    lake: Lake, kind: str, value: str, output: str, more: dict[str, str], folder: str
+) -> None:
+    options = {
+        KEY: "id", PARTITION: "at", ORDERING: "n",
+        GENERATOR: "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        KEYGEN + "timestamp.type": kind, KEYGEN + "output.dateformat": output,
+        KEYGEN + "timezone": "UTC", **{KEYGEN + k: v for k, v in more.items()},
+    }  # fmt: skip
+    table = lake.table(options=options, ddl="")
+    table.write(lake.spark.sql(f"select 1 as id, {value} as at, 1 as n"))
+    assert keys_and_paths(table) == [("1", folder)]
+
+    table.options = {}
+    table.write(lake.spark.sql(f"select 1 as id, {value} as at, 2 as n"))
+    assert [row["n"] for row in table.df().where(f"at = {value}").collect()] == [2]
+    assert table.df().where(f"at = {value}").count() == 1

@@ -1,0 +1,184 @@
+"""Which row of a key stays: ordering values, ties, deletes (FORMAT.md 4, "Merge semantics")."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.tables import DELETED, KEY, OPTIONS, ORDERING, PARTITION, VERSION, Lake, model_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("way")]
+
+SOFT = f"id long, name string, ts long, dt string, {DELETED} boolean"
+
+
+def test_the_larger_ordering_value_wins_and_the_later_of_equals(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 5, "x"), (2, "a", 5, "x"), (3, "a", 5, "x"), (4, "a", None, "x")])
+    table.write([(1, "older", 4, "x"), (2, "tie", 5, "x"), (3, "newer", 6, "x"), (4, "b", 0, "x")])
+    expected = [(1, "a", 5, "x"), (2, "tie", 5, "x"), (3, "newer", 6, "x"), (4, "b", 0, "x")]
+    assert table.rows() == model_of(expected)
+
+    table.write([(1, "null", None, "x")])
+    assert table.rows() == model_of(expected), "no ordering value is below any"
+
+
+def test_the_rows_of_a_key_within_one_batch_are_combined_by_the_same_rule(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "low", 1, "x"), (1, "high", 9, "x"), (1, "middle", 5, "x")])
+    assert table.rows() == model_of([(1, "high", 9, "x")])
+
+    table.write([(1, "older", 2, "x"), (1, "oldest", 1, "x"), (2, "p", 1, "x"), (2, "q", 2, "x")])
+    assert table.rows() == model_of([(1, "high", 9, "x"), (2, "q", 2, "x")])
+
+
+def test_without_an_ordering_column_the_later_write_wins(lake: Lake) -> None:
+    table = lake.table(options={KEY: "id", PARTITION: "dt"})
+    table.write([(1, "a", 5, "x")])
+    table.write([(1, "b", 1, "x")])
+
+    assert table.rows() == model_of([(1, "b", 1, "x")])
+    assert table.properties()["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+
+
+def test_commit_time_ordering_ignores_the_ordering_column(lake: Lake) -> None:
+    table = lake.table(hoodie__record__merge__mode="COMMIT_TIME_ORDERING")
+    table.write([(1, "a", 5, "x")])
+    table.write([(1, "b", 1, "x")])
+
+    assert table.rows() == model_of([(1, "b", 1, "x")])
+
+
+def test_several_ordering_columns_compare_one_after_the_other(lake: Lake) -> None:
+    ddl = "id long, name string, day date, seq int"
+    options = {KEY: "id", "hoodie.table.ordering.fields": "day,seq"}
+    table = lake.table(options=options, ddl=ddl)
+    frame = "id, name, cast(day as date) day, cast(seq as int) seq"
+    text = "id long, name string, day string, seq int"
+
+    def upsert(*rows: tuple[object, ...]) -> None:
+        table.write(table.frame(rows, text).selectExpr(*_split(frame)))
+
+    upsert((1, "a", "2024-01-02", 5), (2, "a", "2024-01-02", 5), (3, "a", "2024-01-02", 5))
+    upsert((1, "day", "2024-01-03", 0), (2, "seq", "2024-01-02", 6), (3, "no", "2024-01-01", 9))
+
+    assert {k: r[1] for k, r in table.rows().items()} == {1: "day", 2: "seq", 3: "a"}
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        ("string", "'9'", "'a'"),
+        ("decimal(20,2)", "-1.50", "10.25"),
+        ("double", "-1e300", "double('infinity')"),
+        ("timestamp", "timestamp'1969-12-31 23:59:59.999999'", "timestamp'1970-01-01'"),
+        ("date", "date'1969-01-01'", "date'2024-01-01'"),
+    ],
+)
+def test_ordering_columns_of_every_type_compare(lake: Lake, kind: str, low: str, high: str) -> None:
+    table = lake.table(options={KEY: "id", ORDERING: "o"}, ddl="")
+
+    def upsert(name: str, one: str, two: str) -> None:
+        sql = f"select * from values (1, '{name}', cast({one} as {kind})), (2, '{name}', "
+        table.write(lake.spark.sql(f"{sql}cast({two} as {kind})) as t(id, name, o)"))
+
+    upsert("a", low, high)
+    upsert("b", high, low)
+    assert {k: r[1] for k, r in table.rows().items()} == {1: "b", 2: "a"}
+
+
+# ---- deletes
+
+
+def test_a_row_marked_as_deleted_deletes_unless_it_is_older(lake: Lake) -> None:
+    table = lake.table(ddl=SOFT)
+    table.write([(i, "a", 5, "x", False) for i in range(4)])
+    table.write(
+        [
+            (0, "", 6, "x", True),
+            (1, "", 4, "x", True),
+            (2, "b", 6, "x", None),
+            (3, "", None, "x", True),
+            (7, "", 9, "x", True),
+        ]
+    )
+
+    assert {k: r[1] for k, r in table.rows().items()} == {1: "a", 2: "b"}
+
+
+def test_insert_and_delete_of_a_key_in_one_batch_follow_their_ordering_values(lake: Lake) -> None:
+    table = lake.table(ddl=SOFT)
+    table.write([
+        (1, "in", 1, "x", False), (1, "", 2, "x", True),
+        (2, "", 1, "x", True), (2, "in", 2, "x", False),
+        (3, "in", 1, "x", False),
+    ])  # fmt: skip
+    assert sorted(table.rows()) == [2, 3]
+
+    table.write(
+        [
+            (3, "", 3, "x", True),
+            (3, "back", 4, "x", False),
+            (2, "up", 3, "x", False),
+            (2, "", 4, "x", True),
+        ]
+    )
+    assert {k: r[1] for k, r in table.rows().items()} == {3: "back"}
+
+
+def test_an_added_delete_column_deletes_in_an_older_table(lake: Lake) -> None:
+    table = lake.table(options={**OPTIONS, VERSION: "6"})
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
+    table.write(table.frame([(1, "", 2, "x", True), (3, "c", 2, "x", False)], SOFT))
+
+    assert sorted(table.rows()) == [2, 3]
+
+
+def test_the_operation_delete_deletes_whatever_the_ordering_says(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 9, "x"), (2, "a", 9, "x")])
+    table.write([(1, "", 0, "x"), (5, "", 0, "x")], "delete")
+
+    assert sorted(table.rows()) == [2]
+
+
+def test_a_delete_needs_key_partition_and_ordering_columns_alone(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
+    table.write(table.frame([(1, "x")], "id long, dt string"), "delete")
+
+    assert sorted(table.rows()) == [2]
+
+
+def test_a_deleted_key_can_come_back(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 5, "x")])
+    table.write([(1, "", 5, "x")], "delete")
+    assert table.rows() == {}
+    assert table.df().count() == 0
+
+    table.write([(1, "again", 1, "x")])
+    assert table.rows() == model_of([(1, "again", 1, "x")])
+
+
+def test_updates_keep_the_meta_columns_of_the_rows_that_they_leave_alone(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
+    table.write([(1, "b", 2, "x"), (2, "older", 0, "x")])
+
+    first, second = table.instants()
+    meta = table.df().select(
+        "id", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key",
+        "_hoodie_partition_path", "_hoodie_file_name",
+    ).collect()  # fmt: skip
+    found = {row[0]: row for row in meta}
+    assert {k: row[1] for k, row in found.items()} == {1: second, 2: first}
+    assert all(row[2].startswith(f"{row[1]}_") for row in meta)
+    assert {row[3] for row in meta} == {"1", "2"}
+    assert {row[4] for row in meta} == {"x"}
+    (newest,) = {row[5] for row in meta}
+    assert newest.endswith(f"_{second}.parquet")
+    assert f"x/{newest}" in table.base_files()

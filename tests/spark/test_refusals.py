@@ -1,0 +1,267 @@
+"""Bad input gets one clear error, and nothing on disk is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+import pyhudi
+from pyhudi.errors import SchemaConflict
+from tests import golden_tables
+from tests.spark.tables import (
+    DS,
+    INDEX,
+    KEY,
+    OPERATION,
+    OPTIONS,
+    ORDERING,
+    PARTITION,
+    URL_ENCODE,
+    VERSION,
+    HudiTable,
+    Lake,
+    refused,
+    rows_of,
+)
+
+pytestmark = pytest.mark.spark
+
+Attempt = Callable[[HudiTable], None]
+
+
+def upsert(**options: str) -> Attempt:
+    named = {k.replace("__", "."): v for k, v in options.items()}
+    return lambda table: table.write(rows_of(0, 3, "b", 2), **named)
+
+
+def changed(**columns: str) -> Attempt:
+    """An upsert of rows with columns computed anew."""
+    return lambda table: table.write(
+        table.frame(rows_of(0, 3, "b", 2)).withColumns({k: F.expr(v) for k, v in columns.items()})
+    )
+
+
+def without(column: str) -> Attempt:
+    return lambda table: table.write(table.frame(rows_of(0, 3, "b", 2)).drop(column))
+
+
+ANYWHERE: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
+    "a misspelt option": (upsert(**{DS + "recordkey.fild": "id"}), "CONFIG_ERROR",
+                          (DS + "recordkey.fild", "did you mean", DS + "recordkey.field")),
+    "a value that is none": (upsert(**{OPERATION: "upsrt"}), "CONFIG_ERROR",
+                             (OPERATION, "upsrt", "bulk_insert")),
+    "a number that is none": (upsert(hoodie__parquet__max__file__size="big"), "CONFIG_ERROR",
+                              ("hoodie.parquet.max.file.size", "big")),
+    "an unserved index": (upsert(**{INDEX: "RECORD_INDEX"}), "CONFIG_ERROR", ("RECORD_INDEX",)),
+    "a null key": (changed(id="nullif(id, 1)"), "INVALID_RECORD", ("id", "null")),
+    "a missing key column": (without("id"), None, ("'id'",)),
+    "a key of a strange type": (changed(id="array(id)"), None, ("id",)),
+    "a partition outside": (changed(dt="'../out'"), "INVALID_RECORD", ("../out",)),
+    "a partition in the metadata": (changed(dt="'.hoodie'"), "INVALID_RECORD", (".hoodie",)),
+    "a failing expression": (changed(name="cast(raise_error('boom') as string)"), None, ("boom",)),
+    "no bucket key": (upsert(**{INDEX: "BUCKET", "hoodie.bucket.index.hash.field": "name"}),
+                      "CONFIG_ERROR", ("hash.field", "name")),
+    "an unserved lock": (upsert(hoodie__write__lock__provider="zookeeper"), None, ("zookeeper",)),
+}  # type: ignore[dict-item]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ANYWHERE)
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "existing"])
+def test_a_write_that_cannot_be_leaves_nothing_behind(lake: Lake, case: str, exists: bool) -> None:
+    attempt, code, words = ANYWHERE[case]
+    table = lake.table()
+    if exists:
+        table.write(rows_of(0, 3, "a"))
+    if code is None:
+        with pytest.raises(Exception, match=r"^\[[A-Z_]+\] "):
+            attempt(table)
+    else:
+        with (
+            refused(code, lake.folder, *words)
+            if not _rolls_back(case, exists)
+            else pytest.raises(Exception, match=rf"^\[{code}\] ")
+        ):
+            attempt(table)
+    if exists:
+        assert table.rows() == {row[0]: row for row in rows_of(0, 3, "a")}
+        assert len(table.base_files()) == 3
+        table.write(rows_of(0, 3, "c", 3))
+        assert {row[1] for row in table.rows().values()} == {"c0", "c1", "c2"}
+    else:
+        assert not (lake.folder / "t").exists()
+
+
+def _rolls_back(case: str, exists: bool) -> bool:
+    """Errors that only the rows show come when the instant has begun: it is rolled back."""
+    return exists and case in ("a null key", "a partition outside", "a partition in the metadata")
+
+
+EXISTING: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
+    "another table name": (upsert(hoodie__table__name="other"), "CONFIG_ERROR", ("other", "'t'")),
+    "another key": (upsert(**{KEY: "name"}), "CONFIG_ERROR", ("name", "'id'")),
+    "other partitions": (upsert(**{PARTITION: "name"}), "CONFIG_ERROR", ("name", "'dt'")),
+    "another ordering": (upsert(**{ORDERING: "id"}), "CONFIG_ERROR", ("'id'", "'ts'")),
+    "another version": (upsert(**{VERSION: "6"}), "CONFIG_ERROR", ("'6'", "'9'")),
+    "another encoding": (upsert(**{URL_ENCODE: "true"}), "CONFIG_ERROR", ("urlencode",)),
+    "a type that does not fit": (changed(name="array(name)"), "SCHEMA_CONFLICT", ("'name'",)),
+    "a missing partition column": (without("dt"), "SCHEMA_CONFLICT", ("'dt'",)),
+    "the bucket index over other files": (upsert(**{INDEX: "BUCKET"}), "CONFIG_ERROR",
+                                          ("BUCKET", "hoodie.index.type")),
+}  # fmt: skip
+
+
+def test_another_index_over_files_named_for_buckets_is_refused(lake: Lake) -> None:
+    buckets = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    table = lake.table(options={**OPTIONS, **buckets})
+    table.write(rows_of(0, 9, "a"))
+    with refused("CONFIG_ERROR", lake.folder, "hoodie.index.type"):
+        lake.table().write(rows_of(0, 3, "b"))
+    with refused("CONFIG_ERROR", lake.folder, "num.buckets"):
+        table.write(rows_of(0, 3, "b"), **{"hoodie.bucket.index.num.buckets": "1"})
+
+
+@pytest.mark.parametrize("case", EXISTING)
+def test_a_write_that_contradicts_the_table_changes_nothing(lake: Lake, case: str) -> None:
+    attempt, code, words = EXISTING[case]
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    with refused(code, lake.folder, *words):
+        attempt(table)
+    assert table.rows() == {row[0]: row for row in rows_of(0, 3, "a")}
+
+
+NEW: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
+    "an unwritten version": (upsert(**{VERSION: "7"}), "", ("7",)),
+    "merge-on-read": (upsert(**{DS + "table.type": "MERGE_ON_READ"}), "UNSUPPORTED_TABLE",
+                      ("erge-on-read",)),
+    "no such partition column": (upsert(**{PARTITION: "nope"}), "CONFIG_ERROR",
+                                 ("partition column", "'nope'")),
+    "no such ordering column": (upsert(**{ORDERING: "nope"}), "CONFIG_ERROR",
+                                ("ordering column", "'nope'")),
+    "an upsert without a key": (upsert(**{KEY: "", OPERATION: "upsert"}), "CONFIG_ERROR",
+                                ("upsert", "record key")),
+    "event time without an order": (
+        upsert(**{ORDERING: "", "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}),
+        "CONFIG_ERROR", ("hoodie.table.ordering.fields",)),
+    "a timestamp generator without a format": (
+        upsert(**{DS + "keygenerator.type": "TIMESTAMP"}), "CONFIG_ERROR", ("output.dateformat",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NEW)
+def test_a_table_that_cannot_be_made_is_not_begun(lake: Lake, case: str) -> None:
+    attempt, code, words = NEW[case]
+    with refused(code, lake.folder, *words) if code else pytest.raises(Exception, match=r"^\["):
+        attempt(lake.table())
+    assert not (lake.folder / "t").exists()
+
+
+# ---- reads
+
+
+def test_a_path_without_a_table_is_named(lake: Lake) -> None:
+    with refused("TABLE_NOT_FOUND", lake.folder, str(lake.folder / "t")):
+        lake.table().rows()
+    with refused("TABLE_NOT_FOUND", lake.folder):
+        lake.spark.sql(f"select * from pyhudi.`{lake.folder}/t`").collect()
+
+
+@pytest.mark.parametrize("path", ["some/where", "file:some/where"])
+def test_a_relative_path_is_refused(lake: Lake, path: str) -> None:
+    before = set(os.listdir())
+    with refused("CONFIG_ERROR", lake.folder, path.removeprefix("file:")):
+        HudiTable(lake.spark, path, {}, "").rows()
+    with refused("CONFIG_ERROR", lake.folder, path.removeprefix("file:")):
+        HudiTable(lake.spark, path, OPTIONS, "id long, ts long, dt string").write([(1, 1, "x")])
+    assert set(os.listdir()) == before
+
+
+def test_a_scheme_that_workers_cannot_reach_is_refused_with_the_reason(lake: Lake) -> None:
+    with refused("UNSUPPORTED_TABLE", lake.folder, "ftp"):
+        HudiTable(lake.spark, "ftp://host/table", {}, "").rows()
+
+
+def test_a_misspelt_read_option_is_named(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    with refused("CONFIG_ERROR", lake.folder, "hoodie.datasource.query.typ", "query.type"):
+        table.rows(hoodie__datasource__query__typ="snapshot")
+
+
+def edited(table: HudiTable, old: str, new: str) -> Path:
+    path = Path(table.path) / ".hoodie" / "hoodie.properties"
+    text = path.read_text("latin-1")
+    assert old in text
+    path.write_text(text.replace(old, new), "latin-1")
+    return path
+
+
+def test_corrupt_properties_are_told_with_path_and_rule(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    checksum = table.properties()["hoodie.table.checksum"]
+    path = edited(table, checksum, "1")
+    with refused("TABLE_CORRUPT", lake.folder, str(path), "checksum"):
+        table.rows()
+    with refused("TABLE_CORRUPT", lake.folder, str(path), "checksum"):
+        table.write(rows_of(0, 3, "b"))
+
+
+@pytest.mark.parametrize("version", ["5", "7", "10"])
+def test_a_table_of_another_version_is_refused_with_the_remedy(lake: Lake, version: str) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    edited(table, "hoodie.table.version=9", f"hoodie.table.version={version}")
+    with refused("UNSUPPORTED_TABLE", lake.folder, f"{version}"):
+        table.rows()
+    with refused("UNSUPPORTED_TABLE", lake.folder, f"{version}"):
+        table.write(rows_of(0, 3, "b"))
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_corrupt_commit_is_told_with_its_path(lake: Lake, version: str) -> None:
+    table = lake.table(options={**OPTIONS, VERSION: version})
+    table.write(rows_of(0, 3, "a"))
+    root = Path(table.path)
+    (commit,) = root.rglob("*.commit")
+    elsewhere = root.rename(root.with_name("copy"))
+    commit = elsewhere / commit.relative_to(root)
+    commit.write_bytes(commit.read_bytes()[: commit.stat().st_size // 2])
+    for crc in elsewhere.rglob("*.crc"):
+        crc.unlink()
+    moved = HudiTable(lake.spark, str(elsewhere), {}, table.ddl)
+    with refused("TABLE_CORRUPT", lake.folder, commit.name):
+        moved.rows()
+    with refused("TABLE_CORRUPT", lake.folder, commit.name):
+        moved.write(rows_of(0, 3, "b"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["h120_v9-mor_log", "h120_v8-mor_np", "h120_v9-cow_cdc"],
+)
+def test_writes_to_tables_that_are_read_only_here_are_refused(lake: Lake, name: str) -> None:
+    root = golden_tables.BY_NAME[name].unzip(lake.folder)
+    table = HudiTable(
+        lake.spark, str(root), {}, "id long, name string, price double, ts long, dt string"
+    )
+    with refused("UNSUPPORTED_TABLE", lake.folder):
+        table.write([(1, "a", 1.0, 1, "x")])
+
+
+# ---- in Python
+
+
+def test_python_callers_get_the_typed_error_behind_the_message(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    with pytest.raises(Exception, match=r"^\[SCHEMA_CONFLICT\]") as caught:
+        changed(name="array(name)")(table)
+    error = pyhudi.typed_error(caught.value)
+    assert isinstance(error, SchemaConflict)
+    assert error.facts["column"] == "name"
+    assert pyhudi.typed_error(ValueError("no error of ours")) is None
