@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,6 +46,52 @@ def test_the_command_starts_a_function_that_exists(wheel: zipfile.ZipFile) -> No
     module, function = line.split(":")
     code = f"import {module} as m; assert callable(m.{function})"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "python")
+
+
+FIRST_TABLE = """
+import sys
+from pyspark.sql import SparkSession
+import pyhudi
+assert pyhudi.__file__.startswith(sys.prefix), pyhudi.__file__
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = pyhudi.attach(pyhudi.configure(builder).getOrCreate())
+rows = spark.createDataFrame([(1, "a"), (2, "b")], "id long, name string")
+key = "hoodie.datasource.write.recordkey.field"
+rows.write.format("pyhudi").option(key, "id").save(sys.argv[1])
+rows.where("id = 2").write.format("pyhudi").mode("append").save(sys.argv[1])
+print(sorted(map(tuple, spark.read.format("pyhudi").load(sys.argv[1]).collect())))
+"""
+
+
+def bare() -> dict[str, str]:
+    """The process's environment without what leads Python to this checkout."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
+
+
+@pytest.fixture
+def installed(wheel: zipfile.ZipFile, tmp_path: Path) -> Path:
+    """The programs of an environment that has the wheel, and this one's other libraries."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    programs = tmp_path / "venv" / "bin"
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--no-deps"]
+    subprocess.run([*pip, str(wheel.filename)], check=True, capture_output=True, env=bare())
+    libraries = sysconfig.get_paths()["purelib"]
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    # A path file adds the folder alone: the editable pyhudi in it, itself a path file, stays out.
+    (site / "libraries.pth").write_text(libraries + "\n")
+    return programs
+
+
+@pytest.mark.spark
+def test_the_installed_wheel_is_enough_to_write_and_read(installed: Path, tmp_path: Path) -> None:
+    run = partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, env=bare())
+    done = run([installed / "python", "-c", FIRST_TABLE, str(tmp_path / "table")])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[(1, 'a'), (2, 'b')]"
+    told = run([installed / "pyhudi", "history", "table"])
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("completed") == 3
+    assert run([installed / "pyhudi", "jars"]).stdout.startswith(str(tmp_path / "venv"))
 
 
 def test_extras_bring_every_optional_library(wheel: zipfile.ZipFile) -> None:
