@@ -263,3 +263,12 @@ def test_an_integer_column_as_the_key_becomes_its_text(tmp_path: Path) -> None:
     assert second["num_updates"] == 1
     with pytest.raises(InvalidRecord, match="column 'id'"):
         insert(spec(tmp_path, **facts), pa.table({"id": [None], "name": ["x"]}, schema=schema))
+
+
+def test_new_rows_join_the_row_group_of_a_coded_column(tmp_path: Path) -> None:
+    old = [{"id": f"k{n}", "name": f"n{n % 3}", "ts": 1} for n in range(2_000)]
+    first = insert(spec(tmp_path), rows_of(old))
+    added = [{"id": f"new{n}", "name": f"n{n % 4}", "ts": 1} for n in range(9)]
+    second = upsert(spec(tmp_path, T2), first, rows_of([*added, {**old[0], "name": "changed"}]))
+    found = dict(values(tmp_path, second, "id", "name"))
+    assert found == {row["id"]: row["name"] for row in [*old, *added]} | {"k0": "changed"}

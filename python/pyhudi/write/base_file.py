@@ -152,6 +152,11 @@ class BaseFileWriter:
         while self._pending_rows * 4 >= size * 3:
             self._flush(self._pending_rows if self._pending_rows * 4 <= size * 5 else size)
 
+    def flush(self) -> None:
+        """Write what is pending, be it less than a row group."""
+        if self._pending_rows:
+            self._flush(self._pending_rows)
+
     def close(self) -> dict[str, object]:
         """Finish the file; the answer is its row of ``STAT_SCHEMA``."""
         if self._pending_rows or self._writer is None:
@@ -251,27 +256,20 @@ class BaseFileWriter:
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     """The tables with a column coded in all of them or in none, as merged and new rows differ."""
-    coded = {f.name for t in tables for f in t.schema if pa.types.is_dictionary(f.type)}
-    mixed = {
-        name
-        for name in coded
-        if not all(pa.types.is_dictionary(t.schema.field(name).type) for t in tables)
+    coded = {
+        column.name
+        for table in tables
+        for column in table.schema
+        if pa.types.is_dictionary(column.type)
     }
-    return [
-        t.cast(
-            pa.schema(
-                [
-                    pa.field(f.name, f.type.value_type)
-                    if f.name in mixed and pa.types.is_dictionary(f.type)
-                    else f
-                    for f in t.schema
-                ]
-            )
-        )
-        if mixed
-        else t
-        for t in tables
-    ]
+    return [_coded(table, coded) for table in tables]
+
+
+def _coded(table: pa.Table, names: set[str]) -> pa.Table:
+    for at, column in enumerate(table.schema):
+        if column.name in names and not pa.types.is_dictionary(column.type):
+            table = table.set_column(at, column.name, table.column(at).dictionary_encode())
+    return table
 
 
 def rows_per_unit(spec: WriteSpec, row_bytes: int) -> int:

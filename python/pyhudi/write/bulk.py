@@ -174,6 +174,8 @@ class _Bulk:
         }
         data = [rows.column(name) for name in self._schema.names]
         writer.write(pa.table([*meta.values(), *data], names=[*meta, *self._schema.names]))
+        # Nothing waits twice: what came here makes a row group, or had to leave the memory.
+        writer.flush()
         writer.counts.inserts += rows.num_rows
         self._coded = writer.coded
         if writer.size_bytes >= self._spec.target_file_bytes:
