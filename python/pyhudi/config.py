@@ -156,8 +156,8 @@ class WriteOptions:
         "Columns of the bucket hash, a part of the record key; the whole key by default.")
     update_partition_path: bool = option(True, "hoodie.simple.index.update.partition.path", W,
         "Whether a global index moves a row whose partition changed.")
-    bloom_type: BloomType = option(BloomType.DYNAMIC_V0, "hoodie.bloom.index.filter.type", W,
-        "Kind of the bloom filter in each base file under the bloom index.")
+    bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
+        "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")
     bloom_entries: int = option(60_000, "hoodie.index.bloom.num_entries", W,
         "Keys that a filter is made for where the rows of the file are not known.", minimum=1)
     bloom_fpp: float = option(1e-9, "hoodie.index.bloom.fpp", W,
