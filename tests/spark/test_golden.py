@@ -21,6 +21,10 @@ META = (
 WITH_ROWS = [t for t in golden_tables.ALL if t.expected() is not None]
 
 
+#: tables whose log files were all compacted into base files
+ALL_COMPACTED = frozenset({"mor_clean_archive", "mor_log", "sql_mor"})
+
+
 def opened(spark: SparkSession, root: Path, **options: str) -> DataFrame:
     named = {k.replace("__", "."): v for k, v in options.items()}
     return spark.read.format("pyhudi").options(**named).load(str(root))
@@ -61,7 +65,7 @@ def test_a_merge_on_read_table_gives_its_rows_or_says_that_it_needs_logs(
 ) -> None:
     root = table.unzip(tmp_path)
     expected = by_key(table.expected() or [])
-    if any(root.rglob(".*.log.*")) and table.table not in WITHOUT_LOGS_NOW:
+    if any(root.rglob(".*.log.*")) and table.table not in ALL_COMPACTED:
         with refused("UNSUPPORTED_TABLE", root, "read_optimized"):
             opened(spark, root).collect()
         base = opened(spark, root, hoodie__datasource__query__type="read_optimized")
@@ -71,10 +75,6 @@ def test_a_merge_on_read_table_gives_its_rows_or_says_that_it_needs_logs(
         assert old & keys or not old, "base files hold rows of the same table"
     else:
         assert rows(opened(spark, root)) == expected
-
-
-#: tables whose log files were all compacted into base files, or belong to no reader's slice
-WITHOUT_LOGS_NOW: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from pyhudi.planner.stage import Written, job, run_blobs, run_here
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
+from pyhudi.write.columns import incoming_keys
 from pyhudi.write.groups import write_groups
 from pyhudi.write.shipping import shipped
 from pyhudi.write.spec import DELETE, GROUP
@@ -93,7 +94,8 @@ class Keys:
 
 
 def write_collected(write: Write, table: pa.Table) -> Written:
-    """Tag, profile, assign and write ``table``."""
+    """Tag, profile, assign and write ``table``; ``InvalidRecord`` where a key is null."""
+    incoming_keys(table, write.config.record_key_fields)
     keys = Keys.of(table)
     check_partition_paths(keys.partitions)
     files = write.view.latest(partitions=keys.partitions)

@@ -5,15 +5,16 @@ The file appears by put-if-absent, so of two creators one wins and the other ado
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyhudi.config import TimestampType, WriteOptions
-from pyhudi.errors import ConfigError, FileExists, TableExists, UnsupportedTable
+from pyhudi.config import TimestampType, WriteOptions, resolve_write
+from pyhudi.errors import ConfigError, FileExists, SchemaConflict, TableExists, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
-from pyhudi.format.schemas import spark_to_avro
+from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
@@ -22,8 +23,9 @@ from pyhudi.format.table_config import (
     parse_table_config,
 )
 from pyhudi.planner.keys import field_of
+from pyhudi.planner.widening import same_type, shown
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.schema import SparkSchema
+from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import PROPERTIES, Table
 
 KEYGEN = "hoodie.keygen.timebased."
@@ -80,6 +82,34 @@ def create_table(storage: Storage, config: TableConfig) -> Table:
             path=storage.root,
         ) from e
     return Table(storage, config)
+
+
+def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:
+    """Whether a CREATE TABLE over an existing table says what the table is, where it says any.
+
+    ``ConfigError`` for a property, ``SchemaConflict`` for a column that contradicts the table.
+    """
+    resolve_write(options, table.config.raw)
+    if not schema["fields"]:
+        return
+    name = table.config.name
+    given = {f["name"]: f["type"] for f in avro_to_spark(spark_to_avro(schema, name))["fields"]}
+    current = table_schema(table, table.timeline(), None)
+    if current is None:
+        return
+    theirs = {f["name"]: f["type"] for f in current["fields"]}
+    for column in (*given, *theirs):
+        ours, stored = given.get(column), theirs.get(column)
+        if ours is None or stored is None or not same_type(ours, stored):
+            raise SchemaConflict(
+                f"The table at {table.storage.root} exists already, and its columns are not those "
+                f"of this definition: column '{column}' is {shown(stored)} there and "
+                f"{shown(ours)} here. Leave the column list out to adopt the table as it is.",
+                column=column,
+                ours=ours,
+                theirs=stored,
+                rule="adoption",
+            )
 
 
 def _default_name(root: str) -> str:

@@ -24,14 +24,14 @@ DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 def merged_type(column: str, table: Any, incoming: Any) -> Any:
     """The type that holds both; ``SchemaConflict`` where there is none."""
-    if _same(table, incoming):
+    if same_type(table, incoming):
         return table
     if _widens(incoming, table):
         return table
     if _widens(table, incoming):
         return incoming
     raise SchemaConflict(
-        f"Column '{column}' is {_shown(table)} in the table but {_shown(incoming)} in the data, "
+        f"Column '{column}' is {shown(table)} in the table but {shown(incoming)} in the data, "
         "and neither widens into the other. Cast the column before writing.",
         column=column,
         ours=incoming,
@@ -50,22 +50,25 @@ def _widens(narrow: Any, wide: Any) -> bool:
     return wide in WIDENS.get(narrow, frozenset())
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_type(a: Any, b: Any) -> bool:
     """Equal but for nullability, metadata and the names of elements."""
     if isinstance(a, str) or isinstance(b, str):
         return bool(a == b)
     if a["type"] != b["type"]:
         return False
     if a["type"] == "array":
-        return _same(a["elementType"], b["elementType"])
+        return same_type(a["elementType"], b["elementType"])
     if a["type"] == "map":
-        return _same(a["keyType"], b["keyType"]) and _same(a["valueType"], b["valueType"])
+        return same_type(a["keyType"], b["keyType"]) and same_type(a["valueType"], b["valueType"])
     ours = [(f["name"], f["type"]) for f in a["fields"]]
     theirs = [(f["name"], f["type"]) for f in b["fields"]]
     return len(ours) == len(theirs) and all(
-        n == m and _same(x, y) for (n, x), (m, y) in zip(ours, theirs, strict=True)
+        n == m and same_type(x, y) for (n, x), (m, y) in zip(ours, theirs, strict=True)
     )
 
 
-def _shown(kind: Any) -> str:
+def shown(kind: Any) -> str:
+    """A type as an error names it; ``absent`` for none."""
+    if kind is None:
+        return "absent"
     return kind if isinstance(kind, str) else str(kind["type"])

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import resolve_write
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
-from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.create import check_adoption, create_table, new_table_config
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.runtime import Runtime
@@ -18,7 +18,7 @@ from pyhudi.planner.scan import count_rows, describe, open_query, plan_scan
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.write import write_table
 from pyhudi.storage.open import normalize_root
-from pyhudi.timeline.table import table_exists
+from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.transaction import Committed
 
@@ -179,8 +179,10 @@ class Handlers:
         root = normalize_root(path)
         storage = self._runtime.storage(root)
         adopted = table_exists(storage)
-        if not adopted:
-            given = _with_partitioning(hudi_properties(properties), partitioning)
+        given = _with_partitioning(hudi_properties(properties), partitioning)
+        if adopted:
+            check_adoption(open_table(storage), schema, given)
+        else:
             database, dot, table_name = table.rpartition(".")
             given.setdefault("hoodie.table.name", table_name)
             if dot:
