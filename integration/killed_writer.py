@@ -1,0 +1,88 @@
+"""A writer that kills itself: a process of its own, so that nothing of it can clean up.
+
+``python -m integration.killed_writer TABLE METHOD PATTERN STAGED`` upserts two hundred rows and
+sends itself SIGKILL right before the first storage call ``METHOD`` whose path fits ``PATTERN``.
+With ``STAGED`` yes, Spark tasks write the files; ``PATTERN`` ``(task)`` then kills in their midst.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pyhudi
+from pyhudi.planner import collected, operations
+from pyhudi.spark import session
+from pyhudi.storage.base import Storage
+from pyhudi.storage.faults import Call, FaultyStorage
+from pyhudi.storage.open import open_storage
+
+IN_A_TASK = "(task)"
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "dt",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.client.heartbeat.interval_in_ms": "500",
+    "hoodie.client.heartbeat.tolerable.misses": "1",
+}
+
+
+def die() -> None:
+    """What the kernel does to a process that is out of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(method: str, pattern: str) -> None:
+    """Have every storage that the session opens kill this process at the chosen call."""
+
+    def before(call: Call) -> None:
+        fits = any(fnmatch.fnmatchcase(path, pattern) for path in call.paths)
+        if call.method == method and fits:
+            die()
+
+    def opened(root: str, options: dict[str, str], clock: object = None) -> Storage:
+        return FaultyStorage(open_storage(root, options), before=before)
+
+    session.open_storage = opened  # type: ignore[assignment]
+
+
+def die_when_marked(table: Path) -> None:
+    """Die as soon as a task has announced a data file."""
+
+    def watch() -> None:
+        while not list((table / ".hoodie" / ".temp").glob("*/*/*.marker.*")):
+            threading.Event().wait(0.001)
+        die()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Write until killed; exit code 3 tells that the write went through."""
+    table, method, pattern, staged = sys.argv[1:]
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    if pattern != IN_A_TASK:
+        arm(method, pattern)
+    pyhudi.attach(spark)
+    if staged == "yes":
+        collected.HERE_BYTES = operations.HERE_BYTES = -1
+    if pattern == IN_A_TASK:
+        die_when_marked(Path(table))
+    rows = spark.range(100, 300).selectExpr(
+        "id", "concat('killed', id) name", "2L ts", "concat('2024-01-0', id % 3 + 1) dt"
+    )
+    rows.write.format("pyhudi").options(**OPTIONS).mode("append").save(table)
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    main()
