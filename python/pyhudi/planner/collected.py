@@ -95,7 +95,7 @@ class Keys:
 
 def write_collected(write: Write, table: pa.Table) -> Written:
     """Tag, profile, assign and write ``table``; ``InvalidRecord`` where a key is null."""
-    incoming_keys(table, write.config.record_key_fields)
+    incoming_keys(table, write_spec(write))
     keys = Keys.of(table)
     check_partition_paths(keys.partitions)
     files = write.view.latest(partitions=keys.partitions)
