@@ -9,10 +9,14 @@ import pytest
 
 from integration.peers import HudiRs, SparkPeer, apache_hudi, pyhudi_on_spark
 
+REPO = Path(__file__).resolve().parents[1]
+SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
+
 _STARTERS: dict[str, Callable[[], SparkPeer]] = {
     "hudi-1.2.0": lambda: apache_hudi("1.2.0"),
     "hudi-0.15.0": lambda: apache_hudi("0.15.0"),
     "pyhudi": pyhudi_on_spark,
+    "pyhudi-spark4": lambda: pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON)),
 }
 
 
@@ -40,4 +44,4 @@ def hudi_rs() -> HudiRs:
 @pytest.fixture(scope="session")
 def golden_folder() -> Path:
     """Tables written by real Apache Hudi, one zip each, with the rows they must give."""
-    return Path(__file__).resolve().parents[1] / "tests" / "golden"
+    return REPO / "tests" / "golden"

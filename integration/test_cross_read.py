@@ -77,6 +77,13 @@ def test_all_readers_return_the_rows_of_the_model_after_each_write(
     play(cell, "pyhudi", tmp_path / "matrix", peers, hudi_rs, steps.__setitem__)
 
 
+def test_a_table_goes_between_spark_4_and_apache_hudi_as_well(
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
+) -> None:
+    cell = next(c for c in all_cells() if c.name == "v9-composite-bucket")
+    play(cell, "pyhudi-spark4", tmp_path / "matrix", peers, hudi_rs, lambda step, outcome: None)
+
+
 def test_the_sample_has_every_version_form_and_index() -> None:
     sample = [cell for cell in all_cells() if cell.name in SAMPLE]
     assert {cell.name for cell in sample} == SAMPLE

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from integration.peers import Answer, HudiRs, PeerError, SparkPeer, table_facts
+from integration.peers import Answer, HudiRs, PeerError, SparkPeer, difference, table_facts
 from integration.peers.canonical import from_arrow
 
 ROWS = pa.table(
@@ -160,3 +160,15 @@ def test_canonical_forms_of_spark_and_arrow_are_the_same(
     pq.write_table(table, tmp_path / "t.parquet")
     seen = peers("hudi-1.2.0").sql(f"select * from parquet.`{tmp_path}/t.parquet`")
     assert seen == from_arrow(table)
+
+
+def test_no_difference_between_answers_goes_unseen() -> None:
+    def answer(*values: int, kind: str = "bigint") -> Answer:
+        return Answer((("a", kind),), tuple({"a": value} for value in values))
+
+    assert difference(answer(1, 2), answer(1, 2)) == ""
+    assert "1 missing" in difference(answer(1), answer(1, 2))
+    assert "1 unexpected" in difference(answer(1, 2), answer(1))
+    assert difference(answer(1, 1, 2), answer(1, 2, 2)) != ""
+    assert difference(answer(1, 1), answer(1)) != ""
+    assert "a: int not bigint" in difference(answer(1, kind="int"), answer(1))

@@ -53,10 +53,10 @@ def difference(seen: Answer, wanted: Answer) -> str:
         names = dict.fromkeys([*ours, *theirs])
         apart = [n for n in names if ours.get(n) != theirs.get(n)] or ["order of columns"]
         return "schema: " + "; ".join(f"{n}: {ours.get(n)} not {theirs.get(n)}" for n in apart)
+    if seen.rows == wanted.rows:
+        return ""
     missing = [row for row in wanted.rows if row not in seen.rows]
     extra = [row for row in seen.rows if row not in wanted.rows]
-    if not missing and not extra and len(seen.rows) == len(wanted.rows):
-        return ""
     return (
         f"{len(seen.rows)} rows for {len(wanted.rows)}, {len(missing)} missing, {len(extra)} "
         f"unexpected; first missing {missing[:1]}, first unexpected {extra[:1]}"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-START_SECONDS = 180
+START_SECONDS = 300
 CALL_SECONDS = 600
 
 

@@ -141,6 +141,6 @@ def apache_hudi(version: str, python: str = sys.executable) -> SparkPeer:
     return SparkPeer(f"hudi-{version}", "hudi", conf, python)
 
 
-def pyhudi_on_spark(python: str = sys.executable) -> SparkPeer:
+def pyhudi_on_spark(name: str = "pyhudi", python: str = sys.executable) -> SparkPeer:
     """pyhudi itself, on the Spark that belongs to ``python``."""
-    return SparkPeer("pyhudi", "pyhudi", {}, python)
+    return SparkPeer(name, "pyhudi", {}, python)
