@@ -52,10 +52,8 @@ def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
 
 @lru_cache(maxsize=8)
 def _code(factory: Callable[..., Work]) -> bytes:
-    import pyhudi
-
     # PySpark's own copy: the one on PyPI keeps another registry. It has no types on 3.5.
     cloudpickle: Any = import_module("pyspark.cloudpickle")
-    cloudpickle.register_pickle_by_value(pyhudi)
+    cloudpickle.register_pickle_by_value(import_module(__name__.partition(".")[0]))
     classes = {cls.__name__: cls for cls in _VALUES}
     return zlib.compress(cloudpickle.dumps((factory, classes)))
