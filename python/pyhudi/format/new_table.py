@@ -55,23 +55,7 @@ def new_table_properties(
     versions knows; only 9 takes several. ``extra`` is laid over the result. ``ConfigError`` for
     another version, a custom merge mode or key generator class, or too many ordering fields.
     """
-    if version not in LAYOUT_OF_VERSION:
-        raise ConfigError(
-            f"hoodie.write.table.version is {version}; give 9, 8 or 6.",
-            key="hoodie.write.table.version",
-        )
-    if merge_mode not in _MERGE:
-        raise ConfigError(
-            "A new table cannot have hoodie.record.merge.mode CUSTOM. Give EVENT_TIME_ORDERING "
-            "or COMMIT_TIME_ORDERING.",
-            key="hoodie.record.merge.mode",
-        )
-    if key_generator not in _KEYGEN_CLASSES:
-        raise ConfigError(
-            "The key generator is no class of Apache Hudi's. Give one of "
-            f"{', '.join(kind.value for kind in _KEYGEN_CLASSES)}.",
-            key="hoodie.table.keygenerator.type",
-        )
+    _refuse_unknown(version, merge_mode, key_generator)
     values = {
         "hoodie.table.name": name,
         "hoodie.table.type": table_type,
@@ -98,6 +82,26 @@ def new_table_properties(
     values |= _key_generation(version, key_generator, len(partition_fields))
     values |= _merging(version, merge_mode, ordering_fields)
     return values | dict(extra or {})
+
+
+def _refuse_unknown(version: int, merge_mode: MergeMode, key_generator: KeyGenerator) -> None:
+    if version not in LAYOUT_OF_VERSION:
+        raise ConfigError(
+            f"hoodie.write.table.version is {version}; give 9, 8 or 6.",
+            key="hoodie.write.table.version",
+        )
+    if merge_mode not in _MERGE:
+        raise ConfigError(
+            "A new table cannot have hoodie.record.merge.mode CUSTOM. Give EVENT_TIME_ORDERING "
+            "or COMMIT_TIME_ORDERING.",
+            key="hoodie.record.merge.mode",
+        )
+    if key_generator not in _KEYGEN_CLASSES:
+        raise ConfigError(
+            "The key generator is no class of Apache Hudi's. Give one of "
+            f"{', '.join(kind.value for kind in _KEYGEN_CLASSES)}.",
+            key="hoodie.table.keygenerator.type",
+        )
 
 
 def _key_generation(version: int, key_generator: KeyGenerator, levels: int) -> dict[str, str]:

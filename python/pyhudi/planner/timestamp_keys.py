@@ -35,6 +35,9 @@ UNIT_MICROS = {
     "DAYS": 86_400_000_000,
 }
 
+#: the pattern letters of an offset such as +00:00
+OFFSET = "X" * 3
+
 
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
@@ -101,7 +104,7 @@ def _parsed(value: Column, how: TimestampFormat, name: str) -> Column:
     for pattern in (how.input_format or "").split(","):
         zoned = bool(ZONE_LETTERS.intersection(re.sub("'[^']*'", "", pattern)))
         text = value if zoned else F.concat(value, F.lit("+00:00"))
-        read = F.try_to_timestamp(text, F.lit(pattern if zoned else f"{pattern}XXX"))
+        read = F.try_to_timestamp(text, F.lit(pattern if zoned else pattern + OFFSET))
         zone = "UTC" if zoned else how.input_zone
         wall = _utc_wall(F.unix_micros(read))
         tries.append(F.convert_timezone(F.lit(zone), F.lit(how.output_zone), wall))

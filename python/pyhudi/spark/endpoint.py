@@ -35,7 +35,9 @@ class Endpoint:
         """Answer ``method`` with the arguments in ``payload``."""
         return self._answer(secret, method, payload)
 
-    def callWith(self, secret: str, method: str, jvm_object: Any, payload: str) -> str:  # noqa: N802
+    def callWith(  # noqa: N802 - the interface's name
+        self, secret: str, method: str, jvm_object: Any, payload: str
+    ) -> str:
         """The same with a live JVM object, such as a DataFrame."""
         return self._answer(secret, method, payload, jvm_object)
 

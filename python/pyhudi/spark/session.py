@@ -26,7 +26,7 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.planner.runtime import Runtime
-from pyhudi.spark import by_value
+from pyhudi.spark import by_value, typed_errors
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
@@ -95,6 +95,7 @@ def attach(spark: SparkSession) -> SparkSession:
         gateway = context._gateway
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         by_value.register()
+        typed_errors.install()
         bridge.register(Endpoint(secret, handlers.table()), secret)
         _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
         _attached[id(context)] = handlers

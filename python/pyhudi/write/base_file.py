@@ -115,7 +115,8 @@ class BaseFileWriter:
         ``None`` to judge by the first rows."""
         spec = files.spec
         token = files.task.write_token(spec.write_nonce)
-        self.name = BaseFileName(plan.file_id, token, spec.instant).render()  # type: ignore[arg-type]
+        name = BaseFileName(plan.file_id, token, spec.instant)  # type: ignore[arg-type]
+        self.name = name.render()
         self.path = f"{plan.partition_path}/{self.name}" if plan.partition_path else self.name
         self.kind = MarkerKind.CREATE if plan.base_file is None else MarkerKind.MERGE
         self.counts = Counts()

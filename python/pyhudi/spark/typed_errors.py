@@ -1,0 +1,42 @@
+"""Errors that Python callers catch by class although Spark carries them through the JVM.
+
+PySpark makes its exceptions from the JVM's in one function. It is wrapped so that an error which
+began as one of ours arrives as both: ``except CommitConflict`` and ``except AnalysisException``
+catch it, and its named facts are attributes again.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from pyspark.errors.exceptions import captured
+
+from pyhudi.errors import HudiError
+from pyhudi.spark.endpoint import LAST_ERROR
+
+_spark_converts = captured.convert_exception
+
+
+def install() -> None:
+    """Have PySpark raise our classes in this process; idempotent."""
+    module: Any = captured
+    module.convert_exception = _convert
+
+
+def _convert(error: Any) -> Any:
+    converted = _spark_converts(error)
+    ours = LAST_ERROR.find(str(getattr(converted, "desc", None) or ""))
+    if ours is None:
+        return converted
+    kind = _both(type(converted), type(ours))
+    both = kind.__new__(kind)
+    both.__dict__.update(converted.__dict__)
+    both.__dict__["facts"] = ours.facts
+    both.args = converted.args
+    return both
+
+
+@lru_cache(maxsize=64)
+def _both(spark: type[Exception], ours: type[HudiError]) -> Any:
+    return type(ours.__name__, (spark, ours), {"__doc__": ours.__doc__, "__module__": __name__})
