@@ -8,17 +8,17 @@ With ``STAGED`` yes, Spark tasks write the files; ``PATTERN`` ``(task)`` then ki
 from __future__ import annotations
 
 import fnmatch
+import importlib
 import os
 import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import pyhudi
-from pyhudi.planner import collected, operations
-from pyhudi.spark import session
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.open import open_storage
@@ -32,6 +32,11 @@ OPTIONS = {
     "hoodie.client.heartbeat.interval_in_ms": "500",
     "hoodie.client.heartbeat.tolerable.misses": "1",
 }
+
+
+def module(name: str) -> Any:
+    """A module of pyhudi whose names this process sets anew."""
+    return importlib.import_module(name)
 
 
 def die() -> None:
@@ -50,7 +55,7 @@ def arm(method: str, pattern: str) -> None:
     def opened(root: str, options: dict[str, str], clock: object = None) -> Storage:
         return FaultyStorage(open_storage(root, options), before=before)
 
-    session.open_storage = opened  # type: ignore[assignment]
+    module("pyhudi.spark.session").open_storage = opened
 
 
 def die_when_marked(table: Path) -> None:
@@ -74,7 +79,8 @@ def main() -> None:
         arm(method, pattern)
     pyhudi.attach(spark)
     if staged == "yes":
-        collected.HERE_BYTES = operations.HERE_BYTES = -1
+        for name in ("collected", "operations"):
+            module(f"pyhudi.planner.{name}").HERE_BYTES = -1
     if pattern == IN_A_TASK:
         die_when_marked(Path(table))
     rows = spark.range(100, 300).selectExpr(

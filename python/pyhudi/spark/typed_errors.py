@@ -7,7 +7,6 @@ catch it, and its named facts are attributes again.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from pyspark.errors.exceptions import captured
@@ -16,6 +15,7 @@ from pyhudi.errors import HudiError
 from pyhudi.spark.endpoint import LAST_ERROR
 
 _spark_converts = captured.convert_exception
+_made: dict[str, Any] = {}
 
 
 def install() -> None:
@@ -37,6 +37,10 @@ def _convert(error: Any) -> Any:
     return both
 
 
-@lru_cache(maxsize=64)
 def _both(spark: type[Exception], ours: type[HudiError]) -> Any:
-    return type(ours.__name__, (spark, ours), {"__doc__": ours.__doc__, "__module__": __name__})
+    """The class that is both; one for each pair."""
+    key = f"{spark.__name__} {ours.__name__}"
+    if key not in _made:
+        inside = {"__doc__": ours.__doc__, "__module__": __name__}
+        _made[key] = type(ours.__name__, (spark, ours), inside)
+    return _made[key]
