@@ -98,7 +98,7 @@ minio: ## Build MinIO with Go into .tools/bin (some minutes); without Go, S3 tes
 
 # ---- checks
 
-PYTHON_CODE := python tests integration benchmarks docs setup.py
+PYTHON_CODE := python tests integration benchmarks docs/generate.py setup.py
 SCALA_CODE := build.sbt jvm-shim/src
 
 .PHONY: check
