@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
-    from pyhudi.spark.endpoint import typed_error
     from pyhudi.spark.session import attach, configure
     from pyhudi.timeline.history import history
 
 __version__ = "0.1.0"
-__all__ = ["HudiError", "__version__", "attach", "configure", "history", "typed_error"]
+__all__ = ["HudiError", "__version__", "attach", "configure", "history"]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,10 +35,6 @@ def __getattr__(name: str) -> Any:
                 "4.0 there."
             ) from e
         return getattr(session, name)
-    if name == "typed_error":
-        from pyhudi.spark import endpoint
-
-        return endpoint.typed_error
     if name == "history":
         from pyhudi.timeline.history import history
 

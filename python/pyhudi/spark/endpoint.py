@@ -88,14 +88,5 @@ class _LastError:
 LAST_ERROR = _LastError()
 
 
-def typed_error(error: BaseException) -> HudiError | None:
-    """The error of ``pyhudi.errors`` behind an exception that Spark raised; None where none is.
-
-    Spark carries the message alone from the JVM to Python: the class and its facts (``column``,
-    ``key``, ``path`` ...) are found again by it.
-    """
-    return error if isinstance(error, HudiError) else LAST_ERROR.find(str(error))
-
-
 def _error(name: str, message: str) -> str:
     return json.dumps({"error": {"class": name, "message": message}})
