@@ -36,6 +36,11 @@ def test_every_group_has_one_task_and_no_task_has_much_more_than_its_part(
     assert balanced(dict(reversed(sizes.items())), tasks) == placed
 
 
+def test_the_largest_groups_are_placed_first() -> None:
+    placed = balanced({0: 1, 1: 1, 2: 2}, 2)
+    assert placed[0] == placed[1] != placed[2]
+
+
 def test_tasks_are_bounded_by_groups_and_by_cores() -> None:
     assert [task_count(n, 4) for n in (0, 1, 5, 12, 500)] == [1, 1, 5, 12, 12]
     assert as_sql_array([3, -1]) == "3,-1"

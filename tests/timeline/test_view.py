@@ -225,9 +225,9 @@ def test_files_of_an_attempt_that_lost_are_not_remembered(bare: Bare) -> None:
     bare.commit(10, bare.file("g1", 10))
     bare.put(Action.COMMIT, State.INFLIGHT, 20)
     named = bare.file("g1", 20, token="0-0-1")
-    stray = bare.file("g1", 20, token="9-9-9")
+    strays = [bare.file("g1", 20, token="9-9-9"), bare.file("another", 20)]
     view = bare.view()
-    bare.storage.delete([stray.path])
+    bare.storage.delete([stray.path for stray in strays])
     bare.commit(20, named)
 
     moved = advance(view, bare.timeline())

@@ -38,7 +38,7 @@ class Histories(RuleBasedStateMachine):
         self.bare.put(Action.COMMIT, State.INFLIGHT, time)
         self.pending.append(time)
         self.files[time] = [
-            (self.bare.file(g, time, p, "0-0-1"), self.bare.file(g, time, p, "0-0-9"))
+            (self.bare.file(g, time, p, "0-0-1"), self.bare.file(f"stray{g}", time, p))
             for p, g in sorted(writes)
         ]
 

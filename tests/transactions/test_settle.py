@@ -28,7 +28,7 @@ from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.rollback import roll_back, rollback_of, was_rolled_back
-from pyhudi.transactions.settle import FIRST_BEAT_MS, settle_failed_writes
+from pyhudi.transactions.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
 from pyhudi.transactions.transaction import Transaction, WriterPolicy
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME
@@ -120,7 +120,7 @@ def test_eager_leaves_a_writer_alone_that_beats_again(world: World) -> None:
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_eager_stops_waiting_for_a_writer_that_settles_by_itself(
-    world: World, commits: bool
+    world: World, commits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     alive = world.begin()
     written = work(alive, {"k": "1"})
@@ -136,6 +136,8 @@ def test_eager_stops_waiting_for_a_writer_that_settles_by_itself(
 
     clock = Watched(world, end)
     settle(world, clock=clock)
+
+    assert ("rolling back" in caplog.text) == (not commits)
 
     assert clock.monotonic() < 1_001
     assert world.rows() == ({"k": "1"} if commits else {})
@@ -279,6 +281,8 @@ def test_groups_under_a_pending_clustering_cannot_be_changed_but_others_can(
 def test_pending_services_and_delta_commits_are_left_alone(world: World, action: Action) -> None:
     time = InstantTime("20231201000000000")
     put_instant(world, Instant(time, action, State.REQUESTED))
+    timeline = world.table().timeline()
+    assert not is_write(world.table(), timeline, timeline.pending[0])
     world.clock.advance(10 * LAPSE_S)
 
     settle(world)
@@ -354,7 +358,7 @@ def test_files_written_after_the_plan_go_with_the_rollback(world: World) -> None
 
 
 def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
-    """Each step takes most of a lease; together they take several."""
+    """Each step takes most of a lease of 60 s; together they take several."""
     dead = dead_writer(world)
     world.clock.advance(LAPSE_S)
     slow = FaultyStorage(
@@ -363,15 +367,14 @@ def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
     )
     roll_back(world.table(slow), other_lock(world), world.clock, POLICY, dead.instant)
 
-    assert sum(map(is_slow_step, slow.calls)) >= 2
+    assert sum(map(is_slow_step, slow.calls)) == 4
     assert world.leftovers() == []
 
 
 def is_slow_step(call: Call) -> bool:
-    """Reading all markers, and deleting the data files."""
-    return call.method == "walk" or (
-        call.method == "delete" and bool(call.paths) and call.paths[0].endswith(".parquet")
-    )
+    """Reading all markers (twice), deleting the data files, deleting an instant's file."""
+    deleted = call.paths[0] if call.method == "delete" else ""
+    return call.method == "walk" or deleted.endswith((".parquet", ".inflight"))
 
 
 def test_a_rollback_that_loses_its_lock_does_not_complete(world: World) -> None:
@@ -428,9 +431,12 @@ def test_a_late_file_of_a_rolled_back_write_is_swept_up(world: World) -> None:
 def test_marked_files_of_an_instant_that_nobody_knows_are_kept(world: World) -> None:
     """It may have been archived: its files may be data."""
     dead = dead_writer(world)
-    for path in [f.path for f in world.memory.walk(".hoodie") if dead.instant in f.name]:
-        world.memory.delete([path])
+    folder = world.table().config.timeline_folder
+    timeline = [f.path for f in world.memory.list(folder) if dead.instant in f.name]
+    world.memory.delete(timeline)
     world.clock.advance(LAPSE_S)
+    world.upsert({"j": "1"}, policy=NEVER)
+    assert world.memory.walk(marker_folder(dead.instant)) != []
     before = [f.path for f in world.memory.walk("")]
 
     settle(world)

@@ -213,17 +213,22 @@ def test_attempts_that_do_not_end_fail_the_write_and_leave_it_to_the_next_writer
     assert world.leftovers() == []
 
 
-def test_an_abort_waits_for_attempts_before_it_deletes(world: World) -> None:
+@pytest.mark.parametrize("in_time", [True, False])
+def test_an_abort_deletes_nothing_while_attempts_may_write(world: World, in_time: bool) -> None:
     transaction = world.begin()
     work(transaction, {"k": "1"})
+    asked: list[float] = []
 
     def ended(timeout_s: float) -> bool:
+        asked.append(timeout_s)
         put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
-        return True
+        return in_time
 
     transaction.abort(ended)
 
-    assert world.data_files() == set()
+    assert asked == [600.0]
+    assert len(world.data_files()) == (0 if in_time else 2)
+    world.upsert({"j": "1"})
     assert world.leftovers() == []
 
 
@@ -298,6 +303,7 @@ def test_a_commit_whose_put_is_never_answered_is_unknown_and_nothing_is_deleted(
     assert unknown.value.facts["path"] in {c.paths[0] for c in faulty.writes}
     assert world.data_files() == {written.stats[0].path}
     assert world.memory.walk(".hoodie/.temp") != []
+    assert [f.name for f in world.memory.list(".hoodie/.heartbeat")] == [transaction.instant]
     # Its beat stays and grows old, so that a later writer may judge it: here it never landed.
     world.upsert({"j": "2"})
     assert world.rows() == {"j": "2"}

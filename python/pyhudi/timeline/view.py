@@ -132,7 +132,6 @@ class _Visibility:
 
     def __init__(self, timeline: Timeline, as_of: InstantTime | None) -> None:
         self._completed = {i.time for i in timeline.commits}
-        self._pending = {i.time for i in timeline.pending}
         self._first = timeline.first_time
         self._as_of = as_of
 
@@ -141,8 +140,8 @@ class _Visibility:
             return False
         if time in self._completed:
             return True
-        archived = self._first is not None and time < self._first
-        return archived and time not in self._pending
+        # The first write may be pending itself, so none below it is.
+        return self._first is not None and time < self._first
 
 
 def _name(path: str) -> str:

@@ -61,6 +61,7 @@ def roll_back(
         target = next((i for i in timeline.at(time) if i.action in WRITES), None)
         if target is None or target.state is State.COMPLETED:
             return
+        log.warning("rolling back %s %s, which failed", target.action.value, time)
         found = rollback_of(table, timeline, time)
         if found is None:
             plan = _plan(table, target)

@@ -62,9 +62,8 @@ def settle_failed_writes(table: Table, lock: TableLock, clock: Clock, policy: Po
         timeline = table.timeline()
     for instant in timeline.pending:
         if is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
-            log.warning("rolling back %s %s, which failed", instant.action.value, instant.time)
             roll_back(table, lock, clock, policy, instant.time)
-    sweep(table, clock, policy.heartbeat)
+    sweep(table)
 
 
 def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
@@ -102,7 +101,7 @@ def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int
         clock.sleep(POLL_S)
         if last_beat_ms(table.storage, instant.time) is not None:
             return False
-    return _is_pending(table, instant)
+    return True
 
 
 def _falls_silent(
@@ -122,18 +121,13 @@ def _falls_silent(
         clock.sleep(POLL_S)
         now = last_beat_ms(table.storage, instant.time)
         if now is None:
-            # The writer has settled by itself; if it has not, it is dead without a beat.
-            return _is_pending(table, instant)
+            # It has settled by itself, which the rollback will see, or it lost its heartbeat.
+            return True
         if now != beat:
             return False
         if clock.now_ms() - beat >= policy.lapse_ms:
             return True
     return True
-
-
-def _is_pending(table: Table, instant: Instant) -> bool:
-    now = table.timeline().at(instant.time)
-    return any(i.action is instant.action and i.state is not State.COMPLETED for i in now)
 
 
 def _requested_ms(table: Table, instant: Instant) -> int:
@@ -142,27 +136,26 @@ def _requested_ms(table: Table, instant: Instant) -> int:
     return max((f.modified_ms for f in files if f.name.startswith(instant.time)), default=0)
 
 
-def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
+def sweep(table: Table) -> None:
     """Delete what settled instants left: markers, heartbeats, and files of late attempts.
 
     An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
     must go before archival passes its instant, or readers take it for data (FORMAT.md 2.4).
     """
     storage = table.storage
-    beats = {f.name: f.modified_ms for f in storage.list(HEARTBEATS)}
-    marked = {folder.rsplit("/", 1)[-1] for folder in storage.list_folders(MARKERS)}
-    left = sorted(InstantTime(name) for name in marked | set(beats) if name.isdecimal())
-    if not left:
+    left = {folder.rsplit("/", 1)[-1] for folder in storage.list_folders(MARKERS)}
+    left.update(file.name for file in storage.list(HEARTBEATS))
+    times = sorted(InstantTime(name) for name in left if name.isdecimal())
+    if not times:
         return
     # Listed after the markers: whoever has some has requested its instant before.
     timeline = table.timeline()
-    for time in left:
+    for time in times:
         known = timeline.at(time)
         if any(i.state is not State.COMPLETED for i in known):
             continue
         if not known:
-            is_alive = clock.now_ms() - beats.get(time, 0) < policy.lapse_ms
-            if is_alive or not was_rolled_back(table, timeline, time):
+            if not was_rolled_back(table, timeline, time):
                 continue
             delete_files(storage, marked_files(storage, time) or ())
         delete_markers(storage, time)
