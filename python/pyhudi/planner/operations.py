@@ -103,6 +103,7 @@ def overwrite(write: Write) -> Outcome:
         if write.intent.overwrite is Overwrite.FILTER:
             swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
         old = view.latest(partitions=swept)
+    write.transaction.check_targets(old)
     return Outcome(written, replaced_by(old), frozenset(swept))
 
 
@@ -130,6 +131,7 @@ def delete_partitions(write: Write) -> Outcome:
         )
     write.transaction.inflight(None)
     old = write.view.latest(partitions=doomed)
+    write.transaction.check_targets(old)
     return Outcome(Written(), replaced_by(old), frozenset(doomed))
 
 

@@ -32,6 +32,9 @@ class Attempts(Protocol):
     def ended(self, key: str, timeout_s: float) -> bool:
         """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
 
+    def quiet(self, key: str, timeout_s: float) -> bool:
+        """The same after a failure: true as well where no job of ``key`` ever began."""
+
     def forget(self, key: str) -> None:
         """Drop what is known of ``key``."""
 

@@ -25,6 +25,7 @@ from pyhudi.planner.runtime import Runtime, writer_policy
 from pyhudi.planner.stage import worker_error
 from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.timeline.view import VIEWS
@@ -150,14 +151,7 @@ def _attempt(
     intent: Intent,
 ) -> Committed:
     before = table.timeline()
-    current = table_schema(table, before, None)
-    view = table.view(before)
-    if intent.filters and current is not None:
-        types = {f["name"]: f["type"] for f in current["fields"]}
-        require_whole_partitions(table.config, types, view.partitions(), intent.filters)
-    if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
-        check_index(table.config, options, view)
-    prepared: Prepared = prepare(df, table.config, current, operation, options)
+    prepared = _checked(df, table, before, options, operation, intent)
     transaction = Transaction.begin(
         table,
         action_of(operation),
@@ -166,20 +160,46 @@ def _attempt(
         runtime.clock,
         writer_policy(options),
     )
+
+    def quiet(timeout_s: float) -> bool:
+        return runtime.attempts.quiet(transaction.instant, timeout_s)
+
     try:
+        if transaction.timeline.keys() != before.keys():
+            # A commit came between: it may have changed the schema.
+            prepared = _checked(df, table, transaction.timeline, options, operation, intent)
         write = Write(runtime, table, options, operation, intent, prepared, transaction)
         return run_operation(write)
     except CommitUnknown:
         raise
     except PySparkException as e:
         # What the rows themselves raise: an expression, a UDF or a source of the caller's.
-        transaction.abort()
+        transaction.abort(quiet)
         raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e
     except BaseException:
-        transaction.abort()
+        transaction.abort(quiet)
         raise
     finally:
         runtime.attempts.forget(transaction.instant)
+
+
+def _checked(
+    df: DataFrame,
+    table: Table,
+    timeline: Timeline,
+    options: WriteOptions,
+    operation: Operation,
+    intent: Intent,
+) -> Prepared:
+    """The prepared rows, once nothing that ``timeline`` shows speaks against the write."""
+    current = table_schema(table, timeline, None)
+    view = table.view(timeline)
+    if intent.filters and current is not None:
+        types = {f["name"]: f["type"] for f in current["fields"]}
+        require_whole_partitions(table.config, types, view.partitions(), intent.filters)
+    if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
+        check_index(table.config, options, view)
+    return prepare(df, table.config, current, operation, options)
 
 
 def discard_if_unused(table: Table) -> None:

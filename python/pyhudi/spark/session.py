@@ -203,6 +203,12 @@ class SparkAttempts:
         tracker = context._jvm.io.pyhudi.AttemptTracker
         return bool(tracker.awaitEnd(context._jsc, key, int(timeout_s * 1000)))
 
+    def quiet(self, key: str, timeout_s: float) -> bool:
+        """The same after a failure: true as well where no job of ``key`` ever began."""
+        context: Any = self._spark.sparkContext
+        tracker = context._jvm.io.pyhudi.AttemptTracker
+        return bool(tracker.awaitQuiet(context._jsc, key, int(timeout_s * 1000)))
+
     def forget(self, key: str) -> None:
         """Drop what the listener knows of ``key``."""
         context: Any = self._spark.sparkContext

@@ -40,6 +40,15 @@ object AttemptTracker {
     ListenerBus.drain(context, timeoutMs) && listener(context).awaitEnd(key, deadline)
   }
 
+  /** Like [[awaitEnd]] for a write that has failed: true as well if none of its jobs ever began. */
+  def awaitQuiet(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean = {
+    val deadline = System.nanoTime() + timeoutMs * 1000000L
+    ListenerBus.drain(context.sc, timeoutMs) && {
+      listener(context.sc).awaitEnd(key, deadline)
+      listener(context.sc).isQuiet(key)
+    }
+  }
+
   /** Drops what is known of a write; later events of its jobs are ignored. */
   def forget(key: String): Unit = synchronized(installed.map(_._2)).foreach(_.forget(key))
 
@@ -101,6 +110,8 @@ private[pyhudi] class AttemptListener extends SparkListener {
     }
     writes.get(key).exists(_.isOver)
   }
+
+  def isQuiet(key: String): Boolean = synchronized(writes.get(key).forall(_.isOver))
 
   def forget(key: String): Unit = synchronized {
     writes -= key
