@@ -171,7 +171,7 @@ class WriteOptions:
     record_bytes: int = option(1024, "hoodie.copyonwrite.record.size.estimate", W,
         "Bytes of a row on disk, until the table's own commits tell.", minimum=1)
     codec: Codec = option(Codec.SNAPPY, "hoodie.parquet.compression.codec", W,
-        "Hudi's default is gzip: a tenth smaller here, for more than twice the CPU of a write.")
+        "Hudi's default is gzip: a third smaller here, for more than twice the CPU of encoding.")
     row_group_bytes: int = option(32 * MB, "hoodie.parquet.block.size", W,
         "Size of a row group, which a merge holds in memory; Hudi's default is 120 MB.", minimum=1)
 
