@@ -1,0 +1,129 @@
+"""``python -m benchmarks.planning``: how long the driver takes to plan a scan of a large table.
+
+The table is real in all that planning looks at (properties, commits, a name for every file) and
+its data files are empty. Cold is a process's first look at the table; warm a later one; after an
+append one commit has been added meanwhile. Seconds of wall and CPU time, without Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyhudi.clock import SystemClock
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import open_query, plan_scan
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import PROPERTIES
+from pyhudi.timeline.view import VIEWS
+from pyhudi.write.spec import FileSystemSpec
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "dt", "type": "string", "nullable": True, "metadata": {}},
+    ],
+}
+
+
+def make_table(root: Path, files: int, partitions: int, commits: int) -> None:
+    """A version 9 table whose files are spread evenly over partitions and commits."""
+    storage = LocalStorage(str(root))
+    properties = new_table_properties(
+        name="large", version=9, record_key_fields=["id"], partition_fields=["dt"],
+        ordering_fields=[], merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+        key_generator=KeyGenerator.SIMPLE,
+    )  # fmt: skip
+    storage.put_if_absent(PROPERTIES, render_properties(properties))
+    for number in range(partitions):
+        (root / f"d{number:05d}").mkdir(parents=True)
+    clock = SystemClock()
+    each = files // commits
+    for number in range(commits):
+        add_commit(storage, clock, root, number, [f"d{k % partitions:05d}" for k in range(each)])
+
+
+def add_commit(
+    storage: LocalStorage, clock: SystemClock, root: Path, number: int, partitions: list[str]
+) -> None:
+    """One commit with a new file in each of ``partitions``."""
+    instant = InstantTime(f"202401010000{number:05d}")
+    completion = InstantTime(f"202401020000{number:05d}")
+    stats = []
+    for partition in partitions:
+        file_id = FileId(f"{clock.uuid()}-0")
+        name = BaseFileName(file_id, "0-0-0", instant, ".parquet").render()
+        (root / partition / name).touch()
+        stats.append(
+            WriteStat(file_id, f"{partition}/{name}", partition, None, 1000, 1000,
+                      file_size_bytes=1 << 20)
+        )  # fmt: skip
+    extra = {SCHEMA_KEY: canonical_json(spark_to_avro(SCHEMA, "large"))}
+    done = Instant(instant, Action.COMMIT, State.COMPLETED, completion)
+    data = render_commit(CommitMetadata("BULK_INSERT", tuple(stats), extra), 2)
+    storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
+
+
+def plan(root: Path, filters: list[dict[str, Any]]) -> int:
+    """Plan one scan as the shim asks for it; gives the number of files."""
+    runtime = Runtime(
+        clock=SystemClock(),
+        storage=LocalStorage,
+        filesystem=lambda path: (FileSystemSpec("local"), path),
+        lock=None,  # type: ignore[arg-type]
+        attempts=None,  # type: ignore[arg-type]
+    )
+    query = open_query(runtime, str(root), {}, {})
+    answer = plan_scan(query, filters, None)
+    if "arrow_file" in answer:
+        Path(answer["arrow_file"]).unlink()
+        return -1
+    return len(answer["files"])
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    """Print wall and CPU seconds of ``work``."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    print(
+        f"{what:34s} {time.perf_counter() - wall:7.3f} s wall "
+        f"{time.process_time() - cpu:7.3f} s CPU"
+    )
+
+
+def main() -> None:
+    """Make the table and plan it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--commits", type=int, default=100)
+    given = parser.parse_args()
+    one = [{"op": "=", "column": "dt", "value": "d00007", "type": "string"}]
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "large"
+        make_table(root, given.files, given.partitions, given.commits)
+        print(f"{given.files} files, {given.partitions} partitions, {given.commits} commits")
+        timed("cold, all files", lambda: plan(root, []))
+        timed("warm, all files", lambda: plan(root, []))
+        timed("warm, one partition", lambda: plan(root, one))
+        storage = LocalStorage(str(root))
+        add_commit(storage, SystemClock(), root, given.commits, ["d00001"])
+        timed("after an append, one partition", lambda: plan(root, one))
+        VIEWS.forget(storage)
+        timed("listed again, one partition", lambda: plan(root, one))
+
+
+if __name__ == "__main__":
+    main()
