@@ -105,7 +105,8 @@ def test_a_table_without_a_key_makes_one_for_each_row(lake: Lake) -> None:
     assert {k.split("_")[0] for k in keys} == set(table.instants())
     assert "hoodie.table.recordkey.fields" not in table.properties()
 
-    table.write([(3, "c", 1, "x")], "insert_overwrite")
+    combine = {"hoodie.combine.before.insert": "true"}
+    table.write([(3, "c", 1, "x")], "insert_overwrite", **combine)
     assert sorted(map(tuple, table.df().collect())) == [(2, "b", 1, "y")] * 3 + [(3, "c", 1, "x")]
 
 

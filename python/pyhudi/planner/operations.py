@@ -27,7 +27,7 @@ from pyhudi.planner.grouped import write_grouped
 from pyhudi.planner.intent import Overwrite
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
-from pyhudi.planner.spec import bulk_work, sized_rows, write_spec
+from pyhudi.planner.spec import bulk_work, combines, sized_rows, write_spec
 from pyhudi.planner.stage import Written, job, run_here, run_stage
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
@@ -74,7 +74,7 @@ def single_pass(write: Write) -> bool:
     if write.options.index_type is IndexType.BUCKET:
         return False
     if write.operation is Operation.BULK_INSERT:
-        return not (write.options.combine_before_insert and write.config.record_key_fields)
+        return not combines(write)
     return write.operation is Operation.INSERT and not write.config.record_key_fields
 
 
@@ -90,7 +90,7 @@ def bulk(write: Write) -> Written:
 
 def overwrite(write: Write) -> Outcome:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
-    if write.options.combine_before_insert or write.options.index_type is IndexType.BUCKET:
+    if combines(write) or write.options.index_type is IndexType.BUCKET:
         written = write_grouped(write, only_new_groups=True)
     else:
         written = bulk(write)
