@@ -53,6 +53,13 @@ def new_table_config(
     for role, columns in roles.items():
         for name in columns:
             field_of(struct, name, role)
+    nested = [column for column in options.ordering_fields if "." in column]
+    if nested:
+        raise ConfigError(
+            f"The ordering column '{nested[0]}' lies inside a struct, which is not served yet. "
+            "Copy it to a column of its own.",
+            key="hoodie.table.ordering.fields",
+        )
     name = options.table_name or _default_name(root)
     properties = new_table_properties(
         name=name,
