@@ -37,7 +37,7 @@ DEFAULT_MAX_ENTRIES = 100_000
 # As text, since a compiled Struct cannot travel by value.
 _HEADER = ">iibi"  # version, hashes, hash type, bits
 _DYNAMIC = ">iii"  # entries per row, keys in the current row, rows
-_HEADER_BYTES, _DYNAMIC_BYTES = 13, 12
+_HEADER_BYTES, _DYNAMIC_BYTES = struct.calcsize(_HEADER), struct.calcsize(_DYNAMIC)
 _VERSION = -1
 _MURMUR = 1
 _M = np.uint32(0x5BD1E995)

@@ -1,14 +1,13 @@
 """Sending the worker functions by value, so that an executor needs pyarrow but not pyhudi.
 
-Two kinds of object do not survive cloudpickle's way with classes by themselves: the sentinels by
-which ``dataclasses`` recognises its fields (it compares identities), and compiled struct formats.
+The sentinels by which ``dataclasses`` recognises its fields do not survive cloudpickle's way with
+classes by themselves, because it compares identities.
 """
 
 from __future__ import annotations
 
 import copyreg
 import dataclasses
-import struct
 import sys
 from typing import Any
 
@@ -18,13 +17,8 @@ from pyspark import cloudpickle
 def register() -> None:
     """Have PySpark pickle everything below ``pyhudi`` by value in this process; idempotent."""
     copyreg.pickle(type(dataclasses._FIELD), _sentinel)  # type: ignore[attr-defined]
-    copyreg.pickle(struct.Struct, _struct)
     cloudpickle.register_pickle_by_value(sys.modules["pyhudi"])  # type: ignore[no-untyped-call]
 
 
 def _sentinel(sentinel: Any) -> tuple[Any, tuple[Any, str]]:
     return getattr, (dataclasses, sentinel.name)
-
-
-def _struct(form: struct.Struct) -> tuple[type[struct.Struct], tuple[str]]:
-    return struct.Struct, (form.format,)
