@@ -26,7 +26,7 @@ def install() -> None:
 
 def _convert(error: Any) -> Any:
     converted = _spark_converts(error)
-    ours = LAST_ERROR.find(str(getattr(converted, "desc", None) or ""))
+    ours = LAST_ERROR.find(str(converted))
     if ours is None:
         return converted
     kind = _both(type(converted), type(ours))
