@@ -110,9 +110,10 @@ def _appends(run: Results) -> str:
         return f"{statistics.median(values[-SPAN:]) / statistics.median(early):.2f}x"
 
     cold = {e: (run.of("cold plan", e)[0], run.of("cold append", e)[0]) for e in engines}
+    first = f"first {min(FIRST_APPENDS, run.appends)}"
     rows = [
-        [f"first {FIRST_APPENDS}: s", *(spread(appends[e][:FIRST_APPENDS], 2) for e in engines)],
-        [f"first {FIRST_APPENDS}: CPU s", *(spread(cpu[e][:FIRST_APPENDS], 2) for e in engines)],
+        [f"{first}: s", *(spread(appends[e][:FIRST_APPENDS], 2) for e in engines)],
+        [f"{first}: CPU s", *(spread(cpu[e][:FIRST_APPENDS], 2) for e in engines)],
         [f"last {SPAN}: s", *(spread(appends[e][-SPAN:], 2) for e in engines)],
         [f"growth, last {SPAN} to {SPAN + 1}..{2 * SPAN}", *(growth(appends[e]) for e in engines)],
         [f"planning, last {SPAN}: ms", *(spread(plans[e][-SPAN:], 0) for e in engines)],
