@@ -21,7 +21,7 @@ PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 # Columns that Hudi adds to some files only: they are never a user's.
-_HIDDEN = frozenset((*META_COLUMNS, "_hoodie_operation"))
+HIDDEN_COLUMNS = frozenset((*META_COLUMNS, "_hoodie_operation"))
 
 Json = Any
 _TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
@@ -51,14 +51,14 @@ def avro_to_spark(avro: Mapping[str, Json], with_meta_columns: bool = False) -> 
     """
     struct = _struct_of(avro, {}, "", "")
     if not with_meta_columns:
-        struct["fields"] = [f for f in struct["fields"] if f["name"] not in _HIDDEN]
+        struct["fields"] = [f for f in struct["fields"] if f["name"] not in HIDDEN_COLUMNS]
     return struct
 
 
 def with_meta_columns(struct: Mapping[str, Json]) -> dict[str, Json]:
     """A Spark struct with the five meta columns in front, as files have it."""
     meta = [_spark_field(name, "string", True) for name in META_COLUMNS]
-    plain = [field for field in struct["fields"] if field["name"] not in _HIDDEN]
+    plain = [field for field in struct["fields"] if field["name"] not in HIDDEN_COLUMNS]
     return {"type": "struct", "fields": meta + plain}
 
 

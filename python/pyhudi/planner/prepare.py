@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.schemas import META_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
+from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, is_composite, partition_path, record_key
 from pyhudi.planner.timestamp_keys import TimestampFormat
@@ -53,7 +53,7 @@ def prepare(
     ``SchemaConflict`` (column, ours, theirs, rule) where the types do not go together;
     ``ConfigError`` where a key or partition column is missing.
     """
-    incoming = df.select(*[F.col(f"`{c}`") for c in df.columns if c not in META_COLUMNS])
+    incoming = without_hidden_columns(df)
     schema = table_schema_after(incoming.schema, current, config.name, operation, options)
     target = StructType.fromJson(schema)
     given = {f.name.lower(): f.name for f in incoming.schema.fields}
@@ -71,15 +71,25 @@ def prepare(
         marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False)) if soft else F.lit(True)
         mark = F.lit(True) if operation is Operation.DELETE else marked
         columns.append(mark.alias(DELETE))
-    rows = aligned.select(*columns, *[F.col(f"`{name}`") for name in target.fieldNames()])
+    rows = aligned.select(*columns, *map(named, target.fieldNames()))
     avro = spark_to_avro(schema, config.name)
     return Prepared(rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes)
+
+
+def named(column: str) -> Column:
+    """The column of exactly this name, whatever characters it holds."""
+    return F.col("`" + column.replace("`", "``") + "`")
+
+
+def without_hidden_columns(df: DataFrame) -> DataFrame:
+    """``df`` without the columns that Hudi adds: rows read from a table may be written back."""
+    return df.select(*[named(c) for c in df.columns if c not in HIDDEN_COLUMNS])
 
 
 def _aligned(given: str | None, name: str, kind: Any) -> Column:
     if given is None:
         return F.lit(None).cast(kind).alias(name)
-    return F.col(f"`{given}`").cast(kind).alias(name)
+    return named(given).cast(kind).alias(name)
 
 
 def table_schema_after(

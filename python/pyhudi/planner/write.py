@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -20,7 +21,12 @@ from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
 from pyhudi.planner.intent import Intent, action_of, decide
 from pyhudi.planner.operations import run_operation
-from pyhudi.planner.prepare import Prepared, prepare, table_schema_after
+from pyhudi.planner.prepare import (
+    Prepared,
+    prepare,
+    table_schema_after,
+    without_hidden_columns,
+)
 from pyhudi.planner.runtime import Runtime, writer_policy
 from pyhudi.planner.stage import worker_error
 from pyhudi.planner.write_context import Write
@@ -36,6 +42,17 @@ log = logging.getLogger(__name__)
 BACKOFF_MS = 50
 PARTITION_METADATA = ".hoodie_partition_metadata"
 BACKOFF_CAP_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller wants written, the same for every attempt."""
+
+    runtime: Runtime
+    df: DataFrame
+    options: WriteOptions
+    operation: Operation
+    intent: Intent
 
 
 def write_table(
@@ -66,9 +83,9 @@ def write_table(
     operation = decide(intent, resolved)
     created = table is None
     if table is None:
-        table, df = _new_table(storage, df, operation, resolved)
+        table = _new_table(storage, df, operation, resolved)
     try:
-        return _with_retries(runtime, df, table, resolved, operation, intent)
+        return _with_retries(Request(runtime, df, resolved, operation, intent), table)
     except CommitUnknown:
         raise
     except Exception:
@@ -99,59 +116,38 @@ def refuse_writes_to(table: Table) -> None:
 
 def _new_table(
     storage: Storage, df: DataFrame, operation: Operation, options: WriteOptions
-) -> tuple[Table, DataFrame]:
+) -> Table:
     """Create the table after all checks that need no data have passed."""
-    schema = table_schema_after(
-        df.drop(
-            *[c for c in df.columns if c.startswith("_hoodie_") and c != "_hoodie_is_deleted"]
-        ).schema,
-        None,
-        "table",
-        operation,
-        options,
-    )
+    incoming = without_hidden_columns(df).schema
+    schema = table_schema_after(incoming, None, "table", operation, options)
     config = new_table_config(storage.root, options, schema, record_schema=False)
     prepare(df, config, None, operation, options)
     try:
-        return create_table(storage, config), df
+        return create_table(storage, config)
     except TableExists:
-        return open_table(storage), df
+        return open_table(storage)
 
 
-def _with_retries(
-    runtime: Runtime,
-    df: DataFrame,
-    table: Table,
-    options: WriteOptions,
-    operation: Operation,
-    intent: Intent,
-) -> Committed:
-    for attempt in range(options.conflict_retries + 1):
+def _with_retries(request: Request, table: Table) -> Committed:
+    clock, retries = request.runtime.clock, request.options.conflict_retries
+    for attempt in range(retries + 1):
         try:
-            return _attempt(runtime, df, table, options, operation, intent)
+            return _attempt(request, table)
         except CommitConflict as conflict:
-            if attempt == options.conflict_retries:
+            if attempt == retries:
                 raise
             wait = min(BACKOFF_MS * 2**attempt, BACKOFF_CAP_MS)
-            wait = wait // 2 + runtime.clock.random_int(wait)
-            log.warning(
-                "%s Retry %d of %d in %d ms.", conflict, attempt + 1, options.conflict_retries, wait
-            )
-            runtime.clock.sleep(wait / 1000)
+            wait = wait // 2 + clock.random_int(wait)
+            log.warning("%s Retry %d of %d in %d ms.", conflict, attempt + 1, retries, wait)
+            clock.sleep(wait / 1000)
             table = open_table(table.storage)
     raise AssertionError("unreachable")
 
 
-def _attempt(
-    runtime: Runtime,
-    df: DataFrame,
-    table: Table,
-    options: WriteOptions,
-    operation: Operation,
-    intent: Intent,
-) -> Committed:
+def _attempt(request: Request, table: Table) -> Committed:
+    runtime, options, operation = request.runtime, request.options, request.operation
     before = table.timeline()
-    prepared = _checked(df, table, before, options, operation, intent)
+    prepared = _checked(request, table, before)
     transaction = Transaction.begin(
         table,
         action_of(operation),
@@ -167,8 +163,8 @@ def _attempt(
     try:
         if transaction.timeline.keys() != before.keys():
             # A commit came between: it may have changed the schema.
-            prepared = _checked(df, table, transaction.timeline, options, operation, intent)
-        write = Write(runtime, table, options, operation, intent, prepared, transaction)
+            prepared = _checked(request, table, transaction.timeline)
+        write = Write(runtime, table, options, operation, request.intent, prepared, transaction)
         return run_operation(write)
     except CommitUnknown:
         raise
@@ -183,15 +179,9 @@ def _attempt(
         runtime.attempts.forget(transaction.instant)
 
 
-def _checked(
-    df: DataFrame,
-    table: Table,
-    timeline: Timeline,
-    options: WriteOptions,
-    operation: Operation,
-    intent: Intent,
-) -> Prepared:
+def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     """The prepared rows, once nothing that ``timeline`` shows speaks against the write."""
+    options, operation, intent = request.options, request.operation, request.intent
     current = table_schema(table, timeline, None)
     view = table.view(timeline)
     if intent.filters and current is not None:
@@ -199,7 +189,7 @@ def _checked(
         require_whole_partitions(table.config, types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
         check_index(table.config, options, view)
-    return prepare(df, table.config, current, operation, options)
+    return prepare(request.df, table.config, current, operation, options)
 
 
 def discard_if_unused(table: Table) -> None:
