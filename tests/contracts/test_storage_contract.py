@@ -113,6 +113,19 @@ def test_list_shows_the_files_of_one_folder_sorted(storage: Storage) -> None:
     assert [(f.name, f.size_bytes) for f in storage.list("p/sub")] == [("c", 7)]
 
 
+def test_files_known_to_never_change_are_listed_only_while_they_are_there(storage: Storage) -> None:
+    for name in ["stays", "goes"]:
+        storage.put_if_absent(f"p/{name}", b"1")
+    known = {file.path: file for file in storage.list("p")}
+    storage.delete(["p/goes"])
+    storage.put_if_absent("p/comes", b"22")
+
+    files = storage.list("p", known)
+
+    assert [(file.name, file.size_bytes) for file in files] == [("comes", 2), ("stays", 1)]
+    assert files[1] == known["p/stays"]
+
+
 def test_list_folders_shows_the_folders_of_one_folder_sorted(storage: Storage) -> None:
     for path in ["z/1", "a/x/1", "a/x/2", "a/w/1", "a/file", "ab/1"]:
         storage.put_if_absent(path, b"")

@@ -5,9 +5,9 @@ import pytest
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, InstantTime, State
-from pyhudi.storage.base import StoredFile
+from pyhudi.storage.base import NOTHING_KNOWN, Files, Known, StoredFile
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.active import CommitCache, Timeline, timeline_of
+from pyhudi.timeline.active import CommitCache, Listings, Timeline, timeline_of
 from pyhudi.timeline.table import open_table
 from tests.golden_tables import ALL, GoldenTable
 
@@ -151,3 +151,25 @@ def test_golden_timelines_are_listed_whole_in_both_layouts(table: GoldenTable) -
     done = {f.name for f in storage.list(folder) if f.name.endswith(ends)}
     assert len(found.completed) == len(done)
     assert {found.file_of(i).rsplit("/", 1)[-1] for i in found.completed} == done
+
+
+def test_a_listing_asks_again_only_for_files_of_instants_that_may_still_change() -> None:
+    asked: list[list[str]] = []
+
+    class Watched(MemoryStorage):
+        def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
+            asked.append(sorted(known))
+            return super().list(folder, known)
+
+    storage, listings = Watched(), Listings()
+    for name in (f"{t(1)}.commit.requested", f"{t(1)}.commit", f"{t(2)}.commit.requested"):
+        storage.put_if_absent(f".hoodie/{name}", b"")
+
+    first = listings.list(storage, ".hoodie", 1)
+    storage.delete([f".hoodie/{t(1)}.commit"])
+    second = listings.list(storage, ".hoodie", 1)
+    listings.list(storage, ".hoodie", 1)
+
+    assert [f.name for f in first][:-1] == [f"{t(1)}.commit", f"{t(1)}.commit.requested"]
+    assert [f.name for f in second] == [f"{t(1)}.commit.requested", f"{t(2)}.commit.requested"]
+    assert asked == [[], [f".hoodie/{t(1)}.commit", f".hoodie/{t(1)}.commit.requested"], []]

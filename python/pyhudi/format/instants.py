@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from functools import lru_cache
 from typing import NewType
 
 from pyhudi.errors import ConfigError
@@ -95,6 +96,7 @@ _READINGS = {layout: _readings(layout) for layout in NAMES}
 _NAME = re.compile(r"(\d{14,20})(?:_(\d{14,20}))?\.([a-z]+(?:\.[a-z]+)?)", re.ASCII)
 
 
+@lru_cache(maxsize=100_000)  # a timeline is listed again and again, its names stay
 def parse_instant(file_name: str, layout: int) -> Instant | None:
     """The instant that a file of the timeline folder stands for (FORMAT.md 2.1).
 

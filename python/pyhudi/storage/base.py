@@ -6,7 +6,7 @@ from outside cannot leave the table. Every implementation passes ``tests/contrac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -29,6 +29,8 @@ class StoredFile:
 # Named here because inside the classes below ``list`` is the method.
 Files: TypeAlias = list[StoredFile]
 Folders: TypeAlias = list[str]
+Known: TypeAlias = Mapping[str, StoredFile]
+NOTHING_KNOWN: Known = {}
 
 
 class Storage(Protocol):
@@ -47,8 +49,12 @@ class Storage(Protocol):
     def put_timeout_s(self) -> float:
         """Seconds after which a put is given up: none has an effect later than that."""
 
-    def list(self, folder: str) -> Files:
-        """Files directly in ``folder``, sorted by path; empty where the folder is absent."""
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
+        """Files directly in ``folder``, sorted by path; empty where the folder is absent.
+
+        ``known`` are files by path of which the caller knows that they never change: what is
+        listed under such a name may be answered from there, where asking again costs more.
+        """
 
     def list_folders(self, folder: str) -> Folders:
         """Relative paths of the folders directly in ``folder``, sorted; empty where absent."""

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from pyhudi.errors import StorageError
-from pyhudi.storage.base import Files, Folders, Storage
+from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known, Storage
 
 WRITES: Final = frozenset({"put_if_absent", "replace", "delete", "delete_folder"})
 READS: Final = frozenset({"list", "list_folders", "walk", "exists", "read"})
@@ -112,8 +112,8 @@ class FaultyStorage:
         """The recorded calls that change something, in order."""
         return [call for call in self.calls if call.method in WRITES]
 
-    def list(self, folder: str) -> Files:
-        return self._do("list", (folder,), lambda: self._inner.list(folder))
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
+        return self._do("list", (folder,), lambda: self._inner.list(folder, known))
 
     def list_folders(self, folder: str) -> Folders:
         return self._do("list_folders", (folder,), lambda: self._inner.list_folders(folder))

@@ -15,7 +15,14 @@ from collections.abc import Iterable, Iterator
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import FileExists, StorageError
-from pyhudi.storage.base import Files, Folders, StoredFile, checked
+from pyhudi.storage.base import (
+    NOTHING_KNOWN,
+    Files,
+    Folders,
+    Known,
+    StoredFile,
+    checked,
+)
 from pyhudi.storage.names import TEMPORARY_PREFIX, crc_neighbour, is_listed
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -42,10 +49,15 @@ class LocalStorage:
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
 
-    def list(self, folder: str) -> Files:
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
         inside = checked(folder)
-        found = [file for entry in self._scan(inside) if (file := _stored(inside, entry))]
-        return sorted(found, key=lambda file: file.path)
+        found = []
+        for entry in self._scan(inside):
+            # Names are read in bulk; the facts of each cost a call to the system.
+            file = known.get(_join(inside, entry.name)) or _stored(inside, entry)
+            if file is not None:
+                found.append(file)
+        return sorted(found, key=_path)
 
     def list_folders(self, folder: str) -> Folders:
         inside = checked(folder)
@@ -172,6 +184,10 @@ def crc_neighbour_path(full: str) -> str:
     """The absolute path of Hadoop's checksum file for the file ``full``."""
     folder, name = os.path.split(full)
     return f"{folder}/{crc_neighbour(name)}"
+
+
+def _path(file: StoredFile) -> str:
+    return file.path
 
 
 def _join(inside: str, name: str) -> str:

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import FileExists
-from pyhudi.storage.base import Files, Folders, StoredFile, checked
+from pyhudi.storage.base import (
+    NOTHING_KNOWN,
+    Files,
+    Folders,
+    Known,
+    StoredFile,
+    checked,
+)
 from pyhudi.storage.names import is_listed
 
 
@@ -32,7 +39,7 @@ class MemoryStorage:
     def __repr__(self) -> str:
         return f"MemoryStorage({self._root!r})"
 
-    def list(self, folder: str) -> Files:
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
         prefix = _prefix(folder)
         return [file for file in self.walk(folder) if "/" not in file.path[len(prefix) :]]
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, SetupError, StorageError
-from pyhudi.storage.base import Files, Folders, StoredFile, checked
+from pyhudi.storage.base import (
+    NOTHING_KNOWN,
+    Files,
+    Folders,
+    Known,
+    StoredFile,
+    checked,
+)
 from pyhudi.storage.names import is_listed
 
 try:
@@ -77,7 +84,7 @@ class S3Storage:
     def __repr__(self) -> str:
         return f"S3Storage({self.root!r})"
 
-    def list(self, folder: str) -> Files:
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
         return sorted(self._files(self._key(folder, "/"), "/"), key=lambda file: file.path)
 
     def list_folders(self, folder: str) -> Folders:

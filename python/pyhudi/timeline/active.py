@@ -22,7 +22,7 @@ from pyhudi.format.instants import (
     parse_instant,
 )
 from pyhudi.format.table_config import TableConfig
-from pyhudi.storage.base import Storage, StoredFile
+from pyhudi.storage.base import Files, Known, Storage, StoredFile
 from pyhudi.timeline.states import COMMIT_ACTIONS, completed_action, most_advanced
 
 #: identity of an instant across its states: requested time and completed action
@@ -98,7 +98,13 @@ def instant_key(instant: Instant) -> InstantKey:
 
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """List the active timeline of a table."""
-    return timeline_of(storage.list(config.timeline_folder), config.layout, config.timeline_folder)
+    files = list_timeline(storage, config)
+    return timeline_of(files, config.layout, config.timeline_folder)
+
+
+def list_timeline(storage: Storage, config: TableConfig) -> Files:
+    """The files of a table's timeline folder."""
+    return LISTINGS.list(storage, config.timeline_folder, config.layout)
 
 
 def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeline:
@@ -119,6 +125,38 @@ def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeli
     instants = [most_advanced(states) for states in found.values()]
     instants.sort(key=lambda i: (i.time, i.action.value))
     return Timeline(layout, folder, tuple(instants), modified, frozenset(requested))
+
+
+class Listings:
+    """The files of completed instants, by table, so that a listing asks no facts of them again.
+
+    Only what the last listing showed is kept: the cache holds no more than the timelines do.
+    """
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._lock = Lock()
+
+    def list(self, storage: Storage, folder: str, layout: int) -> Files:
+        """What ``folder`` holds now."""
+        key = (storage.root, folder)
+        with self._lock:
+            known = self._known.get(key, {})
+        files = storage.list(folder, known)
+        instants = [parse_instant(file.name, layout) for file in files]
+        done = {instant_key(i) for i in instants if i and i.state is State.COMPLETED}
+        settled = {
+            file.path: file
+            for file, instant in zip(files, instants, strict=True)
+            if instant is not None and instant_key(instant) in done
+        }
+        with self._lock:
+            self._known[key] = settled
+            self._known.move_to_end(key)
+            while len(self._known) > self._limit:
+                self._known.popitem(last=False)
+        return files
 
 
 class CommitCache:
@@ -161,3 +199,4 @@ class CommitCache:
 
 
 COMMITS = CommitCache()
+LISTINGS = Listings()

@@ -45,15 +45,17 @@ class Policy(Protocol):
     def lock_timeout_s(self) -> float: ...
 
 
-def settle_failed_writes(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> None:
+def settle_failed_writes(
+    table: Table, lock: TableLock, clock: Clock, policy: Policy
+) -> Timeline | None:
     """Roll back what dead writers left, and finish rollbacks that were left half done.
 
     EAGER: an instant without a heartbeat at once, one with a heartbeat once that is stale; this
     waits until the heartbeat is either stale or renewed. LAZY: only what is stale already.
-    NEVER: nothing.
+    NEVER: nothing. Returns the timeline, where it was listed just now and nothing was pending.
     """
     if policy.failed_writes is FailedWrites.NEVER:
-        return
+        return None
     timeline = table.timeline()
     half_done = [i for i in timeline.pending if i.action is Action.ROLLBACK]
     for rollback in half_done:
@@ -64,6 +66,7 @@ def settle_failed_writes(table: Table, lock: TableLock, clock: Clock, policy: Po
         if is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
             roll_back(table, lock, clock, policy, instant.time)
     sweep(table)
+    return None if half_done or timeline.pending else timeline
 
 
 def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:

@@ -14,7 +14,7 @@ from pyhudi.format.instants import (
     parse_instant,
     parse_time,
 )
-from pyhudi.timeline.active import Timeline, timeline_of
+from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
 from pyhudi.timeline.table import Table
 
 ATTEMPTS = 100
@@ -38,16 +38,18 @@ def next_time(clock: Clock, timeline: Timeline, utc: bool) -> InstantTime:
 
 
 def take_time(
-    table: Table, clock: Clock, action: Action, content: bytes
+    table: Table, clock: Clock, action: Action, content: bytes, loaded: Timeline | None = None
 ) -> tuple[InstantTime, Timeline]:
     """Request an instant of ``action``: its time, and the timeline that shows it.
 
-    ``WriteFailed`` where other writers took each time first; nothing is left then.
+    ``loaded`` is a timeline that the caller has just listed. ``WriteFailed`` where other writers
+    took each time first; nothing is left then.
     """
     for _ in range(ATTEMPTS):
-        taken = _try_time(table, clock, action, content)
+        taken = _try_time(table, clock, action, content, loaded or table.timeline())
         if taken is not None:
             return taken
+        loaded = None
     raise WriteFailed(
         f"No unused instant time was found in {ATTEMPTS} attempts: other writers took each of "
         "them first. Nothing was written. Try again.",
@@ -56,22 +58,22 @@ def take_time(
 
 
 def _try_time(
-    table: Table, clock: Clock, action: Action, content: bytes
+    table: Table, clock: Clock, action: Action, content: bytes, loaded: Timeline
 ) -> tuple[InstantTime, Timeline] | None:
-    """Try one time; None where somebody else has it.
+    """Try one time above those of ``loaded``; None where somebody else has it.
 
     Put-if-absent alone does not make a time unique, for each action has names of its own; where
     another action took the same time between the two listings both give it up (DESIGN.md, begin).
     """
     storage, config = table.storage, table.config
-    time = next_time(clock, table.timeline(), config.utc)
+    time = next_time(clock, loaded, config.utc)
     name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
     path = f"{config.timeline_folder}/{name}"
     try:
         storage.put_if_absent(path, content)
     except FileExists:
         return None
-    files = storage.list(config.timeline_folder)
+    files = list_timeline(storage, config)
     for other in files:
         found = parse_instant(other.name, config.layout)
         if found is not None and found.time == time and other.name != name:

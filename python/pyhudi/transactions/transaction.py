@@ -107,10 +107,10 @@ class Transaction:
     ) -> Transaction:
         """Settle failed writers, take an instant time, announce it and start the heartbeat."""
         self = cls(table, action, operation, lock, clock, policy)
-        settle_failed_writes(table, lock, clock, policy)
+        loaded = settle_failed_writes(table, lock, clock, policy)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
-        self.instant, self.timeline = take_time(table, clock, action, content)
+        self.instant, self.timeline = take_time(table, clock, action, content, loaded)
         self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
         self._move(Phase.REQUESTED)
         try:
