@@ -2,7 +2,7 @@
 
 Every reader must return the rows of a Python dict model. ``make test`` plays a sample that has each
 version, each form and each index in it; ``make integration`` plays all cells and writes
-``results/cross_read.md``.
+``docs/cross_reads.md``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from integration.matrix.forms import FORMS
 from integration.matrix.script import Cell, all_cells, play
 from integration.peers import HudiRs, SparkPeer
 
-RESULTS = Path(__file__).with_name("results") / "cross_read.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "cross_reads.md"
+
+INTRODUCTION = """\
+`make integration` writes this page. A cell is a table version, a form of key and partitions, and an
+index. pyhudi and Apache Hudi write the same table in turn, in the steps listed below; after each
+step pyhudi, Apache Hudi 1.2.0, hudi-rs 0.5.0 and, for version 6, Apache Hudi 0.15.0 read it, and
+each must return the rows of a model that knows none of them."""
 
 SAMPLE = {
     "v6-simple-bloom",
@@ -39,13 +45,19 @@ def outcomes() -> Iterator[Outcomes]:
     found: Outcomes = {}
     yield found
     if len(found) == len(all_cells()):
-        RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(result_table(found))
 
 
 def result_table(found: Outcomes) -> str:
     """Markdown: a line for each cell, its steps, and what was wrong where something was."""
-    lines = ["# Cross-reads", "", "| cell | steps with equal rows | else |", "|---|---|---|"]
+    lines = [
+        "# Cross-reads",
+        "",
+        INTRODUCTION,
+        "",
+        "| cell | steps with equal rows | else |",
+        "|---|---|---|",
+    ]
     for cell, steps in found.items():
         equal = [step for step, outcome in steps.items() if outcome == "equal"]
         wrong = [f"{step}: {outcome}" for step, outcome in steps.items() if outcome != "equal"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import boto3
+from pyarrow import fs
 
 BUCKET = "tables"
 ACCESS_KEY = "pyhudi-test"
@@ -39,6 +40,16 @@ class S3Server:
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.path.style.access": "true",
         }
+
+    def filesystem(self) -> fs.S3FileSystem:
+        """A client of this server that knows nothing of pyhudi."""
+        return fs.S3FileSystem(
+            access_key=ACCESS_KEY,
+            secret_key=SECRET_KEY,
+            endpoint_override=self.endpoint.removeprefix("http://"),
+            scheme="http",
+            region="us-east-1",
+        )
 
     def new_table(self, name: str = "t") -> str:
         """The URI of a table that nobody else uses; nothing is there yet."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from integration.matrix.forms import DS, FORMS, INDEXES, Form
@@ -12,6 +11,7 @@ from integration.matrix.model import Model
 from integration.matrix.rows import row, rows, table
 from integration.peers import Answer, HudiRs, SparkPeer, difference, table_facts
 from integration.peers.canonical import sort_rows
+from integration.peers.tables import Place
 
 OLD_HUDI, HUDI = "hudi-0.15.0", "hudi-1.2.0"
 
@@ -126,7 +126,7 @@ def replaced(
 def play(
     cell: Cell,
     subject: str,
-    path: Path,
+    path: Place,
     peers: Callable[[str], SparkPeer],
     hudi_rs: HudiRs,
     told: Callable[[str, str], None],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTableBuilder
 
 from integration.peers.canonical import Answer, from_arrow
+from integration.peers.tables import Place
+from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 
 class HudiRs:
@@ -16,14 +17,29 @@ class HudiRs:
 
     name = "hudi-rs"
 
+    def __init__(self, s3: S3Server | None = None) -> None:
+        """With ``s3`` it opens tables of that server."""
+        self._storage = (
+            {}
+            if s3 is None
+            else {
+                "aws_access_key_id": ACCESS_KEY,
+                "aws_secret_access_key": SECRET_KEY,
+                "aws_region": "us-east-1",
+                "aws_endpoint": s3.endpoint,
+                "aws_allow_http": "true",
+            }
+        )
+
     def read(
         self,
-        path: Path,
+        path: Place,
         options: Mapping[str, str] | None = None,
         as_of: str | None = None,
     ) -> Answer:
         """The snapshot of the table at ``path``, or its state as of an instant."""
-        table = HudiTableBuilder.from_base_uri(str(path)).with_options(dict(options or {})).build()
+        given = {**self._storage, **(options or {})}
+        table = HudiTableBuilder.from_base_uri(str(path)).with_options(given).build()
         wanted = HudiReadOptions()
         if as_of is not None:
             wanted = wanted.with_as_of_timestamp(as_of)

@@ -12,6 +12,8 @@ HUDI = {
     for version in ("1.2.0", "0.15.0")
 }
 DELTA = ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2")
+#: what a Spark 3.5 session needs to open ``s3a://``
+S3A = ("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262")
 ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.1",)
 
 

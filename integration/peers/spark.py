@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from integration.peers import maven
 from integration.peers.canonical import Answer
 from integration.peers.process import LineProcess
-from integration.peers.tables import table_facts, writer_options
+from integration.peers.tables import Place, table_facts, writer_options
+from tests.s3_server import S3Server
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -71,7 +72,7 @@ class SparkPeer:
 
     def read(
         self,
-        path: Path,
+        path: Place,
         options: Mapping[str, str] | None = None,
         as_of: str | None = None,
     ) -> Answer:
@@ -83,7 +84,7 @@ class SparkPeer:
 
     def write(
         self,
-        path: Path,
+        path: Place,
         rows: pa.Table,
         options: Mapping[str, str],
         mode: str = "append",
@@ -98,7 +99,7 @@ class SparkPeer:
         file.unlink()
 
     def write_into(
-        self, path: Path, rows: pa.Table, operation: str = "upsert", **more: str
+        self, path: Place, rows: pa.Table, operation: str = "upsert", **more: str
     ) -> None:
         """Write into an existing table with the settings that it was made with, in its version.
 
@@ -135,12 +136,27 @@ def _answer(raw: dict[str, Any]) -> Answer:
     return Answer(tuple((name, kind) for name, kind in schema), tuple(raw["rows"]))
 
 
-def apache_hudi(version: str, python: str = sys.executable) -> SparkPeer:
-    """Apache Hudi ``version`` ("1.2.0" or "0.15.0"); its bundle comes from Maven's repository."""
-    conf = {**HUDI_CONF, "spark.jars": str(maven.jar(maven.HUDI[version]))}
-    return SparkPeer(f"hudi-{version}", "hudi", conf, python)
+def apache_hudi(version: str, s3: S3Server | None = None) -> SparkPeer:
+    """Apache Hudi ``version`` ("1.2.0" or "0.15.0"); its bundle comes from Maven's repository.
+
+    With ``s3`` it opens ``s3a://`` tables of that server.
+    """
+    jars = [maven.HUDI[version], *(maven.S3A if s3 else ())]
+    return SparkPeer(f"hudi-{version}", "hudi", {**HUDI_CONF, **_jars(jars), **_s3a(s3)})
 
 
-def pyhudi_on_spark(name: str = "pyhudi", python: str = sys.executable) -> SparkPeer:
-    """pyhudi itself, on the Spark that belongs to ``python``."""
-    return SparkPeer(name, "pyhudi", {}, python)
+def pyhudi_on_spark(
+    name: str = "pyhudi", python: str = sys.executable, s3: S3Server | None = None
+) -> SparkPeer:
+    """pyhudi itself, on the Spark that belongs to ``python``; ``s3`` as for Apache Hudi."""
+    jars = _jars(maven.S3A) if s3 else {}
+    return SparkPeer(name, "pyhudi", {**jars, **_s3a(s3)}, python)
+
+
+def _jars(coordinates: Sequence[str]) -> dict[str, str]:
+    return {"spark.jars": ",".join(str(maven.jar(one)) for one in coordinates)}
+
+
+def _s3a(s3: S3Server | None) -> dict[str, str]:
+    options = s3.hadoop_options if s3 else {}
+    return {f"spark.hadoop.{key}": value for key, value in options.items()}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
+
+from tests.s3_server import S3Server
 
 _KEY_GENERATORS = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -13,6 +16,29 @@ _KEY_GENERATORS = {
     "TIMESTAMP": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
     "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """A table on an S3 server, as far as a test treats it like a ``Path``."""
+
+    uri: str
+    server: S3Server
+
+    def __str__(self) -> str:
+        return self.uri
+
+    def __truediv__(self, name: str) -> S3Place:
+        return S3Place(f"{self.uri}/{name}", self.server)
+
+    def read_text(self, encoding: str) -> str:
+        """The file of this name."""
+        with self.server.filesystem().open_input_stream(self.uri.removeprefix("s3a://")) as file:
+            return bytes(file.read()).decode(encoding)
+
+
+#: where a table is
+Place: TypeAlias = Path | S3Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +55,7 @@ class TableFacts:
     url_encode: bool
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: Place) -> dict[str, str]:
     """``hoodie.properties`` of the table at ``path``, backslash escapes undone."""
     found: dict[str, str] = {}
     for line in (path / ".hoodie" / "hoodie.properties").read_text("latin-1").splitlines():
@@ -44,7 +70,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def table_facts(path: Path) -> TableFacts:
+def table_facts(path: Place) -> TableFacts:
     """The facts of the table at ``path``."""
     found = read_properties(path)
     generator = found.get("hoodie.table.keygenerator.class") or _KEY_GENERATORS.get(
@@ -65,7 +91,7 @@ def table_facts(path: Path) -> TableFacts:
     )
 
 
-def writer_options(path: Path, operation: str = "upsert") -> dict[str, str]:
+def writer_options(path: Place, operation: str = "upsert") -> dict[str, str]:
     """Options with which Apache Hudi writes into the table at ``path`` and leaves its version.
 
     Without the first two, Hudi 1.2.0 upgrades a table of version 6 or 8 on its first write
