@@ -34,6 +34,7 @@ setup(
     packages=find_packages("python"),
     package_data={"pyhudi": ["py.typed", "jars/*.jar", "format/avro/*.avsc"]},
     install_requires=[
+        "aiohttp>=3.9,<4",  # the marker server
         "fastavro>=1.9,<2",
         "numpy>=1.24,<3",
         "pandas>=2.0,<3",  # PySpark needs it to run mapInArrow

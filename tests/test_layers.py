@@ -45,6 +45,7 @@ HOMES = {
     "kazoo": ("locks/zookeeper.py",),
     "pymetastore": ("locks/hive_metastore.py",),
     "fastavro": ("format/",),
+    "aiohttp": ("transactions/marker_server.py",),
 }
 
 

@@ -10,6 +10,7 @@ from pyhudi.format.markers import (
     MarkerForm,
     MarkerKind,
     is_marker_list,
+    marker_fault,
     marker_path,
     parse_marker,
     parse_marker_form,
@@ -79,3 +80,33 @@ def test_the_markers_of_killed_writers_are_read() -> None:
     assert marker_of_path is not None
     assert marker_path(instant, marker_of_path.data_path, marker_of_path.kind) == path
     assert marker_of_path.data_path in direct
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a/f.parquet.marker.CREATE", None),
+        ("f.parquet.marker.MERGE", None),
+        ("stadt=Köln/ein Tag/f.parquet.marker.APPEND", None),
+        ("f.parquet", "does not end"),
+        ("f.parquet.marker.DROP", "does not end"),
+        ("../f.marker.CREATE", "leads to no data file"),
+        ("a/../f.marker.CREATE", "leads to no data file"),
+        ("/etc/f.marker.CREATE", "leads to no data file"),
+        ("a//f.marker.CREATE", "leads to no data file"),
+        ("./f.marker.CREATE", "leads to no data file"),
+        ("a\\..\\f.marker.CREATE", "leads to no data file"),
+        (".hoodie/timeline/f.marker.CREATE", "leads to no data file"),
+        ("a\nb/f.marker.CREATE", "control character"),
+        ("a\rb/f.marker.CREATE", "control character"),
+        ("a\0b/f.marker.CREATE", "control character"),
+        ("a\x85b/f.marker.CREATE", "control character"),
+        ("a\udcffb/f.marker.CREATE", "no valid text"),
+        ("a" * 3000 + ".marker.CREATE", "3014 bytes"),
+    ],
+)
+def test_only_a_line_that_leads_to_a_data_file_of_the_table_is_a_marker(
+    text: str, fault: str | None
+) -> None:
+    found = marker_fault(text)
+    assert found is None if fault is None else found is not None and fault in found

@@ -1,12 +1,13 @@
 """Marker files: which data files a write meant to make, read when it must be undone (FORMAT.md 5).
 
 A marker stands for one data file and is written before it, so that no file of a failed write is
-ever unknown. pyhudi writes direct markers (an empty file each) and reads both forms. This module
-travels to executors by value and imports nothing of pyhudi but errors.
+ever unknown. There are two forms: an empty file each, or lines in a few files that a server in the
+driver keeps. This module travels to executors by value and imports nothing of pyhudi but errors.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,6 +16,8 @@ from pyhudi.errors import TableCorrupt
 FOLDER = ".hoodie/.temp"
 TYPE_FILE = "MARKERS.type"
 LIST_PREFIX = "MARKERS"
+#: more than any storage takes as a name
+MOST_MARKER_BYTES = 2_048
 
 
 class MarkerKind(str, Enum):
@@ -60,6 +63,29 @@ def parse_marker(text: str) -> Marker | None:
     if not separator or not data_path or kind not in MarkerKind.__members__:
         return None
     return Marker(data_path, MarkerKind(kind))
+
+
+def marker_fault(text: str) -> str | None:
+    """Why ``text`` is no marker that a list may hold, ``None`` where it is one.
+
+    What passes is one line of a ``MARKERS<n>`` file and leads to a file inside the table, outside
+    its ``.hoodie`` folder.
+    """
+    marker = parse_marker(text)
+    if marker is None:
+        return "it does not end in .marker.CREATE, .marker.MERGE or .marker.APPEND"
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return "it is no valid text"
+    if size > MOST_MARKER_BYTES:
+        return f"it has {size} bytes, more than {MOST_MARKER_BYTES}"
+    if not text.isprintable() and any(unicodedata.category(sign) == "Cc" for sign in text):
+        return "it holds a control character"
+    parts = marker.data_path.split("/")
+    if "\\" in text or parts[0] == ".hoodie" or any(part in ("", ".", "..") for part in parts):
+        return "it leads to no data file inside the table"
+    return None
 
 
 def is_marker_list(name: str) -> bool:

@@ -7,18 +7,21 @@ one at a time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from pyhudi.errors import InvalidRecord
 from pyhudi.format.filenames import BaseFileName
 from pyhudi.format.keys import check_partition_path
-from pyhudi.format.markers import MarkerKind, marker_path
+from pyhudi.format.markers import Marker, MarkerKind, marker_fault, marker_folder
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.format.partition_metadata import depth_of
 from pyhudi.format.partition_metadata import render as render_partition_metadata
+from pyhudi.write.announce import Announcer, DirectMarkers
 from pyhudi.write.encoding import coded_in_sample, writer_options
 from pyhudi.write.footer import Footer
 from pyhudi.write.meta_columns import CODED_TEXT, TEXT, constant
@@ -52,6 +55,8 @@ class TableFiles:
         self.spec = spec
         self.task = task
         self.fs = spec.fs.open()
+        direct = DirectMarkers(self._put_marker)
+        self.markers: Announcer = direct if spec.markers is None else spec.markers.open()
         self._known_folders: set[str] = set()
         self._known_partitions: set[str] = set()
 
@@ -73,9 +78,30 @@ class TableFiles:
             self._known_folders.add(folder)
         return self.fs.open_output_stream(self.absolute(path), compression=None)
 
-    def announce(self, path: str, kind: MarkerKind) -> None:
-        """Leave the marker that makes the data file at ``path`` known to a rollback."""
-        self.put(marker_path(self.spec.instant, path, kind), b"")
+    def file_of(self, plan: GroupPlan) -> Marker:
+        """The data file that this task writes for a plan, and what it is."""
+        check_partition_path(plan.partition_path)
+        token = self.task.write_token(self.spec.write_nonce)
+        base = BaseFileName(plan.file_id, token, self.spec.instant)  # type: ignore[arg-type]
+        name = base.render()
+        path = f"{plan.partition_path}/{name}" if plan.partition_path else name
+        marker = Marker(path, MarkerKind.CREATE if plan.base_file is None else MarkerKind.MERGE)
+        fault = None if self.spec.markers is None else marker_fault(marker.render())
+        if fault is not None:
+            raise InvalidRecord(
+                f"The partition path {plan.partition_path!a} made from the data fits in no list "
+                f"of markers: {fault}. Correct the partition column, or write with "
+                "hoodie.write.markers.type=direct.",
+                column=PARTITION_COLUMN,
+            )
+        return marker
+
+    def expect(self, plans: Iterable[GroupPlan]) -> None:
+        """Announce the files of these plans ahead, together, where that is worth while."""
+        self.markers.expect([self.file_of(plan).render() for plan in plans])
+
+    def _put_marker(self, marker: str) -> None:
+        self.put(f"{marker_folder(self.spec.instant)}/{marker}", b"")
 
     def ensure_partition(self, partition_path: str) -> None:
         """Write the partition's metadata file if there is none (without it Spark sees no row)."""
@@ -113,22 +139,18 @@ class BaseFileWriter:
     ) -> None:
         """``schema`` is the stored data schema; ``coded`` the columns to hold in dictionaries,
         ``None`` to judge by the first rows."""
-        spec = files.spec
-        token = files.task.write_token(spec.write_nonce)
-        name = BaseFileName(plan.file_id, token, spec.instant)  # type: ignore[arg-type]
-        self.name = name.render()
-        self.path = f"{plan.partition_path}/{self.name}" if plan.partition_path else self.name
-        self.kind = MarkerKind.CREATE if plan.base_file is None else MarkerKind.MERGE
+        self._marker = files.file_of(plan)
+        self.path, self.kind = self._marker.data_path, self._marker.kind
+        self.name = self.path.rpartition("/")[2]
         self.counts = Counts()
-        self._files, self._spec, self._plan = files, spec, plan
+        self._files, self._spec, self._plan = files, files.spec, plan
         self._schema, self._footer, self._coded = schema, footer, coded
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._group_rows = 0
         self._stream: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
-        check_partition_path(plan.partition_path)
-        files.announce(self.path, self.kind)
+        files.markers.announce(self._marker.render())
         files.ensure_partition(plan.partition_path)
 
     @property
@@ -238,6 +260,7 @@ class BaseFileWriter:
             as_codes = pa.types.is_dictionary(first.schema.field(column.name).type)
             fields.append(pa.field(column.name, CODED_TEXT) if as_codes else column)
         self._in_file = pa.schema(fields)
+        self._files.markers.settle(self._marker.render())
         self._stream = self._files.open_output(self.path)
         options = writer_options(self._spec, self._coded)
         self._writer = pq.ParquetWriter(self._stream, self._in_file, **options)

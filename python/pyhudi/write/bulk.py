@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from pyhudi.write.spec import (
 from pyhudi.write.task import Batches, Task, current_task, reporting
 
 _GATHER_BYTES = 16 << 20
+_MOST_AHEAD = 64
 
 
 def bulk_write(spec: WriteSpec, file_seed: str) -> Callable[[Batches], Batches]:
@@ -43,9 +44,12 @@ def bulk_write(spec: WriteSpec, file_seed: str) -> Callable[[Batches], Batches]:
 
     def write(batches: Batches) -> Batches:
         bulk = _Bulk(spec, file_seed, current_task())
-        for batch in batches:
-            bulk.add(batch)
-        stats = bulk.finish()
+        try:
+            for batch in batches:
+                bulk.add(batch)
+            stats = bulk.finish()
+        finally:
+            bulk.close()
         if stats:
             yield pa.RecordBatch.from_pylist(stats, schema=STAT_SCHEMA)
 
@@ -62,6 +66,7 @@ class _Partition:
         self.writer: BaseFileWriter | None = None
         self.footer: Footer | None = None
         self.files = 0
+        self.announced = 0
 
 
 class _Bulk:
@@ -98,10 +103,16 @@ class _Bulk:
     def finish(self) -> list[dict[str, object]]:
         """Write what waits and close every file; the answer is rows of ``STAT_SCHEMA``."""
         self._split()
+        ready = [item for item in self._partitions.items() if item[1].rows]
+        self._expect({path: 1 for path, partition in ready if partition.writer is None})
         for path, partition in self._partitions.items():
             self._write(path, partition)
             self._close(path, partition)
         return self._stats
+
+    def close(self) -> None:
+        """Give back what the task holds."""
+        self._files.markers.close()
 
     def _split(self) -> None:
         """Hand the gathered rows to their partitions, and write what is enough for a row group."""
@@ -186,6 +197,9 @@ class _Bulk:
             if len(self._open) >= self._spec.max_open_files:
                 oldest = next(iter(self._open))
                 self._close(oldest, self._partitions[oldest])
+            if partition.files >= partition.announced:
+                # A partition that has filled many files is likely to fill some more.
+                self._expect({path: 1 + min(_MOST_AHEAD, partition.files // 4)})
             plan = GroupPlan(0, self._file_id(path, partition.files), path)
             partition.files += 1
             partition.footer = Footer(self._spec.bloom)
@@ -201,6 +215,18 @@ class _Bulk:
             self._stats.append(partition.writer.close())
             partition.writer = partition.footer = None
             self._open.pop(path, None)
+
+    def _expect(self, ahead: Mapping[str, int]) -> None:
+        """Announce the next files of partitions together; ``ahead`` is how many of each."""
+        plans = []
+        for path, count in ahead.items():
+            partition = self._partitions[path]
+            begin = partition.files
+            partition.announced = max(partition.announced, begin + count)
+            plans += [
+                GroupPlan(0, self._file_id(path, n), path) for n in range(begin, begin + count)
+            ]
+        self._files.expect(plans)
 
     def _file_id(self, path: str, number: int) -> str:
         """The same in each attempt of the task: a retry writes the same file groups."""

@@ -16,9 +16,15 @@ from pyhudi.write.spec import GROUP, STAT_SCHEMA, GroupPlan, WriteSpec
 from pyhudi.write.task import Batches, current_task, reporting
 
 
-def write_groups(spec: WriteSpec, groups: Mapping[int, GroupPlan]) -> Callable[[Batches], Batches]:
+def write_groups(
+    spec: WriteSpec,
+    groups: Mapping[int, GroupPlan],
+    task_of: Mapping[int, int] | None = None,
+) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow`` that writes the file groups of a task.
 
+    ``task_of`` tells by ordinal which task a group goes to, so that a task can announce all its
+    files at once; it is a hint, and without it each file is announced when its turn comes.
     Its input has ``_pyhudi_group`` (int32, sorted, a group wholly in one task),
     ``_hoodie_record_key``, perhaps ``_pyhudi_delete``, and the data columns; its output has
     ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
@@ -28,6 +34,15 @@ def write_groups(spec: WriteSpec, groups: Mapping[int, GroupPlan]) -> Callable[[
     def write(batches: Batches) -> Batches:
         task = current_task()
         files = TableFiles(spec, task)
+        try:
+            mine = [groups[o] for o, owner in (task_of or {}).items() if owner == task.partition]
+            files.expect(mine)
+            yield from write_with(files, batches)
+        finally:
+            files.markers.close()
+
+    def write_with(files: TableFiles, batches: Batches) -> Batches:
+        task = files.task
         schema = stored_schema(spec.schema)
         sequencer = Sequencer(spec.instant, task.partition)
         done: set[int] = set()

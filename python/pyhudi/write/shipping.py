@@ -14,12 +14,13 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from pyhudi.write.announce import MarkerAddress
 from pyhudi.write.spec import BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
 from pyhudi.write.task import Batches
 
 Work = Callable[[Batches], Batches]
 
-_VALUES = (BloomSpec, FileSystemSpec, GroupPlan, WriteSpec)
+_VALUES = (BloomSpec, FileSystemSpec, GroupPlan, MarkerAddress, WriteSpec)
 
 
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:

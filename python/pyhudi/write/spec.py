@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
+
+if TYPE_CHECKING:
+    from pyhudi.write.announce import MarkersPlace
 
 EVENT_TIME = "EVENT_TIME_ORDERING"
 COMMIT_TIME = "COMMIT_TIME_ORDERING"
@@ -161,4 +165,6 @@ class WriteSpec(ByValue):
     """Rows marked as deleted win whatever their ordering value (the operation ``delete``)."""
     memory_bytes: int = 96 << 20
     max_open_files: int = 32
+    markers: MarkersPlace | None = None
+    """The service that takes the markers; ``None``: each is an empty file."""
     spill_folder: str | None = None
