@@ -108,6 +108,24 @@ def test_a_name_that_could_not_be_synced_has_an_unknown_outcome(
     assert table.read("new") == b"new"
 
 
+def test_a_link_without_an_answer_has_an_unknown_outcome(
+    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def landed(*args: str, **kwargs: bool) -> None:
+        link(*args, **kwargs)
+        raise OSError(errno.EIO, "no answer")
+
+    monkeypatch.setattr(os, "link", landed)
+
+    with pytest.raises(StorageError, match="may or may not") as failed:
+        table.put_if_absent("new", b"new")
+
+    assert failed.value.facts["outcome"] == "unknown"
+    assert table.read("new") == b"new"
+
+
 def test_a_disk_without_hard_links_is_refused_by_name(
     table: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -272,6 +272,41 @@ def test_a_commit_is_never_undone_by_abort(world: World) -> None:
     assert world.rows() == {"k": "1"}
 
 
+def test_an_abort_deletes_nothing_of_a_commit_that_has_landed_unnoticed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    move = transaction._move
+
+    def interrupted(to: Phase) -> None:
+        if to is Phase.COMMITTED:
+            raise KeyboardInterrupt
+        move(to)
+
+    monkeypatch.setattr(transaction, "_move", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        finish(transaction, written)
+
+    transaction.abort()
+
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_writer_taken_for_dead_deletes_what_it_went_on_writing(world: World) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+    file = min(world.data_files())
+    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    # An upload ends whose marker is gone, and another file gets a marker of its own.
+    world.memory.put_if_absent(file, b"late")
+    put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
+
+    transaction.abort()
+
+    assert world.leftovers() == []
+
+
 # -- the final put
 
 

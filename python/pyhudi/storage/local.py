@@ -27,6 +27,7 @@ from pyhudi.storage.names import TEMPORARY_PREFIX, crc_neighbour, is_listed
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_NO_ANSWER = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE)
 _FOLDER_ATTEMPTS = 5  # somebody may delete an empty folder between our mkdir and our open
 
 
@@ -250,6 +251,12 @@ def _link(temporary: str, full: str, path: str) -> None:
                 f"The file system of '{full}' has no hard links, without which two writers could "
                 "both create one file. Keep the table on another disk.",
                 path=path,
+            ) from error
+        if error.errno in _NO_ANSWER:
+            raise StorageError(
+                f"'{full}' may or may not have been created: {os.strerror(error.errno)}.",
+                path=path,
+                outcome="unknown",
             ) from error
         raise
 

@@ -54,8 +54,11 @@ def belongs_to(path: str, instant: InstantTime) -> bool:
 def files_of(storage: Storage, instant: InstantTime) -> list[str]:
     """Data files of an instant by its markers, or by a full listing where it has none."""
     marked = marked_files(storage, instant)
-    if marked is not None:
-        return marked
+    return listed_files(storage, instant) if marked is None else marked
+
+
+def listed_files(storage: Storage, instant: InstantTime) -> list[str]:
+    """Data files of an instant by their names, from a listing of the whole table."""
     return [
         file.path
         for file in storage.walk("")

@@ -9,6 +9,7 @@ readers would take it for archived data (FORMAT.md 2.4).
 from __future__ import annotations
 
 import logging
+from enum import Enum
 from typing import Protocol
 
 from pyhudi.clock import Clock
@@ -51,18 +52,32 @@ class Policy(Protocol):
     def lock_timeout_s(self) -> float: ...
 
 
+class Undone(Enum):
+    """What a rollback found."""
+
+    #: undone now, by the plan that was made now
+    NOW = "now"
+    #: undone by another, or by a plan that another had made: what came later it did not see
+    BEFORE = "before"
+    #: completed, or gone without a word: its files may be data
+    NO = "no"
+
+
 def roll_back(
     table: Table, lock: TableLock, clock: Clock, policy: Policy, time: InstantTime
-) -> None:
+) -> Undone:
     """Roll back the pending write ``time``; nothing where it has settled meanwhile."""
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
         timeline = table.timeline()
         target = next((i for i in timeline.at(time) if i.action in WRITES), None)
-        if target is None or target.state is State.COMPLETED:
-            return
+        if target is None:
+            return Undone.BEFORE if was_rolled_back(table, timeline, time) else Undone.NO
+        if target.state is State.COMPLETED:
+            return Undone.NO
         log.warning("rolling back %s %s, which failed", target.action.value, time)
         found = rollback_of(table, timeline, time)
+        undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
             plan = _plan(table, target)
             lock.renew()
@@ -70,6 +85,7 @@ def roll_back(
             rollback, _ = take_time(table, clock, Action.ROLLBACK, content)
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
         _execute(table, lock, clock, *found)
+        return undone
     finally:
         lock.release()
 

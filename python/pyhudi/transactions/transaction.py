@@ -38,10 +38,15 @@ from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.judgement import check_conflicts
-from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
+from pyhudi.transactions.markers import (
+    delete_files,
+    delete_markers,
+    listed_files,
+    marked_files,
+)
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.phases import TRANSITIONS, Phase
-from pyhudi.transactions.rollback import roll_back, rollback_of
+from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import next_time, take_time
 
@@ -295,10 +300,7 @@ class Transaction:
             if self._may_still_write:
                 self._heartbeat.stop(settled=False)
                 return
-            roll_back(self.table, self._lock, self._clock, self._policy, self.instant)
-            # Where another writer had rolled it back, this one may have gone on writing.
-            delete_files(self.table.storage, marked_files(self.table.storage, self.instant) or ())
-            delete_markers(self.table.storage, self.instant)
+            self._undo()
         except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
@@ -307,6 +309,23 @@ class Transaction:
             self._heartbeat.stop()
         except Exception as e:
             log.warning("%s: its heartbeat file remains: %s", self.instant, e)
+
+    def _undo(self) -> None:
+        """Roll back; delete nothing where the timeline does not say that the write is undone."""
+        storage = self.table.storage
+        undone = roll_back(self.table, self._lock, self._clock, self._policy, self.instant)
+        if undone is Undone.NO:
+            log.warning(
+                "%s is not undone, as it is not pending: either its commit has landed all the "
+                "same, or it has been archived. Nothing of it was deleted.",
+                self.instant,
+            )
+            return
+        if undone is Undone.BEFORE:
+            # Another took this writer for dead and deleted what there was; it has gone on since,
+            # and most of its markers are gone.
+            delete_files(storage, listed_files(storage, self.instant))
+        delete_markers(storage, self.instant)
 
     # -- helpers -------------------------------------------------------------------------------
 
