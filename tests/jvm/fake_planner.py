@@ -67,6 +67,8 @@ class FakePlanner:
         self.secret = secret
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.count_known = True
+        #: columns whose filters partitions decide
+        self.decisive: set[str] = set()
 
     def call(self, secret: str, method: str, text: str) -> str:
         return self._answer(secret, method, text, ())
@@ -159,9 +161,13 @@ class FakePlanner:
             "schema": state["schema"],
             "partitioning": state["partitioning"],
             "properties": {"hoodie.table.type": "COPY_ON_WRITE"},
+            "pin": f"pin of {state['instant']}",
             "instant": state["instant"],
             "meta_fields": True,
         }
+
+    def on_decide(self, request: dict[str, Any]) -> list[bool]:
+        return [f.get("column") in self.decisive for f in request["filters"]]
 
     def on_plan_scan(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["instant"] is None:

@@ -71,6 +71,74 @@ def test_the_plan_shows_path_instant_files_and_filters(spark: SparkSession, peop
     assert "files: 2" in plan_text(frame)
 
 
+# ---- pins, and filters that partitions decide
+
+
+def test_every_question_carries_the_pin_that_the_description_gave(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    planner.decisive = {"name"}
+    table = planner.load(people)
+    planner.save(people, {**table, "partitioning": ["name"]})
+    frame = load(spark, people)
+    planner.add(people, pa.table({"id": [4], "name": ["dan"]}), IDS)
+    frame.where("name = 'ann' and id > 0").collect()
+    frame.count()
+    names = [name for name, _ in planner.calls]
+    assert names == ["describe", "decide", "plan_scan", "count"]
+    assert {request["pin"] for _, request in planner.calls[1:]} == {f"pin of {2:017d}"}
+    load(spark, people).collect()
+    assert planner.calls[-1][1]["pin"] == f"pin of {3:017d}"
+
+
+def test_filters_that_partitions_decide_are_not_evaluated_again(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    planner.save(people, {**planner.load(people), "partitioning": ["name"]})
+    planner.decisive = {"name"}
+    frame = load(spark, people).where("name = 'ann' and id > 1")
+    text = plan_text(frame)
+    assert "PartitionFilters: [IsNotNull(name), EqualTo(name,ann)]" in text
+    assert "PushedFilters: [IsNotNull(id), GreaterThan(id,1)]" in text
+    (condition,) = [line for line in text.splitlines() if "Filter (" in line]
+    assert "name" not in condition
+    # The fake planner prunes nothing, so it shows that the rows are taken as they come.
+    assert frame.count() == 2
+    request = planner.named("plan_scan")[-1]
+    assert [f["op"] for f in request["partition_filters"]] == ["isnotnull", "="]
+    assert [f["op"] for f in request["filters"]] == ["isnotnull", ">"]
+
+
+def test_what_is_undecided_or_names_other_columns_is_left_to_spark(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    frame = load(spark, people)
+    assert frame.where("name = 'ann'").count() == 1
+    assert planner.named("decide") == [], "there is no partition column to ask about"
+
+    planner.save(people, {**planner.load(people), "partitioning": ["name"]})
+    frame = load(spark, people)
+    assert frame.where("name = 'ann'").count() == 1
+    assert frame.where("name = 'ann' or id = 2").count() == 2
+    assert frame.where("upper(name) = 'ANN'").count() == 1
+    planner.decisive = {"name", "id"}
+    assert frame.where("id = 2 and name is not null").count() == 1
+
+
+def test_a_count_and_a_limit_behind_decided_filters_reach_python(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    planner.save(people, {**planner.load(people), "partitioning": ["name"]})
+    planner.decisive = {"name"}
+    frame = load(spark, people).where("name is not null")
+    frame.count()
+    assert [f["op"] for f in planner.named("count")[-1]["partition_filters"]] == ["isnotnull"]
+    assert len(frame.limit(1).collect()) == 1
+    assert planner.named("plan_scan")[-1]["limit"] == 1
+    load(spark, people).where("name is not null and id > 0").limit(1).collect()
+    assert planner.named("plan_scan")[-1]["limit"] is None
+
+
 # ---- splits and long plans
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableConfig, parse_table_config
 from pyhudi.planner.filters import (
     decided_by_partition,
+    decided_filters,
     kept_partitions,
     matching_partitions,
     may_match,
@@ -163,6 +165,8 @@ def test_null_and_the_empty_text_share_a_folder_and_either_may_be_meant(
         ("integer", "7", {"p": 7}),
         ("long", "-7", {"p": -7}),
         ("integer", "seven", {}),
+        ("integer", "007", {}),
+        ("integer", "1_0", {}),
         ("date", "2024-05-01", {"p": DAY}),
         ("boolean", "true", {"p": True}),
         ("boolean", "yes", {}),
@@ -181,9 +185,21 @@ def test_folders_are_read_only_as_types_that_turn_back_surely(
 def test_folders_of_made_up_values_tell_nothing() -> None:
     made_up = config("p", generator=KeyGenerator.TIMESTAMP)
     assert typed_values(made_up, {"p": "string"}, "2024/05") == {}
+    unknown = replace(config("p"), key_generator=KeyGenerator.USER_PROVIDED)
+    assert typed_values(unknown, {"p": "string"}, "a") == {}
+    dropped = replace(config("p"), drop_partition_columns=True)
+    assert typed_values(dropped, {"p": "string"}, "a") == {}, "the files' rows have no value"
     several = config("p", "q", generator=KeyGenerator.COMPLEX)
     assert typed_values(several, {"p": "string", "q": "string"}, "a/b/c") == {}
     assert typed_values(several, {"p": "string", "q": "integer"}, "a/1") == {"p": "a", "q": 1}
+
+
+def test_a_folder_of_slashes_tells_a_text_only_where_it_is_a_date() -> None:
+    slashed = replace(config("p"), slash_separated_dates=True)
+    assert typed_values(slashed, {"p": "string"}, "2024/05/01") == {"p": "2024-05-01"}
+    assert typed_values(slashed, {"p": "date"}, "2024/05/01") == {"p": DAY}
+    assert typed_values(slashed, {"p": "string"}, "a/b") == {}
+    assert typed_values(config("p"), {"p": "string"}, "a/b") == {"p": "a/b"}
 
 
 TYPES = {"p": "integer"}
@@ -201,6 +217,13 @@ def test_a_count_is_decided_only_where_every_filter_is_decided_everywhere() -> N
     assert decided_by_partition(config("p"), TYPES, ["1", "2"], [op("=", "p", 1)])
     assert not decided_by_partition(config("p"), TYPES, ["1", "x"], [op("=", "p", 1)])
     assert not decided_by_partition(config("p"), TYPES, ["1"], [op("=", "other", 1)])
+
+
+def test_each_filter_is_decided_by_itself() -> None:
+    filters = [op("=", "p", 1), op("=", "other", 1), op("<", "p", 9)]
+    assert decided_filters(config("p"), TYPES, ["1", "2"], filters) == [True, False, True]
+    assert decided_filters(config("p"), TYPES, ["1", "x"], filters) == [False] * 3
+    assert decided_filters(config("p"), TYPES, [], filters) == [True] * 3
 
 
 def test_an_overwrite_by_filter_takes_exactly_the_partitions_it_names() -> None:

@@ -1,7 +1,7 @@
 """Pruning by the filters that Spark pushes down, as JSON of its ``sources.Filter``.
 
 Every answer is "may match": a filter that cannot be judged keeps what it is asked about, and
-Spark evaluates all filters again on the rows.
+Spark evaluates it again on the rows. Only what is judged for every partition is not left to Spark.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pyhudi.format.table_config import KeyGenerator, TableConfig
 FilterJson = Mapping[str, Any]
 #: column -> its value in a partition, None for null; columns that are absent are unknown
 Values = Mapping[str, Any]
+
+#: key generators whose folders do not show the columns' own values
+NOT_BY_VALUE = frozenset({KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM, KeyGenerator.USER_PROVIDED})
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: bool(a == b),
@@ -117,7 +120,7 @@ def typed_values(
     config: TableConfig, types: Mapping[str, Any], partition_path: str
 ) -> dict[str, Any]:
     """Column -> value of a partition, for the columns whose text can be turned back surely."""
-    if config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
+    if config.key_generator in NOT_BY_VALUE or config.drop_partition_columns:
         return {}
     texts = partition_values(
         config.partition_fields,
@@ -130,6 +133,8 @@ def typed_values(
         return {}
     found: dict[str, Any] = {}
     for name, text in zip(config.partition_fields, texts, strict=True):
+        if config.slash_separated_dates and types.get(name) == "string" and "/" in (text or ""):
+            continue  # what was a slash and what a dash is not known
         value = _parsed(types.get(name), text)
         if value is not _UNKNOWN:
             found[name] = value
@@ -143,7 +148,7 @@ def _parsed(kind: Any, text: str | None) -> Any:
         if kind == "string":
             return text
         if kind in ("integer", "long", "short", "byte"):
-            return int(text)
+            return int(text) if str(int(text)) == text else _UNKNOWN
         if kind == "date":
             return datetime.date.fromisoformat(text)
     except ValueError:
@@ -170,6 +175,23 @@ def kept_partitions(
     return kept
 
 
+def decided_filters(
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[FilterJson],
+) -> list[bool]:
+    """For each filter whether it is decided, for every partition, by the partition alone."""
+    decided = [True] * len(filters)
+    for partition in partitions if filters else ():
+        values = typed_values(config, types, partition)
+        decided = [
+            known and may_match(condition, values) is not None
+            for known, condition in zip(decided, filters, strict=True)
+        ]
+    return decided
+
+
 def decided_by_partition(
     config: TableConfig,
     types: Mapping[str, Any],
@@ -177,11 +199,7 @@ def decided_by_partition(
     filters: Sequence[FilterJson],
 ) -> bool:
     """Whether every filter is decided, for every partition, by the partition alone."""
-    for partition in partitions:
-        values = typed_values(config, types, partition)
-        if any(may_match(f, values) is None for f in filters):
-            return False
-    return True
+    return all(decided_filters(config, types, partitions, filters))
 
 
 def require_whole_partitions(

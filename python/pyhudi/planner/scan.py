@@ -1,25 +1,27 @@
 """Scan plans: which files a query reads, at which instant, and in which schema each was written.
 
-One query is pinned to one instant: ``describe`` chooses it and every later question carries it.
+One query is pinned to one state of the table: ``describe`` chooses it, and every later question
+carries its pin and its instant (``planner/pins.py``).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.config import QueryType, ReadOptions, resolve_read
-from pyhudi.errors import UnsupportedTable
+from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.schemas import with_meta_columns
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
-from pyhudi.planner.filters import FilterJson, decided_by_partition, kept_partitions
+from pyhudi.planner.filters import FilterJson, decided_filters, kept_partitions
 from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -35,37 +37,77 @@ NEWEST_VERSION = 9
 MICROS = 1_000
 
 
+@dataclass(slots=True)
+class _Found:
+    """What a query has found out so far; two threads may find out the same twice."""
+
+    schema: SparkSchema | None = None
+    view: FileSystemView | None = None
+    #: the filters asked for last, and the files that they leave
+    files: tuple[frozenset[str], list[BaseFile]] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A table as one query sees it."""
+    """A table as one query sees it: however often it is asked, it answers from one listing."""
 
     runtime: Runtime
     table: Table
     timeline: Timeline
     as_of: InstantTime | None
     options: ReadOptions
+    _found: _Found = field(default_factory=_Found, init=False, repr=False, compare=False)
+
+    @property
+    def instant(self) -> InstantTime | None:
+        """The instant that the query is pinned to; None for a table without commits."""
+        latest = self.timeline.latest_commit
+        return self.as_of or (latest.time if latest else None)
 
     def schema(self) -> SparkSchema:
         """The table's schema at the query's instant, without meta columns."""
-        found = table_schema(self.table, self.timeline, self.as_of)
-        if found is None:
+        if self._found.schema is None:
+            self._found.schema = table_schema(self.table, self.timeline, self.as_of)
+        if self._found.schema is None:
             files = self.view().latest(self.as_of)
-            return FileSchemas(self.runtime, self.table, self.timeline).of_footer(files)
-        return found
+            schemas = FileSchemas(self.runtime, self.table, self.timeline)
+            self._found.schema = schemas.of_footer(files)
+        return self._found.schema
+
+    def types(self) -> dict[str, Any]:
+        """Column -> type, as Spark's JSON names it."""
+        return {f["name"]: f["type"] for f in self.schema()["fields"]}
 
     def view(self) -> FileSystemView:
-        return self.table.view(self.timeline)
+        if self._found.view is None:
+            self._found.view = self.table.view(self.timeline)
+        return self._found.view
+
+    @property
+    def listed_files(self) -> int:
+        """File groups that the query holds a listing of; 0 before it has been asked for files."""
+        view = self._found.view
+        return sum(map(len, view.groups.values())) if view is not None else 0
 
     def files(self, filters: Sequence[FilterJson]) -> list[BaseFile]:
         """Base files to read, pruned by partition; ``UnsupportedTable`` where logs would count."""
+        wanted = frozenset(json.dumps(f, sort_keys=True) for f in filters)
+        found = self._found.files
+        if found is not None and found[0] == wanted:
+            return found[1]
         view = self.view()
-        types = {f["name"]: f["type"] for f in self.schema()["fields"]}
-        partitions = kept_partitions(self.table.config, types, list(view.groups), filters)
+        partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
         files = view.latest(self.as_of, partitions)
         merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
         if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
             self._refuse_logs(view)
+        self._found.files = (wanted, files)
         return files
+
+    def decided(self, filters: Sequence[FilterJson]) -> list[bool]:
+        """For each filter whether it is true of every row in the files that all of them leave."""
+        partitions = sorted({f.partition_path for f in self.files(filters)})
+        return decided_filters(self.table.config, self.types(), partitions, filters)
 
     def _refuse_logs(self, view: FileSystemView) -> None:
         for partition, name in view.log_files(view.latest(self.as_of)):
@@ -108,13 +150,11 @@ def describe(query: Query) -> dict[str, Any]:
     names = {f["name"] for f in schema["fields"]}
     by_value = config.key_generator not in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM)
     partitioning = [p for p in config.partition_fields if p in names] if by_value else []
-    latest = query.timeline.latest_commit
-    instant = query.as_of or (latest.time if latest else None)
     return {
         "schema": schema,
         "partitioning": partitioning,
         "properties": table_properties(config),
-        "instant": instant,
+        "instant": query.instant,
         "meta_fields": config.populate_meta_fields,
     }
 
@@ -142,9 +182,21 @@ def table_properties(config: TableConfig) -> dict[str, str]:
     return found
 
 
-def plan_scan(query: Query, filters: Sequence[FilterJson], limit: int | None) -> dict[str, Any]:
-    """The files of a scan with the physical schemas they were written in."""
-    files = query.view().with_rows(query.files(filters))
+def plan_scan(
+    query: Query,
+    filters: Sequence[FilterJson],
+    taken: Sequence[FilterJson] = (),
+    limit: int | None = None,
+) -> dict[str, Any]:
+    """The files of a scan with the physical schemas they were written in.
+
+    Spark evaluates ``filters`` on the rows, ``taken`` no more: partitions have decided them.
+    ``HistoryExpired`` where they have not, since the state that they were taken in is gone.
+    """
+    every = [*taken, *filters]
+    files = query.view().with_rows(query.files(every))
+    if taken and not all(query.decided(every)[: len(taken)]):
+        raise _changed(query)
     if limit is not None and not filters:
         files = _enough(files, limit)
     schemas = FileSchemas(query.runtime, query.table, query.timeline)
@@ -163,14 +215,22 @@ def plan_scan(query: Query, filters: Sequence[FilterJson], limit: int | None) ->
     return answer
 
 
+def _changed(query: Query) -> HistoryExpired:
+    instant = query.instant
+    return HistoryExpired(
+        f"The table {query.table.config.name} has changed at {instant} since the query was "
+        "planned, as by a commit that began earlier and completed later, and what it was then is "
+        "no longer known. Open the table again.",
+        asked=instant,
+        earliest=instant,
+    )
+
+
 def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
     """The exact number of rows, None where only reading can tell."""
-    types = {f["name"]: f["type"] for f in query.schema()["fields"]}
-    files = query.files(filters)
-    partitions = sorted({f.partition_path for f in files})
-    if not decided_by_partition(query.table.config, types, partitions, filters):
+    if not all(query.decided(filters)):
         return None
-    counts = [f.rows for f in query.view().with_rows(files)]
+    counts = [f.rows for f in query.view().with_rows(query.files(filters))]
     return None if any(n < 0 for n in counts) else sum(counts)
 
 

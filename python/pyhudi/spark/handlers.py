@@ -13,6 +13,7 @@ from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
+from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import count_rows, describe, open_query, plan_scan
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
@@ -27,17 +28,18 @@ Json = dict[str, Any]
 
 
 class Handlers:
-    """One instance per attached session; stateless but for the session itself."""
+    """One instance per attached session; its only state are the session and the pinned queries."""
 
     def __init__(self, spark: SparkSession, runtime: Runtime) -> None:
         self._spark = spark
         self._runtime = runtime
+        self._pins = PinnedQueries(runtime)
 
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
-            "exists describe plan_scan count write insert spool_begin insert_spooled spool_abort "
-            "create_table truncate_table can_delete_where delete_where"
+            "exists describe decide plan_scan count write insert spool_begin insert_spooled "
+            "spool_abort create_table truncate_table can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -56,32 +58,28 @@ class Handlers:
         **_: object,
     ) -> Json:
         root = normalize_root(path)
-        return describe(open_query(self._runtime, root, options, session, as_of, as_of_micros))
+        query = open_query(self._runtime, root, options, session, as_of, as_of_micros)
+        return {**describe(query), "pin": self._pins.pin(query)}
+
+    def decide(self, filters: Sequence[Json], **asked: Any) -> list[bool]:
+        return self._pins.ask(_pinned(**asked), lambda query: query.decided(filters))
 
     def plan_scan(
         self,
-        path: str,
-        options: Options,
-        session: Options,
-        instant: str | None,
         filters: Sequence[Json],
+        partition_filters: Sequence[Json],
         limit: int | None = None,
-        **_: object,
+        **asked: Any,
     ) -> Json:
-        query = open_query(self._runtime, normalize_root(path), options, session, instant)
-        return plan_scan(query, filters, limit)
+        return self._pins.ask(
+            _pinned(**asked), lambda query: plan_scan(query, filters, partition_filters, limit)
+        )
 
     def count(
-        self,
-        path: str,
-        options: Options,
-        session: Options,
-        instant: str | None,
-        filters: Sequence[Json],
-        **_: object,
+        self, filters: Sequence[Json], partition_filters: Sequence[Json], **asked: Any
     ) -> int | None:
-        query = open_query(self._runtime, normalize_root(path), options, session, instant)
-        return count_rows(query, filters)
+        every = [*partition_filters, *filters]
+        return self._pins.ask(_pinned(**asked), lambda query: count_rows(query, every))
 
     # -- writes
 
@@ -237,6 +235,17 @@ def _with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, st
     if columns and not named:
         given[PARTITION_FIELD] = ",".join(columns)
     return given
+
+
+def _pinned(
+    pin: str,
+    path: str,
+    options: Options,
+    session: Options,
+    instant: str | None,
+    **_: object,
+) -> Pinned:
+    return Pinned(pin, normalize_root(path), options, session, instant)
 
 
 def _committed(done: Committed | None) -> Json:

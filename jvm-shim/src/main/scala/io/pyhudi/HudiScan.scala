@@ -6,23 +6,30 @@ import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 
-/** What a scan asks of Python. */
+/** What a scan asks of Python.
+  *
+  * @param partitionFilters filters that the choice of partitions decides for every row
+  * @param filters filters that are evaluated on the rows
+  */
 private[pyhudi] final case class HudiScanRequest(
     snapshot: HudiSnapshot,
     required: StructType,
+    partitionFilters: Seq[Filter],
     filters: Seq[Filter],
     limit: Option[Int]) {
 
-  private def question: Seq[(String, Any)] = Seq(
-    "path" -> snapshot.path,
-    "options" -> snapshot.options,
-    "instant" -> snapshot.instant,
+  private def question: Seq[(String, Any)] = snapshot.question ++ Seq(
+    "partition_filters" -> partitionFilters.map(HudiFilters.toJson),
     "filters" -> filters.map(HudiFilters.toJson))
 
   def plan(): HudiScanPlan = HudiScanPlan.parse(
     Bridge.ask(
       "plan_scan",
       question ++ Seq("columns" -> required.fieldNames.toSeq, "limit" -> limit): _*))
+
+  def description: String =
+    s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
+      s"PartitionFilters: ${partitionFilters.mkString("[", ", ", "]")}"
 
   /** Exact number of rows that pass the filters, or `None` if only reading can tell. */
   def count(): Option[Long] =
@@ -74,8 +81,8 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
   override def description(): String = {
     val files = planned.fold("")(p => s", files: ${p.files.size}, bytes: ${p.sizeInBytes}")
     val rows = request.limit.fold("")(n => s", limit: $n")
-    s"pyhudi ${request.snapshot.path} at ${request.snapshot.instant.getOrElse("no instant")}" +
-      s"$files, PushedFilters: ${request.filters.mkString("[", ", ", "]")}$rows"
+    s"${request.description}$files, " +
+      s"PushedFilters: ${request.filters.mkString("[", ", ", "]")}$rows"
   }
 
   // Equal scans let Spark reuse an exchange.

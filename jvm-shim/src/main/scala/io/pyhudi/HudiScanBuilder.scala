@@ -8,8 +8,9 @@ import org.apache.spark.sql.types.{LongType, StructType}
 
 /** Collects what Spark pushes down and builds the scan.
   *
-  * All filters go to Python, which prunes files, and to the Parquet reader, which prunes row
-  * groups; all are left to Spark as well, since neither drops single rows.
+  * All filters go to Python, which prunes files. Those that partitions decide end there, so that a
+  * count or limit over whole partitions is pushed down; the others go to the Parquet reader, which
+  * prunes row groups, and are left to Spark, since neither drops single rows.
   */
 private[pyhudi] class HudiScanBuilder(
     snapshot: HudiSnapshot,
@@ -20,21 +21,23 @@ private[pyhudi] class HudiScanBuilder(
     with SupportsPushDownAggregates
     with SupportsPushDownLimit {
 
-  private var filters: Array[Filter] = Array.empty
+  private var partitionFilters: Seq[Filter] = Nil
+  private var filters: Seq[Filter] = Nil
   private var required: StructType = tableSchema
   private var limit: Option[Int] = None
   private var countAnswer: Option[Option[Long]] = None
   private var pushedCounts = 0
 
   private def request: HudiScanRequest =
-    HudiScanRequest(snapshot, required, filters.toSeq, limit)
+    HudiScanRequest(snapshot, required, partitionFilters, filters, limit)
 
   override def pushFilters(pushed: Array[Filter]): Array[Filter] = {
-    filters = pushed
-    pushed
+    partitionFilters = snapshot.decided(pushed.toSeq)
+    filters = pushed.toSeq.diff(partitionFilters)
+    filters.toArray
   }
 
-  override def pushedFilters(): Array[Filter] = filters
+  override def pushedFilters(): Array[Filter] = (partitionFilters ++ filters).toArray
 
   override def pruneColumns(schema: StructType): Unit = required = schema
 
@@ -69,17 +72,18 @@ private[pyhudi] class HudiScanBuilder(
   override def isPartiallyPushed: Boolean = true
 
   override def build(): Scan =
-    if (pushedCounts > 0) new HudiCountScan(snapshot.path, count.get, pushedCounts)
+    if (pushedCounts > 0) new HudiCountScan(request, count.get, pushedCounts)
     else new HudiScan(request)
 }
 
 /** `count(*)` answered from the table's metadata: no job, no file. */
-private[pyhudi] class HudiCountScan(path: String, rows: Long, copies: Int) extends LocalScan {
+private[pyhudi] class HudiCountScan(request: HudiScanRequest, rows: Long, copies: Int)
+    extends LocalScan {
 
   override def rows(): Array[InternalRow] = Array(InternalRow.fromSeq(Seq.fill(copies)(rows)))
 
   override def readSchema(): StructType =
     (0 until copies).foldLeft(new StructType())((s, i) => s.add(s"count_$i", LongType, false))
 
-  override def description(): String = s"pyhudi $path count from metadata"
+  override def description(): String = s"${request.description}, count from metadata"
 }

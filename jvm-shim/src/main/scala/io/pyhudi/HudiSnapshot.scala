@@ -3,6 +3,7 @@ package io.pyhudi
 import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -18,6 +19,7 @@ private[pyhudi] object AsOf {
   *
   * @param options the reader's options, in the user's spelling
   * @param schema the table's columns without Hudi's meta columns
+  * @param pin Python's name for the state that is read, which every later question carries
   * @param instant the newest visible instant; `None` for a table without commits
   * @param metaFields whether the files hold the five `_hoodie_*` columns
   */
@@ -28,8 +30,27 @@ private[pyhudi] final case class HudiSnapshot(
     schema: StructType,
     partitioning: Seq[String],
     properties: Map[String, String],
+    pin: String,
     instant: Option[String],
     metaFields: Boolean) {
+
+  /** What every question about this snapshot names. */
+  def question: Seq[(String, Any)] =
+    Seq("path" -> path, "options" -> options, "pin" -> pin, "instant" -> instant)
+
+  /** Of `pushed`, the filters over partition columns alone that are true of every row in the
+    * files which all of `pushed` leave.
+    */
+  def decided(pushed: Seq[Filter]): Seq[Filter] = {
+    val columns = partitioning.toSet
+    val candidates = pushed.map(f => f.references.nonEmpty && f.references.forall(columns))
+    if (candidates.contains(true)) {
+      val answer =
+        Bridge.ask("decide", question :+ ("filters" -> pushed.map(HudiFilters.toJson)): _*)
+      val flags = answer.elements().asScala.map(_.asBoolean).toList
+      pushed.zip(candidates.zip(flags)).collect { case (filter, (true, true)) => filter }
+    } else Nil
+  }
 
   /** The snapshot that the options of one read ask for, as in `spark.read.option(...).table(t)`.
     *
@@ -63,6 +84,7 @@ private[pyhudi] object HudiSnapshot {
       Json.toStruct(answer.get("schema")),
       texts(answer.get("partitioning")),
       textMap(answer.get("properties")),
+      answer.get("pin").asText,
       Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
       answer.get("meta_fields").asBoolean
     )

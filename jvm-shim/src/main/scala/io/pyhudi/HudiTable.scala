@@ -13,8 +13,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A Hudi table that can be read, pinned to one instant.
   *
-  * Equal when name, path and instant are: Spark then finds cached data of the same state, and
-  * none of another.
+  * Equal when name, path and the state that is read are: Spark then finds cached data of the same
+  * state, and none of another.
   */
 private[pyhudi] class HudiTable(
     val snapshot: HudiSnapshot,
@@ -38,7 +38,7 @@ private[pyhudi] class HudiTable(
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     new HudiScanBuilder(snapshot.under(options), schema)
 
-  private def identity = (name, snapshot.path, snapshot.instant, snapshot.options)
+  private def identity = (name, snapshot.path, snapshot.pin, snapshot.options)
 
   override def equals(other: Any): Boolean = other match {
     case that: HudiTable => getClass == that.getClass && identity == that.identity

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import HistoryExpired
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.planner.pins import TRUSTED_S, Pinned, PinnedQueries, pin_of
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import Query, count_rows, open_query, plan_scan
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.table import PROPERTIES
+from tests.fakes import FakeClock
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("id", "long"), ("p", "string"))
+    ],
+}
+TIMELINE = ".hoodie/timeline"
+HIDDEN = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Counting(MemoryStorage):
+    """Counts the listings of the timeline."""
+
+    listings = 0
+
+    def list(self, folder: str, *known: Any) -> Any:
+        self.listings += folder == TIMELINE
+        return super().list(folder, *known)
+
+
+class World:
+    """A table in memory, to which commits are added by hand; each file holds three rows."""
+
+    numbers = iter(range(1_000_000))
+
+    def __init__(self) -> None:
+        self.root = f"memory:/pins{next(self.numbers)}"
+        self.storage = Counting(self.root)
+        properties = new_table_properties(
+            name="t", version=9, record_key_fields=["id"], partition_fields=["p"],
+            ordering_fields=[], merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+            key_generator=KeyGenerator.SIMPLE,
+        )  # fmt: skip
+        self.storage.put_if_absent(PROPERTIES, render_properties(properties))
+        self.clock = FakeClock()
+        self.runtime = Runtime(
+            self.clock, lambda root: self.storage, None, None, None  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.pins = PinnedQueries(self.runtime)
+
+    def commit(self, time: int, *partitions: str, done: int | None = None) -> None:
+        instant = InstantTime(f"202401010000{time:05d}")
+        stats = []
+        for number, partition in enumerate(partitions):
+            file_id = FileId(f"{time}-{number}")
+            path = f"{partition}/{BaseFileName(file_id, '0-0-0', instant, '.parquet').render()}"
+            self.storage.put_if_absent(path, b"x" * 10)
+            stats.append(WriteStat(file_id, path, partition, None, 3, 3, file_size_bytes=10))
+        extra = {SCHEMA_KEY: canonical_json(spark_to_avro(SCHEMA, "t"))}
+        completion = InstantTime(f"202401020000{done or time:05d}")
+        file = instant_file_name(Instant(instant, Action.COMMIT, State.COMPLETED, completion), 2)
+        data = render_commit(CommitMetadata("UPSERT", tuple(stats), extra), 2)
+        self.storage.put_if_absent(f"{TIMELINE}/{file}", data)
+
+    def archive(self, time: int) -> None:
+        for file in self.storage.list(TIMELINE):
+            if file.name.startswith(f"202401010000{time:05d}"):
+                self.storage.delete([file.path])
+
+    def open(self, as_of: str | None = None) -> Query:
+        return open_query(self.runtime, self.root, {}, {}, as_of)
+
+    def describe(self) -> Pinned:
+        query = self.open()
+        return Pinned(self.pins.pin(query), self.root, {}, {}, query.instant)
+
+    def rows(self, asked: Pinned, *filters: dict[str, Any]) -> int | None:
+        return self.pins.ask(asked, lambda query: count_rows(query, filters))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def equal(value: str) -> dict[str, Any]:
+    return {"op": "=", "column": "p", "value": value, "type": "string"}
+
+
+def test_all_questions_of_a_query_are_answered_from_one_listing(world: World) -> None:
+    world.commit(1, "a", "b")
+    world.storage.listings = 0
+    asked = world.describe()
+
+    assert world.rows(asked) == 6
+    assert world.rows(asked, equal("a")) == 3
+    plan = world.pins.ask(asked, lambda query: plan_scan(query, [], [equal("b")]))
+    assert [row[0].split("/")[-2] for row in plan["files"]] == ["b"]
+    assert world.storage.listings == 1
+
+
+def test_a_pinned_query_sees_no_later_commit_and_a_new_one_does(world: World) -> None:
+    world.commit(3, "a")
+    asked = world.describe()
+    world.commit(4, "a")
+    assert world.rows(asked) == 3
+    assert world.rows(world.describe()) == 6
+
+
+def test_a_commit_that_began_earlier_and_completes_later_makes_another_state(world: World) -> None:
+    """Both states have the same instant, and Spark must not take one for the other."""
+    world.commit(1, "a")
+    world.commit(3, "a")
+    before = world.describe()
+    world.commit(2, "a", done=9)
+    after = world.describe()
+
+    assert before.instant == after.instant
+    assert before.pin != after.pin
+    assert (world.rows(before), world.rows(after)) == (6, 9)
+
+
+def test_a_state_has_one_pin_however_often_it_is_described(world: World) -> None:
+    world.commit(1, "a")
+    first = world.describe()
+    assert world.describe() == first
+
+    past = pin_of(world.open(first.instant))
+    assert past == first.pin
+    world.commit(2, "a")
+    assert pin_of(world.open(first.instant)) == past, "later commits do not change the past"
+    assert world.describe().pin != past
+
+
+def test_the_pin_tells_tables_properties_and_kinds_of_query_apart(world: World) -> None:
+    world.commit(1, "a")
+    other = World()
+    other.commit(1, "a")
+    optimized = {"hoodie.datasource.query.type": "read_optimized"}
+    assert len({
+        pin_of(world.open()),
+        pin_of(other.open()),
+        pin_of(open_query(world.runtime, world.root, optimized, {})),
+    }) == 3  # fmt: skip
+
+
+def test_a_pin_that_was_dropped_leads_to_the_table_as_of_its_instant(world: World) -> None:
+    world.pins = PinnedQueries(world.runtime, limit=2)
+    world.commit(1, "a")
+    asked = world.describe()
+    for time in (2, 3):
+        world.commit(time, "a")
+        world.describe()
+    world.storage.listings = 0
+
+    assert world.rows(asked) == 3
+    assert world.rows(asked, equal("a")) == 3
+    assert world.storage.listings == 1, "what was opened again is kept"
+
+
+def test_listings_are_bounded_by_the_files_they_hold(world: World) -> None:
+    world.pins = PinnedQueries(world.runtime, files=3)
+    world.commit(1, "a", "b")
+    first = world.describe()
+    world.rows(first)
+    world.commit(2, "a", "b")
+    second = world.describe()
+    world.rows(second)
+    world.commit(3, "a")
+    world.describe()
+    world.storage.listings = 0
+
+    assert world.rows(first) == 6
+    assert world.storage.listings == 1
+
+
+def test_a_table_without_commits_stays_empty_for_the_query_that_found_it_so(world: World) -> None:
+    asked = world.describe()
+    world.commit(1, "a")
+    assert world.rows(asked) == 0
+    world.pins = PinnedQueries(world.runtime)
+    assert world.rows(asked) == 0
+    assert world.rows(world.describe()) == 3
+
+
+def test_a_pinned_query_outlives_the_archiving_of_commits_that_it_names(world: World) -> None:
+    for time, partition in ((1, "a"), (2, "a"), (3, "b")):
+        world.commit(time, partition)
+    asked = world.describe()
+    world.archive(1)
+    assert world.rows(asked, equal("a")) is None, "its counts are archived too"
+    assert world.rows(asked, equal("b")) == 3
+
+
+def test_a_query_kept_for_long_learns_that_its_files_may_be_gone(world: World) -> None:
+    world.commit(1, "a")
+    asked = world.describe()
+    assert world.rows(asked) == 3
+    world.commit(2, "a")
+    world.archive(1)
+    assert world.rows(asked) == 3
+
+    world.clock.advance(TRUSTED_S + 1)
+    with pytest.raises(HistoryExpired, match="earliest instant"):
+        world.rows(asked)
+
+
+def test_a_long_kept_query_lists_again_only_now_and_then(world: World) -> None:
+    world.commit(1, "a")
+    asked = world.describe()
+    world.clock.advance(TRUSTED_S + 1)
+    world.storage.listings = 0
+    assert [world.rows(asked) for _ in range(3)] == [3, 3, 3]
+    assert world.storage.listings == 1
+
+
+def test_filters_are_decided_if_they_hold_for_every_row_that_all_of_them_leave(
+    world: World,
+) -> None:
+    world.commit(1, "a", "b", HIDDEN)
+    query = world.open()
+    by_id = {"op": ">", "column": "id", "value": 1, "type": "long"}
+    present = {"op": "isnotnull", "column": "p"}
+    assert query.decided([present]) == [False], "null and the empty text share a folder"
+    assert query.decided([present, equal("a"), by_id]) == [True, True, False]
+    assert query.decided([{"op": "or", "left": equal("a"), "right": by_id}]) == [False]
+
+
+def test_a_scan_whose_filters_were_decided_in_a_state_that_is_gone_is_refused(
+    world: World,
+) -> None:
+    """Spark does not evaluate them any more: rows that they exclude would be returned."""
+    world.commit(3, "a")
+    asked = world.describe()
+    present = {"op": "isnotnull", "column": "p"}
+    assert world.pins.ask(asked, lambda query: query.decided([present])) == [True]
+    world.commit(2, HIDDEN, done=9)
+    world.pins = PinnedQueries(world.runtime)
+
+    with pytest.raises(HistoryExpired, match="Open the table again"):
+        world.pins.ask(asked, lambda query: plan_scan(query, [], [present]))
+
+
+def test_a_limit_cuts_the_plan_only_where_no_filter_is_left(world: World) -> None:
+    world.commit(1, "a", "b")
+    query = world.open()
+    by_id = {"op": ">", "column": "id", "value": 1, "type": "long"}
+    assert len(plan_scan(query, [], [], limit=2)["files"]) == 1
+    assert len(plan_scan(query, [], [equal("b")], limit=2)["files"]) == 1
+    assert len(plan_scan(query, [by_id], [], limit=2)["files"]) == 2

@@ -1,0 +1,199 @@
+"""Filters that partitions decide are not evaluated on the rows: they must leave the same rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.tables import (
+    DS,
+    HIVE_STYLE,
+    KEY,
+    ORDERING,
+    PARTITION,
+    URL_ENCODE,
+    HudiTable,
+    Lake,
+    Row,
+)
+
+pytestmark = pytest.mark.spark
+
+TEXTS = ["a", "b", "a b", "a/b", "x=1%2F", "é", None, ""]
+NUMBERS = [-1, 0, 7, None]
+DAYS = [dt.date(2024, 2, 29), None]
+
+#: over a text ``s``, a number ``n`` and a day ``d``, all partition columns; ``v`` is none
+FILTERS = [
+    "s = 'a'",
+    "s = 'a/b'",
+    "s = 'x=1%2F'",
+    "s = ''",
+    "s != 'a'",
+    "not s = 'a'",
+    "not (s = 'a' and n = 7)",
+    "not (s = 'a' or n is null)",
+    "s <=> 'a'",
+    "s <=> null",
+    "not s <=> 'a'",
+    "s is null",
+    "s is not null",
+    "s is not null and n is not null",
+    "s in ('a', 'é', 'none')",
+    "s in ('a', null)",
+    "s not in ('a', 'b')",
+    "s >= 'b'",
+    "s < 'b'",
+    "s like 'a%'",
+    "s like '%b' or n = 0",
+    "n = 7",
+    "n <=> null",
+    "n is null",
+    "not n is null",
+    "n != 7",
+    "not (n > 0)",
+    "n in (7, null)",
+    "n between -1 and 0",
+    "n + 1 = 8",
+    "s = 'a' and n = 7 and d = date'2024-02-29'",
+    "d > date'2024-01-01'",
+    "d is null and s = 'b'",
+    "s = 'a' or v = 3",
+    "s = 'a' and v > 30",
+    "(s = 'a' or v = 3) and s = 'a'",
+    "s = 'nowhere'",
+    "s = cast(v as string)",
+    "n = (select max(7))",
+    "true",
+]
+
+
+def combined(lake: Lake, name: str, hive_style: str) -> HudiTable:
+    options = {
+        KEY: "v",
+        PARTITION: "s,n,d",
+        ORDERING: "v",
+        HIVE_STYLE: hive_style,
+        URL_ENCODE: "true",
+        DS + "operation": "insert",
+    }
+    return lake.table(name, options, "v long, s string, n int, d date")
+
+
+def every_row() -> list[Row]:
+    return [(v, *values) for v, values in enumerate(itertools.product(TEXTS, NUMBERS, DAYS))]
+
+
+def plan(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row[0] for row in df.select("v").collect())
+
+
+@pytest.mark.parametrize(("hive_style", "filters"), [("false", FILTERS), ("true", FILTERS[::5])])
+def test_filters_leave_the_rows_that_they_leave_of_plain_parquet(
+    lake: Lake, hive_style: str, filters: list[str]
+) -> None:
+    table = combined(lake, "t", hive_style)
+    table.write(every_row())
+    copy = str(lake.folder / "copy")
+    lake.spark.createDataFrame(every_row(), table.ddl).coalesce(1).write.parquet(copy)
+    plain = lake.spark.read.parquet(copy).cache()
+    assert ids(table.df()) == ids(plain)
+    for where in filters:
+        expected = ids(plain.where(where))
+        assert ids(table.df().where(where)) == expected, where
+        assert table.df().where(where).count() == len(expected), where
+        few = table.df().where(where).limit(5).collect()
+        assert {row["v"] for row in few} <= set(expected), where
+        assert len(few) == min(5, len(expected)), where
+    plain.unpersist()
+
+
+def counted_from_metadata(df: DataFrame) -> bool:
+    """Whether ``count(*)`` is answered without a scan."""
+    return "BatchScan" not in plan(df.groupBy().count())
+
+
+def test_what_partitions_decide_is_counted_from_metadata(lake: Lake) -> None:
+    table = combined(lake, "t", "false")
+    table.write(every_row())
+    for where in ("s = 'a/b'", "n = 7", "n is null", "s = 'a' and n > 0", "not (n = 7)"):
+        assert counted_from_metadata(table.df().where(where)), where
+    # Where null and the empty text share a folder, only the rows tell.
+    for where in ("s is null", "s != 'a'", "s = 'a' and v > 3", "s = 'a' or v = 3"):
+        assert not counted_from_metadata(table.df().where(where)), where
+
+    frame = table.df().where("s = 'a'")
+    for one_by_one in ("count(n)", "count(v)", "max(v)", "count(distinct n)"):
+        assert "BatchScan" in plan(frame.selectExpr(one_by_one)), one_by_one
+    assert frame.selectExpr("count(n)", "count(1)", "count(*)").collect()[0][:] == (6, 8, 8)
+
+
+def test_explain_shows_which_filters_chose_the_partitions(lake: Lake) -> None:
+    table = combined(lake, "t", "false")
+    table.write(every_row())
+    shown = plan(table.df().where("n = 7 and s != 'a' and v > 3"))
+    taken = shown.split("PartitionFilters: [")[1].split("]")[0]
+    left = shown.split("PushedFilters: [")[1].split("]")[0]
+    assert taken == "IsNotNull(n), EqualTo(n,7)"
+    assert sorted(left.split(", ")) == [
+        "GreaterThan(v,3)", "IsNotNull(s)", "IsNotNull(v)", "Not(EqualTo(s,a))"
+    ]  # fmt: skip
+
+
+def test_a_limit_behind_a_decided_filter_reads_as_few_files_as_hold_it(lake: Lake) -> None:
+    table = combined(lake, "t", "false")
+    table.write(every_row())
+    frame = table.df().where("s = 'a'").limit(1)
+    frame._jdf.queryExecution().optimizedPlan().stats()  # type: ignore[operator]
+    assert "limit: 1" in plan(frame)
+    assert frame.rdd.getNumPartitions() == 1
+    assert len(frame.collect()) == 1
+
+
+def test_a_past_state_is_filtered_by_the_partitions_that_it_had(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x"), (2, "b", 1, "y")])
+    opened = table.df()
+    table.write([(3, "c", 1, None), (4, "d", 1, "x")])
+    table.write([(1, "", 0, "x"), (4, "", 0, "x")], "delete")
+    first, second, _ = table.instants()
+
+    for where, then, later, now in (
+        ("dt = 'x'", 1, 2, 0),
+        ("dt is not null", 2, 3, 1),
+        ("dt is null", 0, 1, 1),
+    ):
+        assert table.df(as__of__instant=first).where(where).count() == then, where
+        assert table.df(as__of__instant=second).where(where).count() == later, where
+        assert table.df().where(where).count() == now, where
+        assert opened.where(where).count() == then, where
+        assert len(opened.where(where).collect()) == then, where
+
+
+def test_joins_that_prune_partitions_give_the_rows_of_plain_parquet(
+    spark: SparkSession, lake: Lake
+) -> None:
+    table = lake.table()
+    rows = [(n, f"a{n}", 1, f"p{n % 4}" if n % 5 else None) for n in range(40)]
+    table.write(rows)
+    copy = str(lake.folder / "copy")
+    spark.createDataFrame(rows, table.ddl).write.parquet(copy)
+    chosen = spark.createDataFrame([("p1", 1), ("p3", 2), (None, 3)], "dt string, w int")
+    for plain, hudi in ((spark.read.parquet(copy), table.df()),):
+        for kind in ("inner", "left", "left_semi", "left_anti", "full"):
+            for where in ("w > 0", "w = 2", "w >= 3"):
+                few = chosen.where(where)
+                expected = sorted(map(repr, plain.join(few, "dt", kind).collect()))
+                assert sorted(map(repr, hudi.join(few, "dt", kind).collect())) == expected
+        both = [
+            side.where("dt = 'p1'").alias("l").join(side.where("dt = 'p1'").alias("r"), "id")
+            for side in (plain, hudi)
+        ]
+        assert both[0].count() == both[1].count() == 8
