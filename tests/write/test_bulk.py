@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from pyhudi.errors import StorageError
 from pyhudi.write.bulk import bulk_write
 from pyhudi.write.spec import KEY_COLUMN, PARTITION_COLUMN
 from tests.write.workers import SCHEMA, T1, content, rows_of, run, spec, with_columns
@@ -104,3 +107,19 @@ def test_no_rows_write_no_file(tmp_path: Path) -> None:
     table = with_columns(rows_of([]), **{PARTITION_COLUMN: pa.array([], pa.string())})
     assert run(bulk_write(spec(tmp_path), "seed"), table) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_task_leaves_no_file_that_could_appear_later(tmp_path: Path) -> None:
+    started: list[Path] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while not started:
+            yield from keyed(MANY, ["dt=1"] * 30_000).to_batches()
+            started.extend(tmp_path.glob("dt=1/*.parquet"))
+        raise OSError("the source fails")
+
+    with pytest.raises(StorageError):
+        list(bulk_write(spec(tmp_path), "seed")(batches()))
+
+    assert started
+    assert list(tmp_path.glob("dt=1/*.parquet")) == []

@@ -8,6 +8,7 @@ one at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -57,8 +58,22 @@ class TableFiles:
         self.fs = spec.fs.open()
         direct = DirectMarkers(self._put_marker)
         self.markers: Announcer = direct if spec.markers is None else spec.markers.open()
+        self.unfinished: dict[str, BaseFileWriter] = {}
         self._known_folders: set[str] = set()
         self._known_partitions: set[str] = set()
+
+    def close(self) -> None:
+        """End the task, and take away what it has not finished.
+
+        A stream that is left to the garbage collector completes its upload then, perhaps after
+        the rollback; so it is ended and deleted before anybody hears of the failure.
+        """
+        for path, writer in self.unfinished.items():
+            writer.abandon()
+            with suppress(OSError):
+                self.fs.delete_file(self.absolute(path))
+        self.unfinished.clear()
+        self.markers.close()
 
     def absolute(self, path: str) -> str:
         """``path``, relative to the table, as the file system takes it."""
@@ -180,6 +195,13 @@ class BaseFileWriter:
         if self._pending_rows:
             self._flush(self._pending_rows)
 
+    def abandon(self) -> None:
+        """End the streams of a file that nobody will name."""
+        for end in (self._writer, self._stream):
+            if end is not None:
+                with suppress(OSError, ValueError, pa.ArrowException):
+                    end.close()
+
     def close(self) -> dict[str, object]:
         """Finish the file; the answer is its row of ``STAT_SCHEMA``."""
         if self._pending_rows or self._writer is None:
@@ -192,6 +214,7 @@ class BaseFileWriter:
         writer.close()
         size = stream.tell()
         stream.close()
+        del self._files.unfinished[self.path]
         counts, plan, keys = self.counts, self._plan, self._footer.key_range
         previous = None if plan.base_file is None else plan.base_file.rpartition("/")[2]
         return {
@@ -262,6 +285,7 @@ class BaseFileWriter:
         self._in_file = pa.schema(fields)
         self._files.markers.settle(self._marker.render())
         self._stream = self._files.open_output(self.path)
+        self._files.unfinished[self.path] = self
         options = writer_options(self._spec, self._coded)
         self._writer = pq.ParquetWriter(self._stream, self._in_file, **options)
         return self._in_file_types(first)

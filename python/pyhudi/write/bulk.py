@@ -112,7 +112,7 @@ class _Bulk:
 
     def close(self) -> None:
         """Give back what the task holds."""
-        self._files.markers.close()
+        self._files.close()
 
     def _split(self) -> None:
         """Hand the gathered rows to their partitions, and write what is enough for a row group."""

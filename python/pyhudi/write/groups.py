@@ -39,7 +39,7 @@ def write_groups(
             files.expect(mine)
             yield from write_with(files, batches)
         finally:
-            files.markers.close()
+            files.close()
 
     def write_with(files: TableFiles, batches: Batches) -> Batches:
         task = files.task
