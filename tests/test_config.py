@@ -359,3 +359,28 @@ def test_every_option_that_a_table_records_is_of_the_tables_scope() -> None:
     recorded = {row.name for row in WRITE_TABLE if row.scope is Scope.TABLE}
     assert {"table_name", "record_key_fields", "merge_mode", "timestamp_type"} <= recorded
     assert not {"operation", "index_type", "lock_provider"} & recorded
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["timestampAsOf", "versionAsOf", "as_of_instant", "asOfInstant", "as-of-timestamp",
+     "snapshot-id", "timestampasof"],
+)  # fmt: skip
+def test_other_names_of_time_travel_are_refused_on_reads(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"set as\.of\.instant to") as refused:
+        resolve_read({key: "2024-01-01"})
+    assert refused.value.facts["key"] == key
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_point_in_time_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"as\.of\.instant is empty"):
+        resolve_read({"As.Of.Instant": text})
+
+
+def test_a_table_may_be_told_its_columns_in_another_case() -> None:
+    table = {"hoodie.table.recordkey.fields": "Id", "hoodie.table.partition.fields": "City"}
+    given = {"primaryKey": "ID", "hoodie.datasource.write.partitionpath.field": "city"}
+    resolved = resolve_write(given, table)
+    assert resolved.record_key_fields == ("Id",)
+    assert resolved.partition_fields == ("City",)

@@ -237,6 +237,16 @@ WRITE_TABLE, READ_TABLE = _option_table(WriteOptions), _option_table(ReadOptions
 _WRITE_KEYS, _READ_KEYS = _by_key(WRITE_TABLE), _by_key(READ_TABLE)
 
 
+#: how Delta, Iceberg and misspellings name the point in time of a read, letters alone
+_FOREIGN_TIME_TRAVEL = frozenset(
+    {
+        "timestampasof", "versionasof", "asofinstant", "asoftimestamp", "asofversion", "asof",
+        "snapshotid",
+    }
+)  # fmt: skip
+#: options whose values are columns, for which a table keeps the columns' own spelling
+_NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fields"})
+
 # Absent in hoodie.properties, these say something all the same: none, or false.
 _ALWAYS_RECORDED = frozenset(
     {"record_key_fields", "partition_fields", "ordering_fields", "hive_style", "url_encode"}
@@ -271,7 +281,7 @@ def resolve_write(
     given, later = _sort(_WRITE_KEYS, options), _sort(_WRITE_KEYS, session or {})
     recorded = {} if table is None else _recorded(table)
     for name, (key, value) in given.found.items():
-        if name in recorded and recorded[name][1] != value:
+        if name in recorded and not _agree(name, value, recorded[name][1]):
             _refuse_contradiction(key, value, *recorded[name])
     merged = {**later.found, **given.found, **recorded}
     values: dict[str, Any] = {name: value for name, (_, value) in merged.items()}
@@ -296,9 +306,26 @@ def resolve_write(
 def resolve_read(
     options: Mapping[str, str], session: Mapping[str, str] | None = None
 ) -> ReadOptions:
-    """The options of one read; what only a write heeds passes. Errors as in ``resolve_write``."""
+    """The options of one read; what only a write heeds passes. Errors as in ``resolve_write``.
+
+    Other formats' options of time travel are refused: passing them over would show other rows.
+    """
     given, later = _sort(_READ_KEYS, options), _sort(_READ_KEYS, session or {})
     _refuse_unknown((*given.unknown, *later.unknown))
+    for key in given.other:
+        if re.sub("[^a-z]", "", key.lower()) in _FOREIGN_TIME_TRAVEL:
+            raise ConfigError(
+                f"'{key}' is no option of pyhudi. To travel in time set as.of.instant to an "
+                "instant or a time.",
+                key=key,
+                nearest="as.of.instant",
+            )
+    if given.found.get("as_of", ("", "given"))[1] is None:
+        raise ConfigError(
+            "as.of.instant is empty. Give it an instant or a time, or leave it out to read the "
+            "newest state.",
+            key="as.of.instant",
+        )
     values: dict[str, Any] = {
         name: value for name, (_, value) in {**later.found, **given.found}.items()
     }
@@ -390,6 +417,13 @@ def _recorded(table: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
             name = next((key for key in row.keys if key.startswith("hoodie.table.")), row.key)
             found[row.name] = (name, row.default)
     return found
+
+
+def _agree(name: str, value: Any, recorded: Any) -> bool:
+    """Whether an option says what the table says."""
+    if name in _NAME_COLUMNS:
+        return [column.lower() for column in value] == [column.lower() for column in recorded]
+    return bool(value == recorded)
 
 
 def _refuse_contradiction(key: str, value: object, recorded_key: str, recorded: object) -> None:

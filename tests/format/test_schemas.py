@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.errors import InvalidRecord, UnsupportedTable
+from pyhudi.errors import SchemaConflict, UnsupportedTable
 from pyhudi.format import schemas
 
 scalars = st.sampled_from(
@@ -145,15 +145,35 @@ def test_an_avro_type_without_counterpart_names_its_column(avro: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "spark",
+    ("spark", "words"),
     [
-        "interval day to second",
-        {"type": "udt"},
-        {"type": "map", "keyType": "integer", "valueType": "long", "valueContainsNull": True},
+        ("interval day to second", "the type interval day to second"),
+        ({"type": "udt"}, "the type udt"),
+        (
+            {"type": "map", "keyType": "integer", "valueType": "long", "valueContainsNull": True},
+            "the type map<int,bigint>",
+        ),
+        ("void", "no type: all its values are null. Cast it to a type"),
+        ("string collate UTF8_LCASE", "a collation"),
     ],
 )
-def test_a_spark_type_without_counterpart_names_its_column(spark: Any) -> None:
+def test_a_spark_type_without_counterpart_names_its_column(spark: Any, words: str) -> None:
     inside = {"type": "array", "elementType": spark, "containsNull": True}
-    with pytest.raises(InvalidRecord) as error:
+    with pytest.raises(SchemaConflict, match=f"Column 'c.element' has {words}") as error:
         schemas.spark_to_avro(column(inside), "t")
     assert error.value.facts["column"] == "c.element"
+
+
+def test_a_collation_that_the_type_does_not_show_is_refused_where_it_is() -> None:
+    inside = {"type": "struct", **column("string")}
+    inside["fields"][0]["metadata"] = {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}
+    with pytest.raises(SchemaConflict, match=r"Column 'c\.c' has a collation"):
+        schemas.spark_to_avro(column(inside), "t")
+
+
+def test_types_are_shown_as_sql_writes_them() -> None:
+    array = {"type": "array", "elementType": "byte", "containsNull": True}
+    fields = column(array)["fields"] + [{**column("decimal(9,2)")["fields"][0], "name": "d"}]
+    assert schemas.type_text({"type": "struct", "fields": fields}) == (
+        "struct<c:array<tinyint>,d:decimal(9,2)>"
+    )

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from pyhudi.config import resolve_write
-from pyhudi.errors import ConfigError
-from pyhudi.planner.create import new_table_config
+from pyhudi.errors import ConfigError, SchemaConflict
+from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.table import table_exists
 
 
 def column(name: str, kind: Any) -> dict[str, Any]:
@@ -33,3 +35,44 @@ def test_an_ordering_column_inside_a_struct_is_refused() -> None:
 def test_a_table_is_named_by_its_folder_where_no_option_names_it() -> None:
     options = resolve_write({"hoodie.datasource.write.recordkey.field": "id"})
     assert new_table_config("/data/trips", options, SCHEMA, record_schema=False).name == "trips"
+
+
+def test_columns_are_recorded_in_their_own_spelling() -> None:
+    schema = {"type": "struct", "fields": [column(n, "long") for n in ("Id", "Ts", "City")]}
+    options = resolve_write(
+        {
+            "primaryKey": "id",
+            "hoodie.table.ordering.fields": "TS",
+            "hoodie.datasource.write.partitionpath.field": "city",
+        }
+    )
+    config = new_table_config("/data/t", options, schema, record_schema=False)
+    assert config.record_key_fields == ("Id",)
+    assert config.ordering_fields == ("Ts",)
+    assert config.partition_fields == ("City",)
+
+
+@pytest.mark.parametrize("names", [("id", "ID"), ("id", "a b"), ()], ids=["twice", "unfit", "none"])
+def test_columns_that_no_table_can_have_are_refused(names: tuple[str, ...]) -> None:
+    schema = {"type": "struct", "fields": [column(name, "long") for name in names]}
+    with pytest.raises(SchemaConflict):
+        new_table_config("/data/t", resolve_write({}), schema, record_schema=True)
+
+
+@pytest.mark.parametrize("file", ["part-0.parquet", "a/b/part-0.parquet"])
+def test_a_folder_with_files_of_something_else_becomes_no_table(file: str) -> None:
+    storage = MemoryStorage()
+    config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
+    storage.put_if_absent(file, b"rows")
+    with pytest.raises(ConfigError, match=f"other files, such as '{file}'"):
+        create_table(storage, config)
+    assert not table_exists(storage)
+
+
+def test_hidden_files_do_not_keep_a_folder_from_becoming_a_table() -> None:
+    storage = MemoryStorage()
+    config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
+    for file in ("_SUCCESS", ".part-0.crc", ".hoodie/.temp/x", "_tmp/x", "p/.hoodie_partition"):
+        storage.put_if_absent(file, b"rows")
+    create_table(storage, config)
+    assert table_exists(storage)

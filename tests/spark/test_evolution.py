@@ -99,7 +99,7 @@ def test_a_type_that_does_not_fit_is_refused_by_its_column(lake: Lake) -> None:
         wrong = lake.spark.sql(
             f"select 2L as id, 'n' as name, cast(null as {kind}) as ts, 'x' as dt"
         )
-        with refused("SCHEMA_CONFLICT", table.path, "'ts'", "long"):
+        with refused("SCHEMA_CONFLICT", table.path, "'ts'", "bigint"):
             table.write(wrong)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import InvalidRecord, UnsupportedTable
+from pyhudi.errors import SchemaConflict, UnsupportedTable
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"
@@ -167,15 +167,17 @@ _FROM_SPARK: dict[str, Json] = {
     "date": {"type": "int", "logicalType": "date"},
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
     "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
-    "void": "null",
 }
+#: where Spark 4 keeps the collation of a text column, whose type it calls ``string`` all the same
+_COLLATIONS = "__COLLATIONS"
 
 
 def spark_to_avro(struct: Mapping[str, Json], table_name: str) -> dict[str, Json]:
     """The table's Avro record from a Spark struct, named as Hudi names it.
 
     Record ``<table>_record`` in namespace ``hoodie.<table>``; nullable columns are unions with
-    default null. ``InvalidRecord`` names a column whose type Avro or Hudi lacks.
+    default null. ``SchemaConflict`` names a column whose type Avro or Hudi lacks: ``void`` is one,
+    which Parquet cannot store, and a text with a collation, which would be lost.
     """
     name = _avro_name(table_name)
     return _record_of(struct, f"{name}_record", f"hoodie.{name}", "")
@@ -193,16 +195,14 @@ def _record_of(
     fields = []
     for field in struct["fields"]:
         inner = f"{column}.{field['name']}" if column else field["name"]
+        if field.get("metadata", {}).get(_COLLATIONS):
+            raise _collated(inner)
         kind = _to_avro(field["type"], field["name"], f"{namespace}.{name}", inner)
         if field["nullable"]:
-            fields.append({"name": field["name"], "type": _optional(kind), "default": None})
+            fields.append({"name": field["name"], "type": ["null", kind], "default": None})
         else:
             fields.append({"name": field["name"], "type": kind})
     return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
-
-
-def _optional(kind: Json) -> Json:
-    return kind if kind == "null" else ["null", kind]
 
 
 def _to_avro(kind: Json, name: str, namespace: str, column: str) -> Json:
@@ -215,19 +215,54 @@ def _to_avro(kind: Json, name: str, namespace: str, column: str) -> Json:
         return _record_of(kind, name, namespace, column)
     elif kind["type"] == "array":
         element = _to_avro(kind["elementType"], name, namespace, f"{column}.element")
-        return {"type": "array", "items": _optional(element) if kind["containsNull"] else element}
+        return {"type": "array", "items": ["null", element] if kind["containsNull"] else element}
     elif kind["type"] == "map" and kind["keyType"] == "string":
         value = _to_avro(kind["valueType"], name, namespace, f"{column}.value")
-        return {"type": "map", "values": _optional(value) if kind["valueContainsNull"] else value}
+        return {"type": "map", "values": ["null", value] if kind["valueContainsNull"] else value}
     raise _unfit(kind, column)
 
 
-def _unfit(kind: Json, column: str) -> InvalidRecord:
-    return InvalidRecord(
-        f"Column '{column}' has the type {canonical_json(kind)}, which a Hudi table cannot hold. "
-        "Cast it to another type or leave it out.",
+def _unfit(kind: Json, column: str) -> SchemaConflict:
+    if kind == "void":
+        why = f"Column '{column}' has no type: all its values are null. Cast it to a type."
+    elif isinstance(kind, str) and " collate " in kind:
+        return _collated(column)
+    else:
+        why = (
+            f"Column '{column}' has the type {type_text(kind)}, which a Hudi table cannot hold. "
+            "Cast it to another type or leave it out."
+        )
+    return SchemaConflict(why, column=column, ours=kind, theirs=None, rule="type")
+
+
+def _collated(column: str) -> SchemaConflict:
+    return SchemaConflict(
+        f"Column '{column}' has a collation, which a Hudi table cannot keep: it would compare as "
+        "plain text afterwards. Cast it to STRING COLLATE UTF8_BINARY.",
         column=column,
+        ours="collation",
+        theirs=None,
+        rule="type",
     )
+
+
+_SIMPLE = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def type_text(kind: Json) -> str:
+    """A type in Spark's JSON as SQL writes it: ``map<int,string>``; ``absent`` for none."""
+    if kind is None:
+        return "absent"
+    if isinstance(kind, str):
+        return _SIMPLE.get(kind, kind)
+    if kind["type"] == "array":
+        return f"array<{type_text(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{type_text(kind['keyType'])},{type_text(kind['valueType'])}>"
+    if kind["type"] == "struct":
+        inside = (f"{field['name']}:{type_text(field['type'])}" for field in kind["fields"])
+        return f"struct<{','.join(inside)}>"
+    return str(kind["type"])
 
 
 def _precision(kind: str) -> tuple[int, int]:
@@ -270,7 +305,7 @@ _TO_ARROW: dict[str, Callable[[], pa.DataType]] = {
 def spark_to_arrow(struct: Mapping[str, Json]) -> pa.Schema:
     """The Arrow schema of a Spark struct: microseconds (UTC, or none for ntz), decimal128.
 
-    ``InvalidRecord`` names a column whose type has no counterpart.
+    ``SchemaConflict`` names a column whose type has no counterpart.
     """
     return pa.schema([_arrow_field(field, field["name"]) for field in struct["fields"]])
 

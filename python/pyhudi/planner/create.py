@@ -6,6 +6,7 @@ The file appears by put-if-absent, so of two creators one wins and the other ado
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.types import StructType
@@ -14,7 +15,7 @@ from pyhudi.config import TimestampType, WriteOptions, resolve_write
 from pyhudi.errors import ConfigError, FileExists, SchemaConflict, TableExists, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
-from pyhudi.format.schemas import avro_to_spark, spark_to_avro
+from pyhudi.format.schemas import avro_to_spark, spark_to_avro, type_text
 from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
@@ -22,13 +23,15 @@ from pyhudi.format.table_config import (
     TableType,
     parse_table_config,
 )
-from pyhudi.planner.keys import field_of
-from pyhudi.planner.widening import same_type, shown
+from pyhudi.planner.columns import check_distinct, check_names, own_spelling
+from pyhudi.planner.widening import same_type
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
-from pyhudi.timeline.table import PROPERTIES, Table
+from pyhudi.timeline.table import PROPERTIES, Table, table_exists
 
 KEYGEN = "hoodie.keygen.timebased."
+#: names that Spark and Hudi both pass over
+HIDDEN = (".", "_")
 
 
 def new_table_config(
@@ -45,14 +48,14 @@ def new_table_config(
             feature="merge-on-read",
         )
     struct = StructType.fromJson(schema)
-    roles = {
-        "record key column": options.record_key_fields,
-        "partition column": tuple(p.split(":")[0] for p in options.partition_fields),
-        "ordering column": options.ordering_fields,
-    }
-    for role, columns in roles.items():
-        for name in columns:
-            field_of(struct, name, role)
+    check_names(schema)
+    check_distinct(struct)
+    options = replace(
+        options,
+        record_key_fields=own_spelling(struct, options.record_key_fields, "record key column"),
+        partition_fields=own_spelling(struct, options.partition_fields, "partition column"),
+        ordering_fields=own_spelling(struct, options.ordering_fields, "ordering column"),
+    )
     nested = [column for column in options.ordering_fields if "." in column]
     if nested:
         raise ConfigError(
@@ -79,7 +82,18 @@ def new_table_config(
 
 
 def create_table(storage: Storage, config: TableConfig) -> Table:
-    """Put the properties; ``TableExists`` where another writer was first."""
+    """Put the properties; ``TableExists`` where another writer was first.
+
+    ``ConfigError`` where the folder holds files of something else.
+    """
+    stranger = _visible_file(storage, "")
+    # Files may also be those of a table that another writer has made meanwhile.
+    if stranger is not None and not table_exists(storage):
+        raise ConfigError(
+            f"The folder {storage.root} holds no Hudi table, but other files, such as "
+            f"'{stranger}'. Choose an empty folder, or delete them first.",
+            key="path",
+        )
     try:
         storage.put_if_absent(PROPERTIES, render_properties(config.raw))
     except FileExists as e:
@@ -91,6 +105,19 @@ def create_table(storage: Storage, config: TableConfig) -> Table:
     return Table(storage, config)
 
 
+def _visible_file(storage: Storage, folder: str) -> str | None:
+    """A file at any depth whose path has no part that begins with ``.`` or ``_``, if any."""
+    for file in storage.list(folder):
+        if not file.name.startswith(HIDDEN):
+            return file.path
+    for inner in storage.list_folders(folder):
+        if not inner.rsplit("/", 1)[-1].startswith(HIDDEN):
+            found = _visible_file(storage, inner)
+            if found is not None:
+                return found
+    return None
+
+
 def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:
     """Whether a CREATE TABLE over an existing table says what the table is, where it says any.
 
@@ -100,18 +127,19 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
     if not schema["fields"]:
         return
     name = table.config.name
-    given = {f["name"]: f["type"] for f in avro_to_spark(spark_to_avro(schema, name))["fields"]}
+    said = avro_to_spark(spark_to_avro(schema, name))["fields"]
+    given = {f["name"].lower(): f["type"] for f in said}
     current = table_schema(table, table.timeline(), None)
     if current is None:
         return
-    theirs = {f["name"]: f["type"] for f in current["fields"]}
-    for column in (*given, *theirs):
-        ours, stored = given.get(column), theirs.get(column)
+    theirs = {f["name"].lower(): f["type"] for f in current["fields"]}
+    for column in (f["name"] for f in (*said, *current["fields"])):
+        ours, stored = given.get(column.lower()), theirs.get(column.lower())
         if ours is None or stored is None or not same_type(ours, stored):
             raise SchemaConflict(
                 f"The table at {table.storage.root} exists already, and its columns are not those "
-                f"of this definition: column '{column}' is {shown(stored)} there and "
-                f"{shown(ours)} here. Leave the column list out to adopt the table as it is.",
+                f"of this definition: column '{column}' is {type_text(stored)} there and "
+                f"{type_text(ours)} here. Leave the column list out to adopt the table as it is.",
                 column=column,
                 ours=ours,
                 theirs=stored,

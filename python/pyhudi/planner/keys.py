@@ -13,8 +13,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
-    DataType,
-    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -28,29 +26,11 @@ from pyhudi.format.keys import (
     NULL_KEY,
 )
 from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.planner.columns import find_field
 from pyhudi.planner.timestamp_keys import TimestampFormat, timestamp_path
 
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
-
-
-def field_of(schema: StructType, path: str, role: str) -> StructField:
-    """The field that a dotted ``path`` names; ``ConfigError`` with the role where it is missing."""
-    node: DataType = schema
-    found: StructField | None = None
-    for name in path.split("."):
-        fields = node.fields if isinstance(node, StructType) else []
-        found = next((f for f in fields if f.name == name), None)
-        if found is None:
-            have = ", ".join(schema.fieldNames())
-            raise ConfigError(
-                f"The {role} '{path}' is not a column of the data, which has: {have}. "
-                f"Correct the option or add the column.",
-                key=path,
-            )
-        node = found.dataType
-    assert found is not None
-    return found
 
 
 def column(path: str) -> Column:
@@ -63,7 +43,7 @@ def key_text(schema: StructType, path: str) -> Column:
 
     Timestamps enter as microseconds since the epoch, as Hudi's generators do by default.
     """
-    kind = field_of(schema, path, "key column").dataType
+    kind = find_field(schema, path, "key column")[1].dataType
     if isinstance(kind, BinaryType | StructType) or kind.typeName() in ("array", "map"):
         raise ConfigError(
             f"Column '{path}' is of type {kind.simpleString()}, which cannot be a key. "
@@ -115,7 +95,7 @@ def partition_path(
         name, _, kind = path.partition(":")
         by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind.upper() == "TIMESTAMP"
         if by_time:
-            field = field_of(schema, name, "partition column")
+            _, field = find_field(schema, name, "partition column")
             text = timestamp_path(column(name), field.dataType, timestamps, name)
         else:
             text = key_text(schema, name)

@@ -20,9 +20,10 @@ from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
+from pyhudi.planner.columns import check_distinct, check_names
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, is_composite, partition_path, record_key
 from pyhudi.planner.timestamp_keys import TimestampFormat
-from pyhudi.planner.widening import merged_type
+from pyhudi.planner.widening import merged_type, typed
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.write.spec import DELETE
 
@@ -82,8 +83,13 @@ def named(column: str) -> Column:
 
 
 def without_hidden_columns(df: DataFrame) -> DataFrame:
-    """``df`` without the columns that Hudi adds: rows read from a table may be written back."""
-    return df.select(*[named(c) for c in df.columns if c not in HIDDEN_COLUMNS])
+    """``df`` without the columns that Hudi adds: rows read from a table may be written back.
+
+    ``SchemaConflict`` where no column is left, or two have one name.
+    """
+    own = [field for field in df.schema.fields if field.name not in HIDDEN_COLUMNS]
+    check_distinct(StructType(own))
+    return df.select(*[named(field.name) for field in own])
 
 
 def _aligned(given: str | None, name: str, kind: Any) -> Column:
@@ -100,12 +106,17 @@ def table_schema_after(
     options: WriteOptions,
 ) -> SparkSchema:
     """The table's schema once rows of ``incoming`` are in it, as Spark's JSON."""
-    ours = avro_to_spark(spark_to_avro(json.loads(incoming.json()), table_name))
+    given = json.loads(incoming.json())
+    if current is not None and operation is Operation.DELETE:
+        return current
+    if current is not None:
+        known = {f["name"].lower(): f["type"] for f in current["fields"]}
+        for field in given["fields"]:
+            field["type"] = typed(field["type"], known.get(field["name"].lower(), field["type"]))
+    ours = avro_to_spark(spark_to_avro(given, table_name))
     if current is None:
         check_names(ours)
         return ours
-    if operation is Operation.DELETE:
-        return current
     by_name = {f["name"].lower(): f for f in ours["fields"]}
     fields = []
     for field in current["fields"]:
@@ -128,29 +139,6 @@ def table_schema_after(
     check_names(added)
     fields += added
     return {**current, "fields": fields}
-
-
-def check_names(kind: Any, column: str | None = None) -> None:
-    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow.
-
-    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is where it belongs.
-    """
-    if isinstance(kind, str):
-        return
-    for part in () if isinstance(kind, list) else ("elementType", "valueType"):
-        check_names(kind.get(part, ""), column)
-    for field in kind if isinstance(kind, list) else kind.get("fields", ()):
-        where = field["name"] if column is None else f"{column}.{field['name']}"
-        if not field["name"].isidentifier():
-            raise SchemaConflict(
-                f"Column '{where}' has a name that Hudi cannot store: letters, digits and "
-                "underscores are allowed, a digit not first. Rename the column.",
-                column=where,
-                ours=field["name"],
-                theirs=None,
-                rule="column name",
-            )
-        check_names(field["type"], where)
 
 
 def timestamp_format(options: WriteOptions) -> TimestampFormat | None:

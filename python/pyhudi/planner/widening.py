@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from pyhudi.errors import SchemaConflict
+from pyhudi.format.schemas import type_text
 
 #: narrower type -> wider types that every reader of Hudi tables resolves
 WIDENS: dict[str, frozenset[str]] = {
@@ -19,25 +20,71 @@ WIDENS: dict[str, frozenset[str]] = {
     "float": frozenset({"double"}),
 }
 
+NOT_INSIDE = "types inside a column cannot widen"
 DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 def merged_type(column: str, table: Any, incoming: Any) -> Any:
-    """The type that holds both; ``SchemaConflict`` where there is none."""
+    """The type that holds both; ``SchemaConflict`` where there is none, naming the innermost part
+    that differs: ``s.b.element``. Only a column as a whole widens, nothing inside it does."""
     if same_type(table, incoming):
         return table
     if _widens(incoming, table):
         return table
     if _widens(table, incoming):
         return incoming
-    raise SchemaConflict(
-        f"Column '{column}' is {shown(table)} in the table but {shown(incoming)} in the data, "
-        "and neither widens into the other. Cast the column before writing.",
+    raise _conflict(column, table, incoming, "neither widens into the other")
+
+
+def _conflict(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict:
+    for name, ours, theirs in _parts(table, incoming):
+        inside = f"{column}.{name}"
+        if ours is None or theirs is None:
+            return _differs(inside, ours, theirs, "fields inside a struct cannot come or go")
+        if not same_type(ours, theirs):
+            widens = _widens(ours, theirs) or _widens(theirs, ours)
+            return _conflict(inside, ours, theirs, NOT_INSIDE if widens else why)
+    return _differs(column, table, incoming, why)
+
+
+def _parts(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
+    """(name, type, type) of what two types of one kind hold, ``None`` where it is lacking."""
+    if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
+        return []
+    if a["type"] == "array":
+        return [("element", a["elementType"], b["elementType"])]
+    if a["type"] == "map":
+        return [(part, a[f"{part}Type"], b[f"{part}Type"]) for part in ("key", "value")]
+    ours, theirs = ({f["name"].lower(): f["type"] for f in kind["fields"]} for kind in (a, b))
+    return [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
+
+
+def _differs(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict:
+    return SchemaConflict(
+        f"Column '{column}' is {type_text(table)} in the table but {type_text(incoming)} in the "
+        f"data, and {why}. Give it the table's type before writing.",
         column=column,
         ours=incoming,
         theirs=table,
         rule="type does not fit",
     )
+
+
+def typed(incoming: Any, table: Any) -> Any:
+    """``incoming`` where each ``void``, the type of nulls alone, has the type of the table."""
+    if incoming == "void":
+        return table
+    if isinstance(incoming, str) or isinstance(table, str) or incoming["type"] != table["type"]:
+        return incoming
+    if incoming["type"] == "struct":
+        known = {f["name"].lower(): f["type"] for f in table["fields"]}
+        fields = [
+            {**f, "type": typed(f["type"], known.get(f["name"].lower(), f["type"]))}
+            for f in incoming["fields"]
+        ]
+        return {**incoming, "fields": fields}
+    parts = ("elementType",) if incoming["type"] == "array" else ("keyType", "valueType")
+    return {**incoming, **{part: typed(incoming[part], table[part]) for part in parts}}
 
 
 def _widens(narrow: Any, wide: Any) -> bool:
@@ -51,7 +98,7 @@ def _widens(narrow: Any, wide: Any) -> bool:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Equal but for nullability, metadata and the names of elements."""
+    """Equal but for nullability, metadata, the names of elements and the case of names."""
     if isinstance(a, str) or isinstance(b, str):
         return bool(a == b)
     if a["type"] != b["type"]:
@@ -60,15 +107,9 @@ def same_type(a: Any, b: Any) -> bool:
         return same_type(a["elementType"], b["elementType"])
     if a["type"] == "map":
         return same_type(a["keyType"], b["keyType"]) and same_type(a["valueType"], b["valueType"])
-    ours = [(f["name"], f["type"]) for f in a["fields"]]
-    theirs = [(f["name"], f["type"]) for f in b["fields"]]
+    ours = [(f["name"].lower(), f["type"]) for f in a["fields"]]
+    theirs = [(f["name"].lower(), f["type"]) for f in b["fields"]]
     return len(ours) == len(theirs) and all(
-        n == m and same_type(x, y) for (n, x), (m, y) in zip(ours, theirs, strict=True)
+        n.lower() == m.lower() and same_type(x, y)
+        for (n, x), (m, y) in zip(ours, theirs, strict=True)
     )
-
-
-def shown(kind: Any) -> str:
-    """A type as an error names it; ``absent`` for none."""
-    if kind is None:
-        return "absent"
-    return kind if isinstance(kind, str) else str(kind["type"])

@@ -1,0 +1,114 @@
+"""Which columns a table may have, and which of them a name given by a user means.
+
+Names are compared without regard to case: Spark and Hive do so unless told otherwise, so a table
+with ``a`` and ``A`` could not be read by everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from pyhudi.errors import ConfigError, SchemaConflict
+
+
+def check_names(kind: Any, column: str | None = None) -> None:
+    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow.
+
+    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is where it belongs.
+    """
+    if isinstance(kind, str):
+        return
+    for part in () if isinstance(kind, list) else ("elementType", "valueType"):
+        check_names(kind.get(part, ""), column)
+    for field in kind if isinstance(kind, list) else kind.get("fields", ()):
+        where = field["name"] if column is None else f"{column}.{field['name']}"
+        if not field["name"].isidentifier():
+            raise SchemaConflict(
+                f"Column '{where}' has a name that Hudi cannot store: letters, digits and "
+                "underscores are allowed, a digit not first. Rename the column.",
+                column=where,
+                ours=field["name"],
+                theirs=None,
+                rule="column name",
+            )
+        check_names(field["type"], where)
+
+
+def check_distinct(kind: DataType, column: str | None = None) -> None:
+    """``SchemaConflict`` where a struct, at any depth, has no field or two of one name."""
+    for part in ("elementType", "keyType", "valueType"):
+        if hasattr(kind, part):
+            check_distinct(getattr(kind, part), column)
+    if not isinstance(kind, StructType):
+        return
+    if not kind.fields:
+        what = "The data has no columns" if column is None else f"Column '{column}' has no fields"
+        raise _not_storable(f"{what}, and a Hudi table needs one at least.", column)
+    for field in kind.fields:
+        where = field.name if column is None else f"{column}.{field.name}"
+        same = [name for name in kind.fieldNames() if name.lower() == field.name.lower()]
+        if len(same) > 1:
+            raise _not_storable(
+                f"Column '{where}' is there {len(same)} times ({', '.join(same)}): names that "
+                "differ in case at most are one to other readers. Rename or drop all but one.",
+                where,
+            )
+        check_distinct(field.dataType, where)
+
+
+def _not_storable(message: str, column: str | None) -> SchemaConflict:
+    return SchemaConflict(message, column=column, ours=column, theirs=None, rule="column name")
+
+
+def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructField]:
+    """The field that a dotted ``path`` names, and the path in the field's own spelling.
+
+    Without a field of exactly this name the only one that differs in case is taken.
+    ``ConfigError`` with the role where there is none.
+    """
+    node: DataType = schema
+    names: list[str] = []
+    found: StructField | None = None
+    for name in path.split("."):
+        fields = node.fields if isinstance(node, StructType) else []
+        alike = [f for f in fields if f.name.lower() == name.lower()]
+        exact = [f for f in alike if f.name == name]
+        found = exact[0] if exact else alike[0] if len(alike) == 1 else None
+        if found is None:
+            have = ", ".join(schema.fieldNames())
+            raise ConfigError(
+                f"The {role} '{path}' is not a column of the data, which has: {have}. "
+                f"Correct the option or add the column.",
+                key=path,
+            )
+        names.append(found.name)
+        node = found.dataType
+    assert found is not None
+    return ".".join(names), found
+
+
+def own_spelling(schema: StructType, paths: Sequence[str], role: str) -> tuple[str, ...]:
+    """Each path as the columns spell it, ``:kind`` behind a partition column kept.
+
+    ``ConfigError`` where one names no column, or two name the same.
+    """
+    found = []
+    for path in paths:
+        name, colon, kind = path.partition(":")
+        found.append(find_field(schema, name, role)[0] + colon + kind)
+    twice = _twice(found)
+    if twice is not None:
+        raise ConfigError(f"The {role} '{twice}' is named twice. Name it once.", key=twice)
+    return tuple(found)
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
