@@ -40,13 +40,14 @@ from pyhudi.choices import (
     TimestampType,
 )
 from pyhudi.errors import ConfigError
+from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, IGNORED, LOCK_SETTINGS, has_no_effect
 from pyhudi.option import Option, Scope, option
 
 __all__ = [
     "BloomType", "Codec", "ConcurrencyMode", "DuplicatePolicy", "FailedWrites", "IndexType",
-    "InsertMode", "KeyGenerator", "LockProvider", "MergeMode", "Operation", "Option",
+    "InsertMode", "KeyGenerator", "LockProvider", "MarkerForm", "MergeMode", "Operation", "Option",
     "OverwriteMode", "QueryType", "READ_TABLE", "ReadOptions", "Scope", "SortMode", "TableType",
     "TimestampType", "WRITE_TABLE", "WriteOptions", "ignored_warning", "resolve_read",
     "resolve_write", "sql_insert_operation",
@@ -56,6 +57,7 @@ __all__ = [
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
+MARKERS = "hoodie.markers.timeline_server_based."
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
 
 
@@ -174,6 +176,17 @@ class WriteOptions:
         "Hudi's default is gzip: a third smaller here, for more than twice the CPU of encoding.")
     row_group_bytes: int = option(32 * MB, "hoodie.parquet.block.size", W,
         "Size of a row group, which a merge holds in memory; Hudi's default is 120 MB.", minimum=1)
+
+    # ---- markers of data files, by which a failed write is undone
+    marker_form: MarkerForm = option(MarkerForm.DIRECT, "hoodie.write.markers.type", W,
+        "An empty file each, or lines in a few files that a server in the driver keeps.")
+    marker_interval_ms: int = option(50, MARKERS + "batch.interval_ms", W,
+        "Longest pause in which requests for markers gather; a lone one never waits.")
+    marker_threads: int = option(20, MARKERS + "batch.num_threads", W,
+        "Batches of markers that are written at a time, each to a file of its own; 20 at most.",
+        minimum=1)
+    marker_port: int = option(0, "hoodie.embed.timeline.server.port", W,
+        "Port at which executors ask the driver for markers; 0 is any that is free.")
 
     # ---- other writers
     concurrency_mode: ConcurrencyMode = option(

@@ -21,7 +21,6 @@ FIXED: Mapping[str, tuple[str, bool]] = {
     "hoodie.table.format": ("native", True),
     "hoodie.index.bucket.engine": ("simple", True),
     "hoodie.metadata.enable": ("false", False),
-    "hoodie.write.markers.type": ("direct", False),
     "hoodie.write.auto.upgrade": ("false", False),
     "hoodie.datasource.hive_sync.enable": ("false", False),
     "hoodie.datasource.meta.sync.enable": ("false", False),

@@ -126,6 +126,20 @@ def test_folder_markers_are_no_files_and_go_with_their_folder(
     client.close()
 
 
+def test_a_folder_of_many_batches_goes_whole_and_nothing_beside_it(
+    table: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_module, "_BATCH", 2)
+    monkeypatch.setattr(s3_module, "_DELETERS", 2)
+    for number in range(15):
+        table.straight.put_if_absent(f"p/{number}", b"")
+    table.straight.put_if_absent("pq", b"")
+
+    table.straight.delete_folder("p")
+
+    assert [file.path for file in table.straight.walk("")] == ["pq"]
+
+
 def test_wrong_buckets_and_dead_endpoints_are_errors_not_absent_files(server: S3Server) -> None:
     lost = open_storage("s3a://no-such-bucket/t", server.hadoop_options)
     with pytest.raises(StorageError, match="NoSuchBucket"):

@@ -25,14 +25,12 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.routing import balanced, task_count
 from pyhudi.planner.sizing import sizing_of
-from pyhudi.planner.spec import write_spec
+from pyhudi.planner.spec import group_work, group_work_here, write_spec
 from pyhudi.planner.stage import Written, job, run_blobs, run_here
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
 from pyhudi.write.columns import incoming_keys
-from pyhudi.write.groups import write_groups
-from pyhudi.write.shipping import shipped
 from pyhudi.write.spec import DELETE, GROUP
 
 #: the largest input that is collected, in Spark's estimate of its size
@@ -172,13 +170,12 @@ def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) 
     ordinals = pa.array(groups[order].astype(np.int32))
     rows = rows.add_column(0, GROUP, ordinals)
     base = sum(assignment.bytes_of.values())
-    spec = write_spec(write)
     if rows.nbytes <= HERE_BYTES and base <= HERE_BASE_BYTES:
-        return run_here(write_groups(spec, assignment.groups), rows)
+        return run_here(group_work_here(write, assignment.groups), rows)
     tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
     task_of = balanced(assignment.bytes_of, tasks)
     blobs = list(_blobs(rows, ordinals, task_of, tasks))
-    work = shipped(write_groups, spec, dict(assignment.groups))
+    work = group_work(write, assignment.groups, task_of)
     return run_blobs(write.spark, blobs, work, write.instant, write.describe("write files"))
 
 

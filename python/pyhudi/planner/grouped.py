@@ -216,5 +216,5 @@ def _write(
         .sortWithinPartitions(GROUP)
         .select(*[F.col(f"`{c}`") for c in wanted])
     )
-    work = group_work(write, assignment.groups)
+    work = group_work(write, assignment.groups, task_of)
     return run_stage(rows, work, write.instant, write.describe("write files"))

@@ -15,25 +15,19 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.schemas import canonical_json
-from pyhudi.planner.collected import (
-    HERE_BYTES,
-    collect,
-    collects,
-    estimated_bytes,
-    write_collected,
-)
+from pyhudi.planner.collected import HERE_BYTES, collected, write_collected
 from pyhudi.planner.filters import matching_partitions
 from pyhudi.planner.grouped import write_grouped
+from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.intent import Overwrite
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
-from pyhudi.planner.spec import bulk_work, combines, sized_rows, write_spec
+from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
 from pyhudi.planner.stage import Written, job, run_here, run_stage
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
 from pyhudi.transactions.transaction import Committed
-from pyhudi.write.bulk import bulk_write
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +53,8 @@ def run_operation(write: Write) -> Committed:
         return finish(write, overwrite(write))
     if single_pass(write):
         return finish(write, Outcome(bulk(write)))
-    if collects(write):
-        written = write_collected(write, collect(write, write.prepared.rows))
-    else:
-        written = write_grouped(write)
+    rows = collected(write)
+    written = write_grouped(write) if rows is None else write_collected(write, rows)
     return finish(write, Outcome(written))
 
 
@@ -82,9 +74,9 @@ def bulk(write: Write) -> Written:
     """Rows written where they are: one pass, no shuffle unless a sort mode asks for one."""
     write.transaction.inflight(None)
     rows = sized_rows(write)
-    if estimated_bytes(rows) <= HERE_BYTES:
-        table = collect(write, rows)
-        return run_here(bulk_write(write_spec(write), write.runtime.clock.uuid()), table)
+    few = collect(write, rows, HERE_BYTES) if estimated_bytes(rows) <= HERE_BYTES else None
+    if few is not None:
+        return run_here(bulk_work_here(write), few)
     return run_stage(rows, bulk_work(write), write.instant, write.describe("write files"))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites, WriteOptions
 from pyhudi.locks.base import TableLock
+from pyhudi.planner.application_markers import ApplicationMarkers
 from pyhudi.planner.stage import Attempts
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table
@@ -18,9 +19,10 @@ from pyhudi.write.spec import FileSystemSpec
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Time, storage, locks and Spark's attempt listener.
+    """Time, storage, locks, Spark's attempt listener and the application's marker service.
 
     ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
+    Without ``markers`` every write leaves direct ones.
     """
 
     clock: Clock
@@ -28,6 +30,7 @@ class Runtime:
     filesystem: Callable[[str], tuple[FileSystemSpec, str]]
     lock: Callable[[Table, WriteOptions], TableLock]
     attempts: Attempts
+    markers: ApplicationMarkers | None = None
 
 
 def writer_policy(options: WriteOptions) -> WriterPolicy:

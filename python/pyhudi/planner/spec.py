@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
 from pyhudi.config import BloomType, IndexType, Operation, SortMode, WriteOptions
+from pyhudi.format.markers import MarkerForm
 from pyhudi.format.schemas import spark_to_avro, with_meta_columns
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.stage import Work
 from pyhudi.planner.write_context import Write
+from pyhudi.transactions.marker_log import Batching
+from pyhudi.write.announce import HeldMarkers, MarkersPlace
 from pyhudi.write.bulk import bulk_write
 from pyhudi.write.groups import write_groups
 from pyhudi.write.shipping import shipped
@@ -68,14 +72,41 @@ def bloom_spec(options: WriteOptions) -> BloomSpec | None:
     )
 
 
+def marked(write: Write, staged: bool) -> WriteSpec:
+    """``write_spec`` with the place for its markers, which is settled before the first of them.
+
+    ``staged`` tells whether Spark tasks write the files, or this process.
+    """
+    spec, options, markers = write_spec(write), write.options, write.runtime.markers
+    if markers is None or options.marker_form is MarkerForm.DIRECT:
+        return spec
+    if staged and not markers.server_runs(options.marker_port):
+        return spec
+    batching = Batching(options.marker_interval_ms, options.marker_threads)
+    opened = markers.service.open(write.table.storage, write.instant, batching)
+    write.transaction.keep_markers(opened)
+    place: MarkersPlace = HeldMarkers(opened.ask)
+    return replace(spec, markers=markers.address(opened.key) if staged else place)
+
+
 def bulk_work(write: Write) -> Work:
-    """The worker function of a single pass."""
-    return shipped(bulk_write, write_spec(write), write.runtime.clock.uuid())
+    """The worker function of a single pass, for Spark tasks."""
+    return shipped(bulk_write, marked(write, staged=True), write.runtime.clock.uuid())
 
 
-def group_work(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
-    """The worker function of a write by file groups."""
-    return shipped(write_groups, write_spec(write), dict(groups))
+def bulk_work_here(write: Write) -> Work:
+    """The same for this process."""
+    return bulk_write(marked(write, staged=False), write.runtime.clock.uuid())
+
+
+def group_work(write: Write, groups: Mapping[int, GroupPlan], task_of: Mapping[int, int]) -> Work:
+    """The worker function of a write by file groups, for Spark tasks; each group is in one."""
+    return shipped(write_groups, marked(write, staged=True), dict(groups), dict(task_of))
+
+
+def group_work_here(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
+    """The same for this process, which counts as task 0."""
+    return write_groups(marked(write, staged=False), groups, dict.fromkeys(groups, 0))
 
 
 def sized_rows(write: Write) -> DataFrame:

@@ -6,6 +6,7 @@ a ``Runtime``.
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import sys
@@ -19,13 +20,15 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from pyhudi.clock import SystemClock
+from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import LockProvider, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
 from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.stage import job
 from pyhudi.spark import by_value, typed_errors
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers
@@ -34,6 +37,7 @@ from pyhudi.spark.jars import jar_for
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import Table
+from pyhudi.write.announce import reaches
 from pyhudi.write.spec import FileSystemSpec
 
 if TYPE_CHECKING:
@@ -46,6 +50,8 @@ S3A = "fs.s3a."
 IN_PROCESS = InProcessLocks()
 #: columnar batches to Python workers: fewer, larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
+
+PROBE_S = 5.0
 
 _attached: dict[int, Handlers] = {}
 _guard = threading.Lock()
@@ -90,7 +96,8 @@ def attach(spark: SparkSession) -> SparkSession:
     with _guard:
         if id(context) in _attached and bridge.isRegistered():
             return spark
-        handlers = Handlers(spark, spark_runtime(spark))
+        runtime = spark_runtime(spark)
+        handlers = Handlers(spark, runtime)
         secret = secrets.token_urlsafe(32)
         gateway = context._gateway
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -99,6 +106,8 @@ def attach(spark: SparkSession) -> SparkSession:
         bridge.register(Endpoint(secret, handlers.table()), secret)
         _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
         _attached[id(context)] = handlers
+        if runtime.markers is not None:
+            _end_with(context, runtime.markers)
     if spark.conf.get(CATALOG, None) is None:
         spark.conf.set(CATALOG, CATALOG_CLASS)
     return spark
@@ -146,7 +155,45 @@ def spark_runtime(spark: SparkSession) -> Runtime:
             return FileSystemSpec("local"), root
         return s3_filesystem(hadoop.s3a()), root.removeprefix("s3a://")
 
-    return Runtime(clock, storage, filesystem, lock, SparkAttempts(spark))
+    markers = application_markers(spark, clock)
+    return Runtime(clock, storage, filesystem, lock, SparkAttempts(spark), markers)
+
+
+def application_markers(spark: SparkSession, clock: Clock) -> ApplicationMarkers:
+    """The marker service of this application, at the address by which executors know the driver.
+
+    With a local master its executors are in this machine's own driver: the loopback will do.
+    """
+    conf = spark.sparkContext.getConf()
+    master = str(conf.get("spark.master"))
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        return ApplicationMarkers(
+            clock, Addresses(), lambda host, port, token: reaches(host, port, token, PROBE_S)
+        )
+    host = str(conf.get("spark.driver.host"))
+    bind = str(conf.get("spark.driver.bindAddress", host))
+
+    def probe(host: str, port: int, token: str) -> bool:
+        def ask(_: object) -> list[bool]:
+            return [reaches(host, port, token, PROBE_S)]
+
+        context = spark.sparkContext
+        with job(spark, "pyhudi: do executors reach the driver"):
+            return all(context.parallelize([0], 1).mapPartitions(ask).collect())
+
+    return ApplicationMarkers(clock, Addresses(bind, host), probe)
+
+
+def _end_with(context: SparkContext, markers: ApplicationMarkers) -> None:
+    """Stop the marker server with the application. PySpark has no hook, so its ``stop`` is one."""
+    stop = context.stop
+
+    def stop_all() -> None:
+        markers.stop()
+        stop()
+
+    context.stop = stop_all  # type: ignore[method-assign]
+    atexit.register(markers.stop)
 
 
 def s3_filesystem(options: Mapping[str, str]) -> FileSystemSpec:

@@ -8,7 +8,9 @@ whose mark the object bears. Secrets are handed to botocore and kept nowhere els
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +38,7 @@ except ImportError:
         boto3 = None
 
 _BATCH: Final = 1_000  # the most keys that one DeleteObjects request takes
+_DELETERS: Final = 8  # batches deleted at a time
 _CONNECT_S: Final = 3
 _READ_S: Final = 30
 _PUT_ANSWER_S: Final = 7
@@ -157,18 +160,35 @@ class S3Storage:
                     yield StoredFile(key[len(self._base) :], entry["Size"], modified_ms)
 
     def _delete_keys(self, keys: Iterable[str]) -> None:
+        """Delete in batches, many at a time beside each other; ``keys`` may still be listed."""
         rest = iter(keys)
-        while batch := list(islice(rest, _BATCH)):
-            wanted = {"Objects": [{"Key": key} for key in batch], "Quiet": True}
-            try:
-                answer = self._client.delete_objects(Bucket=self._bucket, Delete=wanted)
-            except (aws.ClientError, aws.BotoCoreError) as error:
-                raise self._failed("delete", batch[0], error) from error
-            for refused in answer.get("Errors", ()):
-                raise StorageError(
-                    f"Cannot delete '{self._uri(refused['Key'])}': {refused.get('Code')}.",
-                    path=self._uri(refused["Key"]),
-                )
+        batch = list(islice(rest, _BATCH))
+        if len(batch) < _BATCH:
+            self._delete_batch(batch)
+            return
+        running: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(_DELETERS) as pool:
+            while batch:
+                running.append(pool.submit(self._delete_batch, batch))
+                if len(running) > 2 * _DELETERS:
+                    running.popleft().result()
+                batch = list(islice(rest, _BATCH))
+            for one in running:
+                one.result()
+
+    def _delete_batch(self, keys: Sequence[str]) -> None:
+        if not keys:
+            return
+        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        try:
+            answer = self._client.delete_objects(Bucket=self._bucket, Delete=wanted)
+        except (aws.ClientError, aws.BotoCoreError) as error:
+            raise self._failed("delete", keys[0], error) from error
+        for refused in answer.get("Errors", ()):
+            raise StorageError(
+                f"Cannot delete '{self._uri(refused['Key'])}': {refused.get('Code')}.",
+                path=self._uri(refused["Key"]),
+            )
 
     def _put(self, verb: str, path: str, data: bytes, condition: Mapping[str, str]) -> None:
         key, mark = self._key(path), self._clock.uuid()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
@@ -74,6 +75,16 @@ class Committed:
     metadata: CommitMetadata
 
 
+class MarkerGate(Protocol):
+    """The place that takes this write's markers, where that is not the storage itself."""
+
+    def seal(self, timeout_s: float) -> bool:
+        """Take no more; whether no write of markers is under way after the time."""
+
+    def drop(self) -> None:
+        """Forget the instant."""
+
+
 class Transaction:
     """A write in progress; use ``begin`` to start one."""
 
@@ -97,6 +108,7 @@ class Transaction:
         self.timeline: Timeline
         self._heartbeat: Heartbeat
         self._may_still_write = False
+        self._markers: MarkerGate | None = None
 
     # -- begin ---------------------------------------------------------------------------------
 
@@ -135,6 +147,10 @@ class Transaction:
         self.table.storage.put_if_absent(self._name(State.INFLIGHT), data)
         self._move(Phase.INFLIGHT)
 
+    def keep_markers(self, gate: MarkerGate) -> None:
+        """Have the place that takes this write's markers sealed and dropped in its time."""
+        self._markers = gate
+
     def check_targets(self, targets: Iterable[BaseFile]) -> None:
         """``CommitConflict`` where a merge target is newer than this instant.
 
@@ -152,12 +168,12 @@ class Transaction:
             )
 
     def seal(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
-        """Wait until no attempt writes any more, then delete marked files that nobody names.
+        """Take no more markers, wait until no attempt writes, delete marked files not named.
 
         ``attempts_ended(timeout_s)`` tells whether every started attempt of the write stage has
         ended; ``named`` are the files of the write statistics, relative to the table.
         """
-        if not attempts_ended(self._policy.seal_timeout_s):
+        if not self._falls_quiet(attempts_ended):
             self._may_still_write = True
             raise WriteFailed(
                 f"Some task attempts of {self.operation} {self.instant} had not ended after "
@@ -172,6 +188,13 @@ class Transaction:
             log.info("%s: deleting %d files of other attempts", self.instant, len(stray))
             delete_files(self.table.storage, stray)
         self._move(Phase.SEALED)
+
+    def _falls_quiet(self, attempts_ended: Callable[[float], bool]) -> bool:
+        """Whether neither the marker service nor an attempt can still write, after a while."""
+        timeout_s = self._policy.seal_timeout_s
+        if self._markers is not None and not self._markers.seal(timeout_s):
+            return False
+        return attempts_ended(timeout_s)
 
     # -- end -----------------------------------------------------------------------------------
 
@@ -264,6 +287,7 @@ class Transaction:
     def _leave_unknown(self) -> None:
         """Delete nothing and fall silent: others may judge the instant once the beat is stale."""
         self._move(Phase.UNKNOWN)
+        self._drop_markers()
         self._heartbeat.stop(settled=False)
 
     def _release(self) -> None:
@@ -273,7 +297,12 @@ class Transaction:
             # The commit has been decided by the put; a lock that cannot be released expires.
             log.warning("%s: the lock could not be released: %s", self.instant, e)
 
+    def _drop_markers(self) -> None:
+        if self._markers is not None:
+            self._markers.drop()
+
     def _clean_up(self) -> None:
+        self._drop_markers()
         steps: tuple[Callable[[], None], ...] = (
             lambda: delete_markers(self.table.storage, self.instant),
             self._heartbeat.stop,
@@ -295,8 +324,9 @@ class Transaction:
             return
         self._move(Phase.FAILED)
         try:
-            if not self._may_still_write and attempts_ended is not None:
-                self._may_still_write = not attempts_ended(self._policy.seal_timeout_s)
+            if not self._may_still_write:
+                ended = attempts_ended or (lambda timeout_s: True)
+                self._may_still_write = not self._falls_quiet(ended)
             if self._may_still_write:
                 self._heartbeat.stop(settled=False)
                 return
@@ -305,6 +335,8 @@ class Transaction:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
             )
+        finally:
+            self._drop_markers()
         try:
             self._heartbeat.stop()
         except Exception as e:

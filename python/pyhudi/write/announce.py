@@ -93,7 +93,7 @@ class HeldMarkers:
 
     def settle(self, marker: str) -> None:
         """Wait for the answer."""
-        self._answers[marker].result(ANSWER_S)
+        self._answers[marker].result()
 
     def close(self) -> None:
         """Nothing is held."""
