@@ -10,7 +10,7 @@ A class of its own exists only where the caller would act differently::
     ├── UnsupportedTable     a real table that this version of pyhudi cannot serve (feature)
     ├── TableCorrupt         a file of the table breaks a rule of the format (path, rule)
     ├── InvalidRecord        a row cannot be written: null key, value that does not fit (column)
-    ├── SchemaConflict       the schemas do not go together (column, ours, theirs, rule)
+    ├── SchemaConflict       a column does not fit this table, or any (column, ours, theirs, rule)
     ├── HistoryExpired       the asked instant is no longer kept (asked, earliest)
     ├── CommitConflict       another writer changed the same data first: a retry helps
     ├── WriteFailed          the write is known to have failed: its files may be deleted
@@ -78,7 +78,7 @@ class InvalidRecord(HudiError):
 
 
 class SchemaConflict(HudiError):
-    """Two schemas do not go together: ``column``, ``ours``, ``theirs``, ``rule``."""
+    """A column does not fit this table, or any: ``column``, ``ours``, ``theirs``, ``rule``."""
 
 
 class HistoryExpired(HudiError):

@@ -100,6 +100,14 @@ def test_configure_keeps_the_jars_that_the_builder_has() -> None:
     assert options["spark.jars"] == f"/opt/mine.jar,{jar_for(pyspark.__version__)}"
 
 
+def test_configure_refuses_to_take_another_catalogs_place() -> None:
+    key, other = "spark.sql.catalog.spark_catalog", "org.example.OtherCatalog"
+    with pytest.raises(SetupError, match=f"sets {key} to {other}") as error:
+        pyhudi.configure(SparkSession.Builder().config(key, other))
+    assert str(jar_for(pyspark.__version__)) in str(error.value)
+    pyhudi.configure(pyhudi.configure(SparkSession.Builder()))
+
+
 @pytest.mark.spark
 def test_a_session_that_fits_passes(spark: SparkSession) -> None:
     check_running(spark)

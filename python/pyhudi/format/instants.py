@@ -141,9 +141,19 @@ _WITH_MILLIS = 17
 
 
 def format_time(epoch_ms: int, utc: bool) -> InstantTime:
-    """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (FORMAT.md 2.2)."""
-    moment = _EPOCH + timedelta(milliseconds=epoch_ms)
-    return _digits(moment if utc else moment.astimezone())
+    """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (FORMAT.md 2.2).
+
+    ``ConfigError`` outside of the years 1 to 9999, which its digits can hold.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+        return _digits(moment if utc else moment.astimezone())
+    except (OverflowError, ValueError) as e:
+        raise ConfigError(
+            f"{epoch_ms} milliseconds since 1970 is a time outside of the years 1 to 9999, which "
+            "no instant can have. Ask for another time.",
+            key="as.of.instant",
+        ) from e
 
 
 def _digits(moment: datetime) -> InstantTime:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
+
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites, WriteOptions
 from pyhudi.locks.base import TableLock
@@ -22,7 +24,8 @@ class Runtime:
     """Time, storage, locks, Spark's attempt listener and the application's marker service.
 
     ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
-    Without ``markers`` every write leaves direct ones.
+    Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
+    PySpark raises what went wrong in the JVM.
     """
 
     clock: Clock
@@ -31,6 +34,7 @@ class Runtime:
     lock: Callable[[Table, WriteOptions], TableLock]
     attempts: Attempts
     markers: ApplicationMarkers | None = None
+    spark_errors: tuple[type[Exception], ...] = (PySparkException,)
 
 
 def writer_policy(options: WriteOptions) -> WriterPolicy:

@@ -134,12 +134,33 @@ def worker_error(error: Exception, description: str) -> HudiError:
     ours = error_from_text(text)
     if ours is not None:
         return ours
-    first = re.sub(r"\s+", " ", text)[:500]
+    cause = innermost_cause(text)
     return WriteFailed(
-        f"{description} failed in Spark: {first}. Nothing of it is visible. "
+        f"{description} failed in Spark: {cause.rstrip('.')}. Nothing of it is visible. "
         "See the executors' logs; run it again once the cause is mended.",
-        reason=first,
+        reason=cause,
     )
+
+
+#: what introduces the failure of a task, and the lines of a stack trace that follow it
+_TASK_FAILED = re.compile(r".*most recent failure: Lost task [^\n]*?\): ", re.DOTALL)
+_STACK = re.compile(r"\n\s*(at |\.\.\. \d+ more|Driver stacktrace)")
+_PYTHON_STACK = "Traceback (most recent call last):"
+_CLASS = re.compile(r"(?:[a-z_]\w*\.)+([A-Z]\w*): ")
+CAUSE_CHARACTERS = 400
+
+
+def innermost_cause(text: str) -> str:
+    """The one line that tells why, of the text with stack traces that Spark gives a failed job."""
+    last = text.rsplit("\nCaused by: ", 1)[-1]
+    if _PYTHON_STACK in last:
+        lines = last.rsplit(_PYTHON_STACK, 1)[-1].splitlines()
+        last = next((line for line in lines[1:] if line[:1].strip()), last)
+    last = _STACK.split(_TASK_FAILED.sub("", last), maxsplit=1)[0]
+    last = last.rsplit("An error occurred while calling", 1)[-1].rsplit("\n: ", 1)[-1]
+    line = re.sub(r"\s+", " ", _CLASS.sub(r"\1: ", last, count=1)).strip()
+    line = re.sub(r"^\w+: (?=\[[A-Z_.]+\])", "", line)
+    return line if len(line) <= CAUSE_CHARACTERS else line[: CAUSE_CHARACTERS - 3] + "..."
 
 
 class job:  # noqa: N801 - reads as a statement

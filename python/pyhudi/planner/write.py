@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
@@ -168,7 +167,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         return run_operation(write)
     except CommitUnknown:
         raise
-    except PySparkException as e:
+    except runtime.spark_errors as e:
         # What the rows themselves raise: an expression, a UDF or a source of the caller's.
         transaction.abort(quiet)
         raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pyhudi.errors import HudiError
+from pyhudi.planner.stage import innermost_cause
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,13 @@ class Endpoint:
             LAST_ERROR.keep(e)
             return _error(type(e).__name__, str(e))
         except Exception as e:
-            log.exception("%s failed", method)
-            return _error(type(e).__name__, f"[INTERNAL] {type(e).__name__}: {e}")
+            log.debug("%s failed", method, exc_info=True)
+            return _error(
+                type(e).__name__,
+                f"[INTERNAL] {type(e).__name__}: {innermost_cause(str(e)).rstrip('.')}. pyhudi did "
+                "not foresee this. Please report it, with what logging.getLogger('pyhudi') says "
+                "at level DEBUG.",
+            )
 
 
 class _LastError:

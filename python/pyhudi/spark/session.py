@@ -15,14 +15,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import LockProvider, WriteOptions
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
@@ -61,14 +62,21 @@ def configure(builder: Builder) -> Builder:
     """Add pyhudi's jar, catalog and worker settings to a ``SparkSession.builder``.
 
     Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session. Jars
-    that the builder has stay; ``SetupError`` where no jar fits the installed Spark, or Java is
-    missing or of a wrong version.
+    that the builder has stay; ``SetupError`` where no jar fits the installed Spark, Java is missing
+    or of a wrong version, or the builder has a session catalog of its own.
     """
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         check_before_start()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = spark_conf()
-    jars = [j for j in getattr(builder, "_options", {}).get(JARS, "").split(",") if j]
+    given = getattr(builder, "_options", {})
+    if given.get(CATALOG, CATALOG_CLASS) != CATALOG_CLASS:
+        raise SetupError(
+            f"The builder sets {CATALOG} to {given[CATALOG]}, and a session has one such catalog "
+            f"only. Leave it out, or do without SQL on pyhudi's tables: instead of configure set "
+            f"{JARS} to {settings[JARS]}, then call pyhudi.attach(spark).",
+        )
+    jars = [j for j in given.get(JARS, "").split(",") if j]
     settings[JARS] = ",".join(dict.fromkeys([*jars, settings[JARS]]))
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -117,6 +125,17 @@ def _jvm(context: SparkContext) -> Any:
     return context._jvm
 
 
+def _live(spark: SparkSession) -> Any:
+    """The session's context in the JVM; ``SetupError`` where the session has been stopped."""
+    context: Any = spark.sparkContext
+    if context._jsc is None:
+        raise SetupError(
+            "The Spark session that pyhudi was attached to has been stopped. Call "
+            "pyhudi.attach(spark) with the session that is there now."
+        )
+    return context
+
+
 def _bridge(context: SparkContext) -> Any:
     try:
         bridge = _jvm(context).io.pyhudi.Bridge
@@ -156,7 +175,15 @@ def spark_runtime(spark: SparkSession) -> Runtime:
         return s3_filesystem(hadoop.s3a()), root.removeprefix("s3a://")
 
     markers = application_markers(spark, clock)
-    return Runtime(clock, storage, filesystem, lock, SparkAttempts(spark), markers)
+    return Runtime(
+        clock,
+        storage,
+        filesystem,
+        lock,
+        SparkAttempts(spark),
+        markers,
+        spark_errors=(PySparkException, Py4JJavaError),
+    )
 
 
 def application_markers(spark: SparkSession, clock: Clock) -> ApplicationMarkers:
@@ -232,8 +259,7 @@ class HadoopOptions:
 
     def s3a(self) -> dict[str, str]:
         """Key -> value, those that are set."""
-        context: Any = self._spark.sparkContext
-        conf = context._jsc.hadoopConfiguration()
+        conf = _live(self._spark)._jsc.hadoopConfiguration()
         found = {S3A + key: conf.get(S3A + key) for key in self.KEYS}
         return {key: str(value) for key, value in found.items() if value is not None}
 
@@ -246,13 +272,13 @@ class SparkAttempts:
 
     def ended(self, key: str, timeout_s: float) -> bool:
         """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
-        context: Any = self._spark.sparkContext
+        context = _live(self._spark)
         tracker = context._jvm.io.pyhudi.AttemptTracker
         return bool(tracker.awaitEnd(context._jsc, key, int(timeout_s * 1000)))
 
     def quiet(self, key: str, timeout_s: float) -> bool:
         """The same after a failure: true as well where no job of ``key`` ever began."""
-        context: Any = self._spark.sparkContext
+        context = _live(self._spark)
         tracker = context._jvm.io.pyhudi.AttemptTracker
         return bool(tracker.awaitQuiet(context._jsc, key, int(timeout_s * 1000)))
 
