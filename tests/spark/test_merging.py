@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.spark.tables import DELETED, KEY, OPTIONS, ORDERING, PARTITION, VERSION, Lake, model_of
+from pyhudi.planner import operations
+from tests.spark.tables import (
+    DELETED,
+    KEY,
+    OPTIONS,
+    ORDERING,
+    PARTITION,
+    VERSION,
+    Lake,
+    model_of,
+    refused,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("way")]
 
@@ -182,3 +195,64 @@ def test_updates_keep_the_meta_columns_of_the_rows_that_they_leave_alone(lake: L
     (newest,) = {row[5] for row in meta}
     assert newest.endswith(f"_{second}.parquet")
     assert f"x/{newest}" in table.base_files()
+
+
+def test_each_copy_of_a_key_is_changed_and_deleted(lake: Lake) -> None:
+    """Inserts look no key up: they may leave copies, here in two files."""
+    table = lake.table()
+    for name in ("a", "b"):
+        rows = [(1, name, 1, "x"), (2, name, 1, "x")]
+        table.write(rows, "insert", hoodie__parquet__small__file__limit="0")
+    assert table.df().count() == 4
+
+    table.write([(1, "c", 9, "x")], "upsert")
+    assert sorted(r.name for r in table.df().collect()) == ["a", "b", "c", "c"]
+
+    table.write([(1, "c", 10, "x")], "delete")
+    assert sorted(r.name for r in table.df().collect()) == ["a", "b"]
+
+
+def test_the_way_under_test_is_the_way_taken(
+    lake: Lake, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    for name in ("write_collected", "write_grouped"):
+        function = getattr(operations, name)
+
+        def noted(*args: object, name: str = name, function: Any = function) -> object:
+            taken.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(operations, name, noted)
+
+    lake.table().write([(1, "a", 5, "x")])
+
+    assert taken == ["write_collected" if way == "collected" else "write_grouped"]
+
+
+DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+
+
+@pytest.mark.parametrize("operation", [None, "upsert", "insert"])
+def test_dropped_duplicates_leave_what_is_there(lake: Lake, operation: str | None) -> None:
+    """As Hudi 1.2.0, whose upsert becomes an insert by this option."""
+    table = lake.table()
+    table.write([(1, "a", 1, "p")])
+    rows = [(1, "b", 5, "p"), (3, "n", 5, "p"), (3, "o", 6, "p")]
+    table.write(rows, operation, **{DROP_DUPLICATES: "true"})
+    assert table.rows() == model_of([(1, "a", 1, "p"), (3, "o", 6, "p")])
+
+    with refused("CONFIG_ERROR", table.path, DROP_DUPLICATES, "bulk_insert"):
+        table.write(rows, "bulk_insert", **{DROP_DUPLICATES: "true"})
+
+
+def test_rows_marked_as_deleted_are_kept_by_bulk_insert_alone(lake: Lake) -> None:
+    """As Hudi 1.2.0 with its row writer, the default."""
+    rows = [(1, "a", 1, "p", True), (2, "a", 1, "p", False), (3, "a", 1, "p", None)]
+    for operation in ("insert", "upsert", "insert_overwrite", "insert_overwrite_table"):
+        table = lake.table(operation, ddl=SOFT)
+        table.write(rows, operation)
+        assert sorted(table.rows()) == [2, 3], operation
+    table = lake.table("bulk", ddl=SOFT)
+    table.write(rows, "bulk_insert")
+    assert sorted(table.rows()) == [1, 2, 3]

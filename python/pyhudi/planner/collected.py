@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from pyhudi.config import DuplicatePolicy, IndexType, Operation
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.planner.assign import Assignment, assign
+from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.routing import balanced, task_count
@@ -33,7 +33,7 @@ from pyhudi.timeline.view import BaseFile
 from pyhudi.write.columns import incoming_keys
 from pyhudi.write.spec import DELETE, GROUP
 
-#: the largest input that is collected, in Spark's estimate of its size
+#: the largest input that is collected
 COLLECT_BYTES = 64 << 20
 #: below both, the driver writes by itself: a Spark job would take longer than the work
 HERE_BYTES = 2 << 20
@@ -42,29 +42,17 @@ HERE_BASE_BYTES = 16 << 20
 Ints = npt.NDArray[np.int64]
 
 
-def collects(write: Write) -> bool:
-    """Whether this write may take the driver's way."""
+def collected(write: Write) -> pa.Table | None:
+    """The rows, where this write may take the driver's way and they are few enough for it."""
     options = write.options
     simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
     plain = not inserting or options.duplicate_policy is DuplicatePolicy.NONE
     keyed = bool(write.config.record_key_fields)
-    return simple and plain and keyed and estimated_bytes(write.prepared.rows) <= COLLECT_BYTES
-
-
-def estimated_bytes(rows: DataFrame) -> int:
-    """Spark's own estimate of a DataFrame's size; immense where it knows nothing."""
-    plan = rows._jdf.queryExecution().optimizedPlan()
-    return int(str(plan.stats().sizeInBytes()))
-
-
-def collect(write: Write, rows: DataFrame) -> pa.Table:
-    """``rows``, prepared ones, as one Arrow table on the driver."""
-    with job(write.spark, write.describe("read the input")):
-        batches = rows._collect_as_arrow()
-    if not batches:
-        return pa.table({name: pa.array([], pa.string()) for name in rows.columns})
-    return pa.Table.from_batches(batches).combine_chunks()
+    rows = write.prepared.rows
+    if not (simple and plain and keyed and estimated_bytes(rows) <= COLLECT_BYTES):
+        return None
+    return collect(write, rows, COLLECT_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +88,10 @@ def write_collected(write: Write, table: pa.Table) -> Written:
     write.transaction.check_targets(files)
     groups = np.full(table.num_rows, -1, np.int64)
     if write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
-        _tag(write, keys, files, groups)
+        copies, homes = _tag(write, keys, files, groups)
+        if len(copies):
+            table = pa.concat_tables([table, table.take(pa.array(copies))]).combine_chunks()
+            groups = np.concatenate([groups, homes])
     if write.operation is Operation.DELETE:
         table, groups = table.filter(pa.array(groups >= 0)), groups[groups >= 0]
         keys = Keys([], [], [], [])
@@ -119,17 +110,29 @@ def write_collected(write: Write, table: pa.Table) -> Written:
     return _write(write, table, groups, assignment)
 
 
-def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> None:
-    """Put the ordinal of the file that holds its key into each row's place in ``groups``."""
+def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> tuple[Ints, Ints]:
+    """Put the ordinal of the file that holds its key into each row's place in ``groups``.
+
+    Inserts may have left copies of a key in several files, and each of them changes. The answer
+    is the rows that are needed once more, and for each of those the ordinal of the further file.
+    """
+    more_rows, more_homes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     if not files:
-        return
+        return more_rows[0], more_homes[0]
     position = {name: at for at, name in enumerate(keys.partitions)}
     homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
     for ordinal, found in _matches(write, keys, files):
-        at = np.frombuffer(found, np.int32)
-        homes[position[files[ordinal].partition_path]][at] = ordinal
+        number = position[files[ordinal].partition_path]
+        home, at = homes[number], np.unique(np.frombuffer(found, np.int32))
+        taken = at[home[at] >= 0]
+        home[at[home[at] < 0]] = ordinal
+        if len(taken):
+            again = keys.rows[number][np.isin(keys.codes[number], taken)]
+            more_rows.append(again)
+            more_homes.append(np.full(len(again), ordinal, np.int64))
     for rows, codes, home in zip(keys.rows, keys.codes, homes, strict=True):
         groups[rows] = home[codes]
+    return np.concatenate(more_rows), np.concatenate(more_homes)
 
 
 def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:

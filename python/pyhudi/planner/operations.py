@@ -15,15 +15,10 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.schemas import canonical_json
-from pyhudi.planner.collected import (
-    HERE_BYTES,
-    collect,
-    collects,
-    estimated_bytes,
-    write_collected,
-)
+from pyhudi.planner.collected import HERE_BYTES, collected, write_collected
 from pyhudi.planner.filters import matching_partitions
 from pyhudi.planner.grouped import write_grouped
+from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.intent import Overwrite
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
@@ -58,10 +53,8 @@ def run_operation(write: Write) -> Committed:
         return finish(write, overwrite(write))
     if single_pass(write):
         return finish(write, Outcome(bulk(write)))
-    if collects(write):
-        written = write_collected(write, collect(write, write.prepared.rows))
-    else:
-        written = write_grouped(write)
+    rows = collected(write)
+    written = write_grouped(write) if rows is None else write_collected(write, rows)
     return finish(write, Outcome(written))
 
 
@@ -81,9 +74,9 @@ def bulk(write: Write) -> Written:
     """Rows written where they are: one pass, no shuffle unless a sort mode asks for one."""
     write.transaction.inflight(None)
     rows = sized_rows(write)
-    if estimated_bytes(rows) <= HERE_BYTES:
-        table = collect(write, rows)
-        return run_here(bulk_work_here(write), table)
+    few = collect(write, rows, HERE_BYTES) if estimated_bytes(rows) <= HERE_BYTES else None
+    if few is not None:
+        return run_here(bulk_work_here(write), few)
     return run_stage(rows, bulk_work(write), write.instant, write.describe("write files"))
 
 

@@ -1,0 +1,19 @@
+package org.apache.spark.sql.pyhudi
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{classic, DataFrame}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.QueryExecution
+
+/** DataFrames from the inside; this is Spark 4's side. */
+private[pyhudi] object Frames {
+
+  def execution(frame: DataFrame): QueryExecution = classicOf(frame).queryExecution
+
+  /** The columns of `frame` over other rows. */
+  def over(frame: DataFrame, rows: RDD[InternalRow]): DataFrame =
+    classicOf(frame).sparkSession.internalCreateDataFrame(rows, frame.schema)
+
+  private def classicOf(frame: DataFrame): classic.DataFrame =
+    frame.asInstanceOf[classic.DataFrame]
+}
