@@ -98,6 +98,8 @@ class WriteOptions:
         "How key and partition path are made; inferred from the number of fields.",
         DS + "keygenerator.class", "hoodie.table.keygenerator.type",
         "hoodie.table.keygenerator.class")
+    value_only_keys: bool | None = option(None, "hoodie.write.complex.keygen.new.encoding", W,
+        "Versions 6 and 8, complex generator, one column: keys 1, not id:1. Files decide if any.")
     hive_style: bool = option(False, DS + "hive_style_partitioning", T,
         "Folders named column=value, as Hive names them.")
     url_encode: bool = option(False, DS + "partitionpath.urlencode", T,
@@ -133,10 +135,10 @@ class WriteOptions:
     combine_before_delete: bool = option(True, "hoodie.combine.before.delete", W,
         "Makes one row of rows with the same key before a delete.")
     insert_drop_duplicates: bool = option(False, DS + "insert.drop.duplicates", W,
-        "Hudi's older word for hoodie.datasource.insert.dup.policy=drop.")
+        "Leaves out keys that the table has, and all rows of a key but one; makes upsert insert.")
     duplicate_policy: DuplicatePolicy = option(
         DuplicatePolicy.NONE, "hoodie.datasource.insert.dup.policy", W,
-        "What an insert does with keys that the table already has.")
+        "What insert does with keys that the table already has; unless none, upsert inserts.")
     bulk_sort_mode: SortMode = option(SortMode.NONE, "hoodie.bulkinsert.sort.mode", W,
         "How bulk_insert arranges its rows; NONE is a single pass with no shuffle.")
     null_for_missing: bool = option(False, "hoodie.write.set.null.for.missing.columns", W,
@@ -179,8 +181,9 @@ class WriteOptions:
         "Size of a row group, which a merge holds in memory; Hudi's default is 120 MB.", minimum=1)
 
     # ---- markers of data files, by which a failed write is undone
-    marker_form: MarkerForm = option(MarkerForm.DIRECT, "hoodie.write.markers.type", W,
-        "An empty file each, or lines in a few files that a server in the driver keeps.")
+    marker_form: MarkerForm = option(
+        MarkerForm.TIMELINE_SERVER_BASED, "hoodie.write.markers.type", W,
+        "Lines in a few files that a server in the driver keeps, or an empty file each.")
     marker_interval_ms: int = option(50, MARKERS + "batch.interval_ms", W,
         "Longest pause in which requests for markers gather; a lone one never waits.")
     marker_threads: int = option(20, MARKERS + "batch.num_threads", W,
@@ -207,7 +210,7 @@ class WriteOptions:
     lock_wait_ms: int = option(60_000, "hoodie.write.lock.wait_time_ms", W,
         "How long a commit waits for the table lock.")
     lock_path: str | None = option(None, "hoodie.write.lock.filesystem.path", W,
-        "Folder of the lock file; the table's .hoodie by default, where Hudi looks for it.")
+        "Folder of the lock file, as for Hudi; the table's .hoodie by default.")
     lock_expire_minutes: int = option(0, "hoodie.write.lock.filesystem.expire", W,
         "Age at which a lock file counts as left behind; 0 is never.")
 
@@ -308,6 +311,7 @@ def resolve_write(
         values["failed_writes"] = FailedWrites.LAZY if many else FailedWrites.EAGER
     if values.get("insert_drop_duplicates"):
         values.setdefault("duplicate_policy", DuplicatePolicy.DROP)
+        values["combine_before_insert"] = True
     return WriteOptions(
         **values,
         lock_settings={**later.lock_settings, **given.lock_settings},

@@ -81,7 +81,7 @@ IGNORED: frozenset[str] = frozenset(
     table.create.schema table.index.defs.path table.initial.version table.log.file.format
     table.metadata.partitions table.metadata.partitions.inflight
     table.partition_extractor_class table.timeline.timezone write.application.id
-    write.can.ignore.post.commit.failures write.complex.keygen.new.encoding
+    write.can.ignore.post.commit.failures
     write.complex.keygen.validation.enable write.concat.handle.class
     write.conflict.resolution.strategy write.empty.clean.interval.hours write.ignore.failed
     write.merge.handle.class write.merge.handle.fallback

@@ -95,3 +95,20 @@ def test_overwriting_partitions_is_an_insert_overwrite(overwrite: Overwrite) -> 
 def test_what_replaces_groups_is_a_replacecommit(operation: Operation) -> None:
     replaces = operation.value in ("insert_overwrite", "insert_overwrite_table", "delete_partition")
     assert action_of(operation) is (Action.REPLACECOMMIT if replaces else Action.COMMIT)
+
+
+DROP = "hoodie.datasource.write.insert.drop.duplicates"
+POLICY = "hoodie.datasource.insert.dup.policy"
+
+
+@pytest.mark.parametrize("given", [{DROP: "true"}, {POLICY: "drop"}, {POLICY: "fail"}])
+def test_an_upsert_that_shall_not_touch_what_is_there_is_an_insert(given: dict[str, str]) -> None:
+    for intent in (SAVE, SQL):
+        found = decide(intent, options({**KEYED, **given}, operation="upsert"))
+        assert found is Operation.INSERT
+    assert decide(SAVE, options({**KEYED, **given}, operation="delete")) is Operation.DELETE
+
+
+def test_a_bulk_insert_looks_no_duplicates_up_and_says_so() -> None:
+    with pytest.raises(ConfigError, match=DROP):
+        decide(SAVE, options({**KEYED, DROP: "true"}, operation="bulk_insert"))

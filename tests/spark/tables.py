@@ -86,6 +86,12 @@ class HudiTable:
         lines = (x for x in text.splitlines() if "=" in x and not x.startswith("#"))
         return dict(x.split("=", 1) for x in lines)
 
+    def change_property(self, key: str, value: str) -> None:
+        """Set a property of the table as another engine might have."""
+        path = Path(self.path) / ".hoodie" / "hoodie.properties"
+        kept = [x for x in path.read_text("latin-1").splitlines() if not x.startswith(key + "=")]
+        path.write_text("\n".join([*kept, f"{key}={value}", ""]), "latin-1")
+
 
 class Lake:
     """Makes tables below one folder."""

@@ -12,15 +12,18 @@ from tests.spark.tables import (
     ORDERING,
     PARTITION,
     URL_ENCODE,
+    VERSION,
     HudiTable,
     Lake,
     model_of,
+    refused,
 )
 
 pytestmark = pytest.mark.spark
 
 KEYGEN = "hoodie.keygen.timebased."
 GENERATOR = "hoodie.datasource.write.keygenerator.class"
+GENERATOR_TYPE = "hoodie.datasource.write.keygenerator.type"
 
 
 def keys_and_paths(table: HudiTable) -> list[tuple[str, str]]:
@@ -41,6 +44,74 @@ def test_a_key_of_several_columns_names_them_and_marks_null_and_empty_parts(lake
     assert found == sorted(
         [("x", 1, 2), (None, 1, 2), ("", 2, 1), ("y", None, 1), ("p,b:2", 1, 1)], key=repr
     )
+
+
+COMPLEX = {KEY: "id", PARTITION: "d,e", ORDERING: "ts"}
+COMPLEX_DDL = "id long, d string, e string, ts long"
+VALUE_ONLY = "hoodie.write.complex.keygen.new.encoding"
+
+
+def upserted_keys(table: HudiTable, **options: str) -> list[str]:
+    """The record keys after two writes of one row."""
+    for ts in (1, 2):
+        table.write([(1, "p", "q", ts)], **options)
+    assert [row["ts"] for row in table.df().collect()] == [2]
+    return [key for key, _ in keys_and_paths(table)]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_complex_generator_names_a_lone_key_column_as_hudi_does(
+    lake: Lake, version: str
+) -> None:
+    table = lake.table(options={**COMPLEX, VERSION: version}, ddl=COMPLEX_DDL)
+    assert upserted_keys(table) == ["id:1"]
+
+
+def test_one_key_and_one_partition_column_are_not_named(lake: Lake) -> None:
+    table = lake.table(options={**COMPLEX, PARTITION: "d"}, ddl=COMPLEX_DDL)
+    assert upserted_keys(table) == ["1"]
+
+
+def test_the_other_encoding_is_had_below_version_9_and_followed_ever_after(lake: Lake) -> None:
+    """Hudi 0.14.1 to 1.0.2 write such keys without an option."""
+    table = lake.table(options={**COMPLEX, VERSION: "6"}, ddl=COMPLEX_DDL)
+    table.write([(1, "p", "q", 1)], **{VALUE_ONLY: "true"})
+    assert upserted_keys(table) == ["1"]
+    with refused("CONFIG_ERROR", table.path, VALUE_ONLY, "do not name their column"):
+        table.write([(1, "p", "q", 3)], **{VALUE_ONLY: "false"})
+
+    newest = lake.table("newest", options=COMPLEX, ddl=COMPLEX_DDL)
+    assert upserted_keys(newest, **{VALUE_ONLY: "true"}) == ["id:1"]
+
+
+def test_a_table_of_version_9_with_plain_keys_keeps_them(lake: Lake) -> None:
+    """As one that an upgrade brought from a release that wrote them so."""
+    table = lake.table(options=COMPLEX, ddl=COMPLEX_DDL)
+    table.write([(1, "p", "q", 1)], **{GENERATOR_TYPE: "SIMPLE"})
+    table.change_property("hoodie.table.keygenerator.type", "COMPLEX")
+    assert upserted_keys(table) == ["1"]
+
+
+def test_keys_of_both_forms_are_refused_until_the_table_is_overwritten(lake: Lake) -> None:
+    table = lake.table(options=COMPLEX, ddl=COMPLEX_DDL)
+    table.write([(1, "p", "q", 1)])
+    table.change_property("hoodie.table.keygenerator.type", "SIMPLE")
+    table.write([(2, "p", "r", 1)])
+    table.change_property("hoodie.table.keygenerator.type", "COMPLEX")
+    with refused("UNSUPPORTED_TABLE", table.path, "id:<value>", "insert_overwrite_table"):
+        table.write([(1, "p", "q", 2)])
+
+    table.write([(1, "p", "q", 2), (2, "p", "r", 2)], "insert_overwrite_table")
+    table.write([(1, "p", "q", 3)])
+    assert sorted(k for k, _ in keys_and_paths(table)) == ["id:1", "id:2"]
+
+
+def test_an_encoding_that_the_table_records_is_followed(lake: Lake) -> None:
+    table = lake.table(options=COMPLEX, ddl=COMPLEX_DDL)
+    table.write([(1, "p", "q", 1)])
+    table.write([(1, "p", "q", 1)], "delete")
+    table.change_property("hoodie.table.complex.keygen.encoding", "VALUE_ONLY")
+    assert upserted_keys(table) == ["1"]
 
 
 def test_a_key_may_be_a_nested_field(lake: Lake) -> None:
@@ -275,3 +346,103 @@ def test_the_timestamp_key_generator_makes_paths_of_times(
     table.write(lake.spark.sql(f"select 1 as id, {value} as at, 2 as n"))
     assert [row["n"] for row in table.df().where(f"at = {value}").collect()] == [2]
     assert table.df().where(f"at = {value}").count() == 1
+
+
+NULL_TIMES = [
+    ("bigint", "EPOCHMILLISECONDS", {"timezone": "GMT-8:00"}, "1969-12-31"),
+    ("bigint", "SCALAR", {"timestamp.scalar.time.unit": "DAYS"}, "1970-01-02"),
+    ("timestamp", "EPOCHMICROSECONDS", {}, "1970-01-01"),
+    ("date", "EPOCHMILLISECONDS", {}, "1970-01-01"),
+    ("string", "DATE_STRING", {"input.dateformat": "yyyy-MM-dd"}, "1970-01-01"),
+    (
+        "string",
+        "DATE_STRING",
+        {"input.dateformat": "yyyy-MM-dd", "input.timezone": "GMT+8:00", "output.timezone": "UTC"},
+        "1969-12-31",
+    ),
+]
+
+
+@pytest.mark.parametrize(("column", "kind", "more", "folder"), NULL_TIMES)
+def test_a_null_time_is_the_start_of_1970_as_in_hudi(
+    lake: Lake, column: str, kind: str, more: dict[str, str], folder: str
+) -> None:
+    """Folders of Hudi 1.2.0; of its columns of dates and timestamps, the null ones."""
+    options = {
+        KEY: "id", PARTITION: "at",
+        GENERATOR: "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        KEYGEN + "timestamp.type": kind, KEYGEN + "output.dateformat": "yyyy-MM-dd",
+        **{KEYGEN + k: v for k, v in more.items()},
+    }  # fmt: skip
+    table = lake.table(options=options, ddl="")
+    table.write(lake.spark.sql(f"select 1 as id, cast(null as {column}) as at"))
+    assert keys_and_paths(table) == [("1", folder)]
+    assert [row["id"] for row in table.df().where("at is null").collect()] == [1]
+
+
+def test_the_custom_key_generator_makes_each_part_in_its_own_way(lake: Lake) -> None:
+    """Folders and keys of Hudi 1.2.0."""
+    options = {
+        KEY: "id", PARTITION: "d:SIMPLE,at:timestamp", ORDERING: "ts", GENERATOR_TYPE: "CUSTOM",
+        KEYGEN + "timestamp.type": "EPOCHMILLISECONDS", KEYGEN + "output.dateformat": "yyyy-MM-dd",
+    }  # fmt: skip
+    table = lake.table(options=options, ddl="id long, d string, at long, ts long")
+    rows = [(1, "x", None), (2, "", 1700000000000), (3, None, 1)]
+    for ts in (1, 2):
+        table.write([(*row, ts) for row in rows])
+    none = "__HIVE_DEFAULT_PARTITION__"
+    assert keys_and_paths(table) == [
+        ("1", "x/1970-01-01"), ("2", f"{none}/2023-11-14"), ("3", f"{none}/1970-01-01")
+    ]  # fmt: skip
+    assert table.properties()["hoodie.table.partition.fields"] in (
+        "d:SIMPLE,at:timestamp", "d\\:SIMPLE,at\\:timestamp"
+    )  # fmt: skip
+    assert [row["id"] for row in table.df().where("at = 1700000000000").collect()] == [2]
+
+
+# ---- columns that place rows
+
+
+def test_a_key_does_not_change_its_type_to_one_of_other_texts(lake: Lake) -> None:
+    table = lake.table(options={KEY: "id", ORDERING: "ts"}, ddl="id int, ts long")
+    table.write([(1, 1)])
+    with refused("SCHEMA_CONFLICT", table.path, "'id'", "double"):
+        table.write(table.frame([(1.0, 5)], "id double, ts long"))
+
+    table.write(table.frame([(2**32 + 1,)], "id long"), "delete")
+    assert table.rows() == {1: (1, 1)}, "a key that is too large for int is another key"
+    table.write(table.frame([(1, 2), (2**32 + 1, 1)], "id long, ts long"))
+    assert table.rows() == {1: (1, 2), 2**32 + 1: (2**32 + 1, 1)}
+
+
+def test_a_delete_needs_the_partition_unless_the_index_is_global(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "p"), (2, "b", 1, "q")])
+    with refused("CONFIG_ERROR", table.path, "partition column 'dt'"):
+        table.write(table.frame([(1,)], "id long"), "delete")
+
+    table.write(table.frame([(1,)], "id long"), "delete", **{INDEX: "GLOBAL_SIMPLE"})
+    assert table.rows() == {2: (2, "b", 1, "q")}
+
+
+def test_a_delete_by_bucket_of_unknown_keys_makes_no_file(lake: Lake) -> None:
+    buckets = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    table = lake.table(options={**OPTIONS, **buckets})
+    table.write([(i, "a", 1, "p") for i in (1, 5)])
+    before = len(table.base_files())
+    table.write([(2, "a", 1, "nowhere"), (3, "a", 1, "p"), (1, "a", 1, "p")], "delete")
+
+    assert table.rows() == {5: (5, "a", 1, "p")}
+    assert len(table.base_files()) == before + 1
+    assert not (lake.folder / "t" / "nowhere").exists()
+
+
+def test_partitions_are_deleted_by_name_with_a_frame_of_no_columns(lake: Lake) -> None:
+    """Hudi's documentation does so: ``spark.emptyDataFrame``."""
+    table = lake.table()
+    table.write([(1, "a", 1, "p"), (2, "b", 1, "q")])
+    empty = lake.spark.createDataFrame([], "x int").drop("x")
+    table.write(empty, "delete_partition", hoodie__datasource__write__partitions__to__delete="p")
+    assert table.rows() == {2: (2, "b", 1, "q")}
+    table.write(table.frame([("q",)], "dt string"), "delete_partition")
+    assert table.rows() == {}

@@ -267,3 +267,18 @@ def test_python_callers_catch_our_classes_and_sparks(lake: Lake) -> None:
     with pytest.raises(AnalysisException) as spark_alone:
         table.df().select("nothing").collect()
     assert not isinstance(spark_alone.value, HudiError)
+
+
+def test_a_lock_file_in_the_folder_of_the_option_is_waited_for(lake: Lake) -> None:
+    """A Hudi writer with the same option puts its lock file there."""
+    table = lake.table()
+    folder = lake.folder / "locks"
+    folder.mkdir()
+    path = {"hoodie.write.lock.filesystem.path": str(folder)}
+    table.write(rows_of(0, 3, "a"), **path)
+    assert list(folder.iterdir()) == [], "the lock was released"
+
+    (folder / "lock").write_text("{}")
+    with pytest.raises(AnalysisException, match=f"LOCK_TIMEOUT.*{folder}/lock"):
+        table.write(rows_of(0, 3, "b", 2), **path, hoodie__write__lock__wait_time_ms="1")
+    assert sorted(row[1] for row in table.rows().values()) == ["a0", "a1", "a2"]

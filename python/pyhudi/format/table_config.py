@@ -70,11 +70,18 @@ _STRATEGY_MODES = {
     EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
 }
+SERVED_PAYLOADS = frozenset(_PAYLOAD_MODES)
+#: the last one says: by payload
+SERVED_STRATEGIES = frozenset({*_STRATEGY_MODES, "00000000-0000-0000-0000-000000000000"})
 
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """One table's properties; folders are relative to the table's root, ``raw`` has every key."""
+    """One table's properties; folders are relative to the table's root, ``raw`` has every key.
+
+    ``partition_kinds`` has for each partition field what a custom key generator makes of it:
+    SIMPLE or TIMESTAMP, empty with every other generator.
+    """
 
     raw: Mapping[str, str]
     name: str
@@ -86,6 +93,7 @@ class TableConfig:
     history_folder: str
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
+    partition_kinds: tuple[str, ...]
     ordering_fields: tuple[str, ...]
     merge_mode: MergeMode
     key_generator: KeyGenerator
@@ -131,8 +139,9 @@ def parse_table_config(data: bytes, path: str) -> TableConfig:
         timeline_folder=timeline,
         history_folder=history,
         record_key_fields=record_keys,
-        # The custom key generator writes `column:type`.
-        partition_fields=tuple(field.split(":", 1)[0] for field in partition_fields),
+        # The custom key generator writes `column:kind`.
+        partition_fields=tuple(field.partition(":")[0] for field in partition_fields),
+        partition_kinds=tuple(field.partition(":")[2].upper() for field in partition_fields),
         ordering_fields=ordering,
         merge_mode=_merge_mode(raw, path, version, ordering),
         key_generator=_key_generator(raw, record_keys, partition_fields),

@@ -70,9 +70,12 @@ def _candidates(write: Write, partitions: dict[str, int]) -> list[BaseFile]:
 
 def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
     """Rows with the ordinal of the base file that holds their key, null for new keys."""
-    if write.options.index_type is IndexType.GLOBAL_SIMPLE and combines(write):
-        rows = one_per_key(write, rows)
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    if combines(write) and write.options.index_type is IndexType.GLOBAL_SIMPLE:
+        rows = one_per_key(write, rows)
+    elif combines(write) and inserting:
+        # An insert into a file that is there looks at no keys: its rows are combined here.
+        rows = one_per_key(write, rows, (PARTITION_PATH, KEY))
     policy = write.options.duplicate_policy
     untagged = inserting and (policy is DuplicatePolicy.NONE or RECORD_KEY not in rows.columns)
     if untagged or not files:
@@ -148,6 +151,8 @@ def _write_buckets(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> 
     fresh: dict[int, tuple[str, int]] = {}
     for partition, bucket, rows_in in sorted(found):
         ordinal = ordinals.get((partition, bucket))
+        if ordinal is None and write.operation is Operation.DELETE:
+            continue  # there is nothing to delete from
         if ordinal is None:
             ordinal = len(files) + len(fresh)
             fresh[ordinal] = (partition, bucket)
@@ -160,6 +165,7 @@ def _write_buckets(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> 
     )
     group = F.element_at(F.col(SLOTS), F.col(BUCKET) + F.lit(1))
     placed = bucketed.join(F.broadcast(table), PARTITION_PATH).withColumn(GROUP, group)
+    placed = placed.where(F.col(GROUP) >= 0)
     return _write(write, placed, assignment, updates, inserts)
 
 

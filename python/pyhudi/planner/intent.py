@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pyhudi.config import Operation, OverwriteMode, WriteOptions, sql_insert_operation
+from pyhudi.config import (
+    DuplicatePolicy,
+    Operation,
+    OverwriteMode,
+    WriteOptions,
+    sql_insert_operation,
+)
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
+
+DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 
 
 class Route(str, Enum):
@@ -88,6 +96,15 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
             "generated). Use insert, or make a table with hoodie.datasource.write.recordkey.field.",
             key="hoodie.datasource.write.operation",
         )
+    if found is Operation.BULK_INSERT and options.insert_drop_duplicates:
+        raise ConfigError(
+            f"{DROP_DUPLICATES} is true, but bulk_insert looks no key up. Use operation insert, or "
+            "leave the option out.",
+            key=DROP_DUPLICATES,
+        )
+    if found is Operation.UPSERT and options.duplicate_policy is not DuplicatePolicy.NONE:
+        # As Hudi 1.2.0: what is there stays, or the write fails.
+        return Operation.INSERT
     return found
 
 

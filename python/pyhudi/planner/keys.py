@@ -64,9 +64,12 @@ def quoted(path: str) -> str:
     return ".".join(f"`{name.replace('`', '``')}`" for name in path.split("."))
 
 
-def record_key(schema: StructType, fields: Sequence[str], composite: bool) -> Column:
-    """The record key; null where Hudi has no key for the row (the writer refuses it)."""
-    if not composite:
+def record_key(schema: StructType, fields: Sequence[str], named: bool) -> Column:
+    """The record key, ``named`` with its columns' names: ``id:1``.
+
+    Null where Hudi has no key for the row (the writer refuses it).
+    """
+    if not named:
         text = key_text(schema, fields[0])
         return F.when(text != "", text)
     parts, present = [], []
@@ -79,11 +82,6 @@ def record_key(schema: StructType, fields: Sequence[str], composite: bool) -> Co
     return F.when(some, F.concat_ws(",", *parts))
 
 
-def is_composite(config: TableConfig) -> bool:
-    """Whether keys are written as ``name:value`` pairs (the Complex form)."""
-    return len(config.record_key_fields) > 1
-
-
 def partition_path(
     schema: StructType, config: TableConfig, timestamps: TimestampFormat | None
 ) -> Column:
@@ -91,9 +89,8 @@ def partition_path(
     if not config.partition_fields:
         return F.lit("")
     parts = []
-    for path in config.partition_fields:
-        name, _, kind = path.partition(":")
-        by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind.upper() == "TIMESTAMP"
+    for name, kind in zip(config.partition_fields, config.partition_kinds, strict=True):
+        by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind == "TIMESTAMP"
         if by_time:
             _, field = find_field(schema, name, "partition column")
             text = timestamp_path(column(name), field.dataType, timestamps, name)

@@ -8,7 +8,7 @@ new one is added at the end, and of two types the wider wins, if Hudi's readers 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +21,15 @@ from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.columns import check_distinct, check_names
-from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, is_composite, partition_path, record_key
+from pyhudi.planner.key_columns import with_key_columns
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.planner.timestamp_keys import TimestampFormat
 from pyhudi.planner.widening import merged_type, typed
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.write.spec import DELETE
 
 SOFT_DELETE = "_hoodie_is_deleted"
+OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +50,24 @@ def prepare(
     current: SparkSchema | None,
     operation: Operation,
     options: WriteOptions,
+    named_keys: bool,
 ) -> Prepared:
-    """Align ``df`` with the table and add key and path columns.
+    """Align ``df`` with the table and add key and path columns; ``key_encoding`` names keys.
 
     ``SchemaConflict`` (column, ours, theirs, rule) where the types do not go together;
     ``ConfigError`` where a key or partition column is missing.
     """
     incoming = without_hidden_columns(df)
     schema = table_schema_after(incoming.schema, current, config.name, operation, options)
+    if current is not None:
+        schema = with_key_columns(schema, incoming.schema, current, config, operation, options)
     target = StructType.fromJson(schema)
     given = {f.name.lower(): f.name for f in incoming.schema.fields}
     data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     aligned = incoming.select(*data)
     columns = []
     if config.record_key_fields:
-        key = record_key(aligned.schema, config.record_key_fields, is_composite(config))
+        key = record_key(aligned.schema, config.record_key_fields, named_keys)
         columns.append(key.alias(RECORD_KEY))
     path = partition_path(aligned.schema, config, timestamp_format(options))
     columns.append(path.alias(PARTITION_PATH))
@@ -73,8 +78,29 @@ def prepare(
         mark = F.lit(True) if operation is Operation.DELETE else marked
         columns.append(mark.alias(DELETE))
     rows = aligned.select(*columns, *map(named, target.fieldNames()))
+    if soft and operation in OVERWRITES and not options.combine_before_insert:
+        rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
     avro = spark_to_avro(schema, config.name)
     return Prepared(rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes)
+
+
+def prepare_partitions(
+    df: DataFrame, config: TableConfig, current: SparkSchema, options: WriteOptions, named: bool
+) -> Prepared:
+    """What delete_partition needs: where partitions are ``named``, no column of ``df``."""
+    path = F.lit("")
+    if not named:
+        placing = replace(config, record_key_fields=())
+        operation = Operation.DELETE_PARTITION
+        with_key_columns(current, df.schema, current, placing, operation, options)
+        fields = StructType.fromJson(current).fields
+        given = {f.name.lower(): f.name for f in df.schema.fields}
+        own = [f for f in fields if f.name.lower() in given]
+        df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
+        path = partition_path(df.schema, config, timestamp_format(options))
+    avro = spark_to_avro(current, config.name)
+    rows = df.select(path.alias(PARTITION_PATH))
+    return Prepared(rows, current, avro, spark_to_arrow(current), (), False)
 
 
 def named(column: str) -> Column:

@@ -87,8 +87,8 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     return _moved(tagged, elsewhere)
 
 
-def one_per_key(write: Write, rows: DataFrame) -> DataFrame:
-    """The winner among incoming rows of a key, whatever partitions they name.
+def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
+    """The winner among incoming rows of a key, by default whatever partitions they name.
 
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
@@ -96,7 +96,7 @@ def one_per_key(write: Write, rows: DataFrame) -> DataFrame:
     rank = F.struct(forced(write, rows), *[F.col(f"`{name}`") for name in fields], F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
     numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
-    return numbered.groupBy(KEY).agg(kept.alias("_s")).select("_s.*")
+    return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
 
 
 def forced(write: Write, rows: DataFrame) -> Column:

@@ -52,7 +52,10 @@ class TimestampFormat:
 
 
 def timestamp_path(value: Column, kind: DataType, how: TimestampFormat | None, name: str) -> Column:
-    """The path text of ``value``, null for null; ``ConfigError`` where the type does not fit."""
+    """The path text of ``value``; ``ConfigError`` where the type does not fit.
+
+    Null is what Hudi 1.2.0 takes it for: one unit of a number, the start of 1970 in text.
+    """
     if how is None or not how.output_format:
         raise ConfigError(
             f"Partition column '{name}' uses the timestamp key generator, which needs "
@@ -80,12 +83,14 @@ def _wall_clock(value: Column, kind: DataType, how: TimestampFormat, name: str) 
                 f"(unit {how.unit}). Choose the type that says what the number counts.",
                 key="hoodie.keygen.timebased.timestamp.type",
             )
-        utc = _utc_wall(value.cast("bigint") * F.lit(micros))
+        utc = _utc_wall(F.coalesce(value.cast("bigint"), F.lit(1)) * F.lit(micros))
         return F.convert_timezone(F.lit("UTC"), zone, utc)
     if isinstance(kind, TimestampType):
-        return F.convert_timezone(F.lit("UTC"), zone, _utc_wall(F.unix_micros(value)))
+        micros_of = F.coalesce(F.unix_micros(value), F.lit(1))
+        return F.convert_timezone(F.lit("UTC"), zone, _utc_wall(micros_of))
     if isinstance(kind, TimestampNTZType | DateType):
-        return value.cast("timestamp_ntz")
+        start = F.convert_timezone(F.lit("UTC"), zone, _utc_wall(F.lit(1)))
+        return F.coalesce(value.cast("timestamp_ntz"), start)
     if isinstance(kind, StringType) and how.input_format:
         return _parsed(value, how, name)
     raise ConfigError(
@@ -100,19 +105,30 @@ def _parsed(value: Column, how: TimestampFormat, name: str) -> Column:
 
     Text without a zone is read as if in UTC first, so that the session's zone plays no part.
     """
+    patterns = (how.input_format or "").split(",")
+    zone = F.lit(how.input_zone)
+    start = F.convert_timezone(F.lit("UTC"), zone, _utc_wall(F.lit(0)))
+    # Not the pattern's text of the start, where it has a zone: that would be the session's.
+    first = None if _zoned(patterns[0]) else F.date_format(start.cast("timestamp"), patterns[0])
+    text = value if first is None else F.coalesce(value, first)
     tries = []
-    for pattern in (how.input_format or "").split(","):
-        zoned = bool(ZONE_LETTERS.intersection(re.sub("'[^']*'", "", pattern)))
-        text = value if zoned else F.concat(value, F.lit("+00:00"))
-        read = F.try_to_timestamp(text, F.lit(pattern if zoned else pattern + OFFSET))
-        zone = "UTC" if zoned else how.input_zone
+    for pattern in patterns:
+        zoned = _zoned(pattern)
+        full = text if zoned else F.concat(text, F.lit("+00:00"))
+        read = F.try_to_timestamp(full, F.lit(pattern if zoned else pattern + OFFSET))
         wall = _utc_wall(F.unix_micros(read))
-        tries.append(F.convert_timezone(F.lit(zone), F.lit(how.output_zone), wall))
+        source = F.lit("UTC") if zoned else zone
+        tries.append(F.convert_timezone(source, F.lit(how.output_zone), wall))
     problem = F.concat(
         F.lit(f"column '{name}' has a value that is no time of the format {how.input_format}: "),
-        value,
+        text,
     )
-    return F.when(value.isNotNull(), F.coalesce(*tries, F.raise_error(problem)))
+    epoch = F.convert_timezone(F.lit("UTC"), F.lit(how.output_zone), _utc_wall(F.lit(0)))
+    return F.when(text.isNull(), epoch).otherwise(F.coalesce(*tries, F.raise_error(problem)))
+
+
+def _zoned(pattern: str) -> bool:
+    return bool(ZONE_LETTERS.intersection(re.sub("'[^']*'", "", pattern)))
 
 
 def _utc_wall(micros: Column) -> Column:

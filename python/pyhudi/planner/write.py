@@ -13,32 +13,37 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
-from pyhudi.errors import CommitConflict, CommitUnknown, TableExists, UnsupportedTable
-from pyhudi.format.table_config import TableType
+from pyhudi.errors import CommitConflict, CommitUnknown, TableExists
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
-from pyhudi.planner.intent import Intent, action_of, decide
+from pyhudi.planner.intent import Intent, Overwrite, action_of, decide
+from pyhudi.planner.key_encoding import named_by_rule, named_in_table
 from pyhudi.planner.operations import run_operation
 from pyhudi.planner.prepare import (
     Prepared,
     prepare,
+    prepare_partitions,
     table_schema_after,
     without_hidden_columns,
 )
 from pyhudi.planner.runtime import Runtime, writer_policy
 from pyhudi.planner.stage import worker_error
+from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.transaction import Committed, Transaction
 
 log = logging.getLogger(__name__)
 
 BACKOFF_MS = 50
+#: times that a table may appear between the look for it and its creation
+CREATION_RACES = 5
 PARTITION_METADATA = ".hoodie_partition_metadata"
 BACKOFF_CAP_MS = 2_000
 
@@ -68,23 +73,36 @@ def write_table(
     errors of ``errors.py``; whatever it raises but ``CommitUnknown``, nothing became visible.
     """
     storage = runtime.storage(root)
-    exists = table_exists(storage)
-    intent = intent_of(exists)
-    if intent is None:
-        return None
-    table = open_table(storage) if exists else None
-    if table is not None:
-        refuse_writes_to(table)
-    resolved = resolve_write(options, table.config.raw if table else None, session)
-    warning = ignored_warning(resolved.ignored)
-    if warning:
-        log.warning(warning)
-    operation = decide(intent, resolved)
-    created = table is None
-    if table is None:
-        table = _new_table(storage, df, operation, resolved)
+    for _ in range(CREATION_RACES):
+        exists = table_exists(storage)
+        intent = intent_of(exists)
+        if intent is None:
+            return None
+        table = open_table(storage) if exists else None
+        if table is not None:
+            refuse_writes_to(table)
+        resolved = resolve_write(options, table.config.raw if table else None, session)
+        operation = decide(intent, resolved)
+        try:
+            request = Request(runtime, df, resolved, operation, intent)
+            table = table or _new_table(storage, request)
+        except TableExists:
+            # Another writer's table: whether and how to write to it is decided anew.
+            continue
+        warning = ignored_warning(resolved.ignored)
+        if warning:
+            log.warning(warning)
+        return _written(request, table, created=not exists)
+    raise TableExists(
+        f"Tables come and go at {root} while this write begins. Nothing was written. Try again "
+        "once the other writers are done.",
+        path=root,
+    )
+
+
+def _written(request: Request, table: Table, created: bool) -> Committed:
     try:
-        return _with_retries(Request(runtime, df, resolved, operation, intent), table)
+        return _with_retries(request, table)
     except CommitUnknown:
         raise
     except Exception:
@@ -93,38 +111,15 @@ def write_table(
         raise
 
 
-def refuse_writes_to(table: Table) -> None:
-    """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
-    config = table.config
-    feature = None
-    if config.table_type is not TableType.COPY_ON_WRITE:
-        feature = "writing to merge-on-read tables"
-    elif not config.populate_meta_fields:
-        feature = "writing to tables without meta fields"
-    elif config.drop_partition_columns:
-        feature = "writing to tables that drop their partition columns"
-    elif config.cdc_enabled:
-        feature = "writing to tables with change data capture"
-    if feature is not None:
-        raise UnsupportedTable(
-            f"The table {config.name} at {table.storage.root} cannot be written: {feature} is not "
-            "there yet. Read it with pyhudi, write it with Apache Hudi.",
-            feature=feature,
-        )
-
-
-def _new_table(
-    storage: Storage, df: DataFrame, operation: Operation, options: WriteOptions
-) -> Table:
-    """Create the table after all checks that need no data have passed."""
+def _new_table(storage: Storage, request: Request) -> Table:
+    """Create the table after all checks that need no data have passed; ``TableExists``."""
+    df, operation, options = request.df, request.operation, request.options
     incoming = without_hidden_columns(df).schema
     schema = table_schema_after(incoming, None, "table", operation, options)
     config = new_table_config(storage.root, options, schema, record_schema=False)
-    prepare(df, config, None, operation, options)
-    try:
-        return create_table(storage, config)
-    except TableExists:
-        return open_table(storage)
+    refuse_writes_to(Table(storage, config))
+    prepare(df, config, None, operation, options, named_by_rule(config, options))
+    return create_table(storage, config)
 
 
 def _with_retries(request: Request, table: Table) -> Committed:
@@ -188,19 +183,25 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         require_whole_partitions(table.config, types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
         check_index(table.config, options, view)
-    return prepare(request.df, table.config, current, operation, options)
+    if operation is Operation.DELETE_PARTITION and current is not None:
+        by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
+        return prepare_partitions(request.df, table.config, current, options, by_name)
+    named = named_in_table(request.runtime, table, view, operation, options)
+    return prepare(request.df, table.config, current, operation, options, named)
 
 
 def discard_if_unused(table: Table) -> None:
-    """Take away a table that this write created and that nothing was ever committed to.
+    """Take away a table that this write created, while nobody else has to do with it.
 
-    A first write that fails shall leave nothing on disk; a table that another writer uses by now
-    stays.
+    A first write that fails shall leave nothing on disk; a table that another writer began to
+    write to, or whose properties another changed, stays.
     """
-    timeline = table.timeline()
-    if timeline.commits or timeline.pending:
+    storage, timeline = table.storage, table.timeline()
+    beats = storage.list(HEARTBEATS)
+    if timeline.commits or timeline.pending or beats:
         return
-    storage = table.storage
+    if not table_exists(storage) or open_table(storage).config.raw != table.config.raw:
+        return
     storage.delete_folder(".hoodie")
     storage.delete([f.path for f in storage.walk("") if f.name == PARTITION_METADATA])
     if not storage.walk(""):

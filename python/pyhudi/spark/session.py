@@ -49,6 +49,8 @@ CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
 S3A = "fs.s3a."
 IN_PROCESS = InProcessLocks()
+#: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
+LOCK_FILE = "lock"
 #: columnar batches to Python workers: fewer, larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
 
@@ -162,12 +164,10 @@ def spark_runtime(spark: SparkSession) -> Runtime:
                 "hoodie.write.lock.provider out to use the table's own lock file.",
                 key="hoodie.write.lock.provider",
             )
-        return FilesystemLock(
-            table.storage,
-            clock,
-            path=LOCK_PATH,
-            expire_minutes=options.lock_expire_minutes,
-        )
+        folder, path = table.storage, LOCK_PATH
+        if options.lock_path:
+            folder, path = storage(options.lock_path), LOCK_FILE
+        return FilesystemLock(folder, clock, path=path, expire_minutes=options.lock_expire_minutes)
 
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):

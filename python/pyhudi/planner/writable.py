@@ -1,0 +1,80 @@
+"""Which tables pyhudi may write: only those of which every rule is known.
+
+A table whose merge, key or delete rule is another class of Hudi's, or of somebody's own, would be
+changed wrongly without a word; reading it is safe, for what its files hold is merged already.
+"""
+
+from __future__ import annotations
+
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.table_config import (
+    SERVED_PAYLOADS,
+    SERVED_STRATEGIES,
+    KeyGenerator,
+    MergeMode,
+    TableConfig,
+    TableType,
+)
+from pyhudi.timeline.table import Table
+
+MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
+STRATEGIES = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+PARTIAL_UPDATE = "hoodie.table.partial.update.mode"
+#: delete markers and the like, which tables of special payload classes keep
+MERGE_PROPERTY = "hoodie.record.merge.property."
+CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
+
+
+def refuse_writes_to(table: Table) -> None:
+    """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
+    config = table.config
+    feature = _kind(config) or _merging(config) or _key_generation(config)
+    if feature is not None:
+        raise UnsupportedTable(
+            f"The table {config.name} at {table.storage.root} cannot be written: {feature} is not "
+            "there yet. Read it with pyhudi, write it with Apache Hudi.",
+            feature=feature,
+        )
+
+
+def _kind(config: TableConfig) -> str | None:
+    if config.table_type is not TableType.COPY_ON_WRITE:
+        return "writing to merge-on-read tables"
+    if not config.populate_meta_fields:
+        return "writing to tables without meta fields"
+    if config.drop_partition_columns:
+        return "writing to tables that drop their partition columns"
+    if config.cdc_enabled:
+        return "writing to tables with change data capture"
+    return None
+
+
+def _merging(config: TableConfig) -> str | None:
+    raw = config.raw
+    payload = raw.get(PAYLOAD, "").rsplit(".", 1)[-1]
+    if payload and payload not in SERVED_PAYLOADS:
+        return f"merging by {PAYLOAD}={raw[PAYLOAD]}"
+    for key in STRATEGIES:
+        if raw.get(key) and raw[key] not in SERVED_STRATEGIES:
+            return f"merging by {key}={raw[key]}"
+    if config.merge_mode is MergeMode.CUSTOM:
+        return f"merging by {MERGE_MODE}=CUSTOM"
+    special = [k for k in raw if k == PARTIAL_UPDATE or k.startswith(MERGE_PROPERTY)]
+    given = next((key for key in sorted(special) if raw[key].strip()), None)
+    return None if given is None else f"merging by {given}={raw[given]}"
+
+
+def _key_generation(config: TableConfig) -> str | None:
+    if config.key_generator is KeyGenerator.USER_PROVIDED:
+        keys = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
+        key = next(key for key in keys if config.raw.get(key))
+        return f"the key generator of {key}={config.raw[key]}"
+    if config.key_generator is KeyGenerator.CUSTOM:
+        strange = set(config.partition_kinds) - CUSTOM_KINDS
+        if strange:
+            fields = config.raw["hoodie.table.partition.fields"]
+            return (
+                f"a custom key generator with hoodie.table.partition.fields={fields}, not each "
+                "of them <column>:SIMPLE or <column>:TIMESTAMP,"
+            )
+    return None
