@@ -4,6 +4,7 @@ import java.util
 
 import scala.collection.JavaConverters._
 
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.connector.catalog.{Column, Identifier, TableCatalog}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
@@ -38,7 +39,7 @@ private[pyhudi] final case class HudiDefinition(
       "create_table",
       "path" -> path,
       "table" -> table,
-      "schema" -> Json.of(schema),
+      "schema" -> Json.of(HudiDefinition.stored(schema)),
       "partitioning" -> partitioning,
       "properties" -> (userProperties ++ options),
       "external" -> location.isDefined
@@ -50,11 +51,16 @@ private[pyhudi] final case class HudiDefinition(
 
   /** This definition with the columns and partitioning of the table that was made or adopted. */
   def as(made: HudiDefinition.Made): HudiDefinition = {
-    val said = schema.fields.map(f => f.name -> f).toMap
+    val plain = HudiDefinition.stored(schema).fields.map(_.dataType)
+    val said = schema.fields.zip(plain).map { case (f, held) => f.name -> (f -> held) }.toMap
     copy(
-      schema = StructType(made.schema.fields.map { field =>
-        said.get(field.name).filter(_.dataType == field.dataType).getOrElse(field)
-      }),
+      schema =
+        StructType(
+          made.schema.fields.map { field =>
+            said.get(field.name).collect {
+              case (f, held) if held == field.dataType => f
+            }.getOrElse(field)
+          }),
       partitioning = made.partitioning
     )
   }
@@ -69,6 +75,10 @@ private[pyhudi] final case class HudiDefinition(
 }
 
 private[pyhudi] object HudiDefinition {
+
+  /** The columns as files hold them: lengths of CHAR and VARCHAR are the catalog's matter. */
+  private def stored(schema: StructType): StructType =
+    CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
 
   final case class Made(schema: StructType, partitioning: Seq[String])
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.parquet.{
 }
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.sources._
 import org.apache.spark.sql.types._
 import org.apache.spark.util.SerializableConfiguration
 
@@ -54,7 +54,9 @@ private[pyhudi] final case class HudiReading(
       case (wanted, held) if wanted.dataType != held.dataType => wanted.name
     }.toSet
     // A literal of the table's type says nothing about statistics of another type.
-    val pushed = filters.filter(f => !f.references.exists(r => cast(r.split('.').head)))
+    val pushed = filters.filter { f =>
+      !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.comparesZero(f)
+    }
     ParquetPartitionReaderFactory(
       conf,
       Compat.activeSession.sparkContext.broadcast(
@@ -76,6 +78,27 @@ private[pyhudi] object HudiReading {
   private val calendar = Map(
     ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
     ParquetOptions.INT96_REBASE_MODE -> "CORRECTED")
+
+  /** Whether a filter compares with a zero of a float: SQL's -0.0 = 0.0 is not Parquet's. */
+  private def comparesZero(filter: Filter): Boolean = filter match {
+    case And(left, right) => comparesZero(left) || comparesZero(right)
+    case Or(left, right) => comparesZero(left) || comparesZero(right)
+    case Not(child) => comparesZero(child)
+    case EqualTo(_, value) => isZero(value)
+    case EqualNullSafe(_, value) => isZero(value)
+    case GreaterThan(_, value) => isZero(value)
+    case GreaterThanOrEqual(_, value) => isZero(value)
+    case LessThan(_, value) => isZero(value)
+    case LessThanOrEqual(_, value) => isZero(value)
+    case In(_, values) => values.exists(isZero)
+    case _ => false
+  }
+
+  private def isZero(value: Any): Boolean = value match {
+    case number: Double => number == 0.0
+    case number: Float => number == 0.0f
+    case _ => false
+  }
 
   def apply(request: HudiScanRequest): HudiReading = {
     // A table may have a column of its own by that name; it hides ours.

@@ -35,9 +35,21 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
       HudiTable.byPath(snapshot, snapshot.schema)
     } else {
       entry(ident) match {
-        case Some(stored) => HudiCatalogTable.load(stored, asOf)
+        case Some(stored) => loadStored(ident, stored, asOf)
         case None => other
       }
+    }
+
+  private def loadStored(ident: Identifier, stored: CatalogTable, asOf: AsOf): Table =
+    try HudiCatalogTable.load(stored, asOf)
+    catch {
+      case cause: HudiAnalysisException if cause.errorClassName == "TableNotFound" =>
+        throw new HudiAnalysisException(
+          s"${cause.getMessage} The catalog has $ident all the same: its files were deleted, or " +
+            "CREATE TABLE ... LIKE made it, which makes no Hudi table. DROP TABLE removes it " +
+            "from the catalog.",
+          cause.errorClassName
+        )
     }
 
   private def isPath(ident: Identifier): Boolean =
@@ -176,16 +188,44 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
       properties: util.Map[String, String]): StagedTable =
     stageCreateOrReplace(ident, CatalogEntries.columns(schema), partitions, properties)
 
-  // ---- alter
+  // ---- alter and drop
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
-    if (changes.exists(_.isInstanceOf[TableChange.ColumnChange]) && entry(ident).isDefined) {
-      throw new HudiAnalysisException(
-        s"[UNSUPPORTED_TABLE] the columns of $ident cannot be altered by SQL yet: write a " +
-          "DataFrame that has the new column, which adds it.",
-        "UnsupportedTable"
-      )
-    }
+    if (entry(ident).isDefined) changes.foreach(requireServed(ident, _))
     super.alterTable(ident, changes: _*)
   }
+
+  private def requireServed(ident: Identifier, change: TableChange): Unit = change match {
+    case _: TableChange.ColumnChange =>
+      throw unserved(
+        s"the columns of $ident cannot be altered by SQL yet: write a DataFrame that has the " +
+          "new column, which adds it")
+    case set: TableChange.SetProperty if set.property == TableCatalog.PROP_LOCATION =>
+      throw unserved(
+        s"the location of $ident cannot be altered: its data stays where it is. Drop the " +
+          "table from the catalog and create it anew at the other location")
+    case _: TableChange.SetProperty | _: TableChange.RemoveProperty => ()
+    case other =>
+      throw unserved(s"${other.getClass.getSimpleName} does nothing to the Hudi table $ident")
+  }
+
+  override def dropTable(ident: Identifier): Boolean = {
+    requireName(ident)
+    super.dropTable(ident)
+  }
+
+  override def purgeTable(ident: Identifier): Boolean = {
+    requireName(ident)
+    super.purgeTable(ident)
+  }
+
+  private def requireName(ident: Identifier): Unit =
+    if (isPath(ident)) {
+      throw unserved(
+        s"${ident.name} is no table of the catalog, so nothing was dropped: delete the folder, " +
+          "if nobody needs it")
+    }
+
+  private def unserved(text: String) =
+    new HudiAnalysisException(s"[UNSUPPORTED_TABLE] $text.", "UnsupportedTable")
 }
