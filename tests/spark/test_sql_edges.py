@@ -1,0 +1,61 @@
+"""Statements that Spark would take half-way: served whole, or refused by name."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from tests.spark.tables import KEY, Lake
+
+pytestmark = pytest.mark.spark
+
+
+def test_char_and_varchar_columns_have_their_lengths(spark: SparkSession, name: str) -> None:
+    spark.sql(f"create table {name} (id int, c char(5), v varchar(3)) using pyhudi")
+    spark.sql(f"insert into {name} values (1, 'ab', 'xyz')")
+
+    assert spark.sql(f"select c, v from {name}").collect() == [Row(c="ab   ", v="xyz")]
+    assert spark.sql(f"select id from {name} where c = 'ab'").collect() == [Row(id=1)]
+    with pytest.raises(Exception, match="(?i)exceed"):
+        spark.sql(f"insert into {name} values (2, 'a', 'longer')")
+
+
+def test_a_table_at_a_path_is_not_dropped_by_name(spark: SparkSession, lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 5, "x")])
+
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_TABLE"):
+        spark.sql(f"drop table pyhudi.`{table.path}`")
+
+    assert table.df().count() == 1
+
+
+def test_the_location_of_a_table_stays(spark: SparkSession, name: str, lake: Lake) -> None:
+    spark.sql(f"create table {name} (id int) using pyhudi")
+    spark.sql(f"insert into {name} values (1)")
+
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_TABLE"):
+        spark.sql(f"alter table {name} set location '{lake.folder}/other'")
+
+    assert spark.table(name).count() == 1
+    spark.sql(f"alter table {name} set tblproperties ('note' = 'kept')")
+    assert spark.table(name).count() == 1
+
+
+def test_a_table_made_by_like_says_what_it_is(spark: SparkSession, name: str) -> None:
+    spark.sql(f"create table {name} (id int) using pyhudi")
+    try:
+        spark.sql(f"create table {name}_copy like {name}")
+        with pytest.raises(AnalysisException, match="CREATE TABLE ... LIKE"):
+            spark.sql(f"select * from {name}_copy")
+    finally:
+        spark.sql(f"drop table {name}_copy")
+
+
+@pytest.mark.parametrize("condition", ["d = 0", "d in (0, 5)", "d >= 0", "not d > 0", "d <=> 0"])
+def test_zero_is_found_whatever_its_sign(lake: Lake, condition: str) -> None:
+    table = lake.table(options={KEY: "id"}, ddl="id long, d double")
+    table.write(lake.spark.sql("select id, -0.0D d from range(100)"))
+
+    assert table.df().filter(condition).count() == 100
