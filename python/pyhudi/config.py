@@ -322,16 +322,17 @@ def resolve_write(
 
 
 def resolve_read(
-    options: Mapping[str, str], session: Mapping[str, str] | None = None
+    options: Mapping[str, str], session: Mapping[str, str] | None = None, travels: bool = False
 ) -> ReadOptions:
     """The options of one read; what only a write heeds passes. Errors as in ``resolve_write``.
 
     Other formats' options of time travel are refused: passing them over would show other rows.
+    Spark 4 turns some of them into a time of its own; ``travels`` tells that it has.
     """
     given, later = _sort(_READ_KEYS, options), _sort(_READ_KEYS, session or {})
     _refuse_unknown((*given.unknown, *later.unknown))
     for key in given.other:
-        if re.sub("[^a-z]", "", key.lower()) in _FOREIGN_TIME_TRAVEL:
+        if not travels and re.sub("[^a-z]", "", key.lower()) in _FOREIGN_TIME_TRAVEL:
             raise ConfigError(
                 f"'{key}' is no option of pyhudi. To travel in time set as.of.instant to an "
                 "instant or a time.",

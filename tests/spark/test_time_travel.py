@@ -71,3 +71,16 @@ def test_a_frame_keeps_to_the_instant_it_was_opened_at(lake: Lake) -> None:
     assert sorted(row["id"] for row in opened.collect()) == [0, 1, 2]
     assert opened.count() == 3
     assert table.df().count() == 6
+
+
+def test_options_that_a_read_does_not_heed_are_named_once(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = lake.table()
+    table.write([(1, "a", 5, "x")])
+    options = {"hoodie.datasource.read.begin.instanttime": "0"}
+
+    for _ in range(2):
+        lake.spark.read.format("pyhudi").options(**options).load(table.path).count()
+
+    assert sum("no effect" in record.message for record in caplog.records) == 1

@@ -7,15 +7,17 @@ carries its pin and its instant (``planner/pins.py``).
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.config import QueryType, ReadOptions, resolve_read
+from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.schemas import with_meta_columns
@@ -29,6 +31,8 @@ from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile, FileSystemView
+
+log = logging.getLogger(__name__)
 
 #: plans longer than this cross to the JVM as an Arrow file
 INLINE_FILES = 500
@@ -128,7 +132,8 @@ def open_query(
     as_of_micros: int | None = None,
 ) -> Query:
     """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept."""
-    resolved = resolve_read(options, session)
+    travels = as_of is not None or as_of_micros is not None
+    resolved = resolve_read(options, session, travels)
     storage: Storage = runtime.storage(root)
     table = open_table(storage)
     timeline = table.timeline()
@@ -145,6 +150,9 @@ def open_query(
 
 def describe(query: Query) -> dict[str, Any]:
     """Schema, partitioning and properties; ``instant`` is what later questions are pinned to."""
+    warning = ignored_warning(query.options.ignored)
+    if warning is not None:
+        _warn_once(warning)
     config = query.table.config
     schema = query.schema()
     names = {f["name"] for f in schema["fields"]}
@@ -157,6 +165,11 @@ def describe(query: Query) -> dict[str, Any]:
         "instant": query.instant,
         "meta_fields": config.populate_meta_fields,
     }
+
+
+@lru_cache(maxsize=256)  # a session's settings come with each of its queries
+def _warn_once(text: str) -> None:
+    log.warning(text)
 
 
 #: properties that a user sets and that SHOW CREATE TABLE repeats where they are not the default
