@@ -1,8 +1,9 @@
 """A writer that kills itself: a process of its own, so that nothing of it can clean up.
 
-``python -m integration.killed_writer TABLE METHOD PATTERN STAGED`` upserts two hundred rows and
-sends itself SIGKILL right before the first storage call ``METHOD`` whose path fits ``PATTERN``.
-With ``STAGED`` yes, Spark tasks write the files; ``PATTERN`` ``(task)`` then kills in their midst.
+``python -m integration.killed_writer TABLE METHOD PATTERN STAGED [KEY=VALUE ...]`` upserts two
+hundred rows, with further options of the write, and sends itself SIGKILL right before the first
+storage call ``METHOD`` whose path fits ``PATTERN``. With ``STAGED`` yes, Spark tasks write the
+files; ``PATTERN`` ``(task)`` then kills in their midst.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def die_when_marked(table: Path) -> None:
     """Die as soon as a task has announced a data file."""
 
     def watch() -> None:
-        while not list((table / ".hoodie" / ".temp").glob("*/*/*.marker.*")):
+        temp = table / ".hoodie" / ".temp"
+        while not [*temp.glob("*/*/*.marker.*"), *temp.glob("*/MARKERS0")]:
             threading.Event().wait(0.001)
         die()
 
@@ -71,7 +73,8 @@ def die_when_marked(table: Path) -> None:
 
 def main() -> None:
     """Write until killed; exit code 3 tells that the write went through."""
-    table, method, pattern, staged = sys.argv[1:]
+    table, method, pattern, staged, *more = sys.argv[1:]
+    options = {**OPTIONS, **dict(each.split("=", 1) for each in more)}
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -86,7 +89,7 @@ def main() -> None:
     rows = spark.range(100, 300).selectExpr(
         "id", "concat('killed', id) name", "2L ts", "concat('2024-01-0', id % 3 + 1) dt"
     )
-    rows.write.format("pyhudi").options(**OPTIONS).mode("append").save(table)
+    rows.write.format("pyhudi").options(**options).mode("append").save(table)
     os._exit(3)
 
 

@@ -9,14 +9,16 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from integration.killed_writer import IN_A_TASK, OPTIONS
+from integration.peers import SparkPeer
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
@@ -29,7 +31,9 @@ STEPS = [
     pytest.param("replace", ".hoodie/.heartbeat/*", "no", False, id="no-heartbeat-yet"),
     pytest.param("put_if_absent", "*.inflight", "no", False, id="inflight", marks=matrix),
     pytest.param("-", IN_A_TASK, "yes", False, id="in-a-task"),
-    pytest.param("walk", ".hoodie/.temp/*", "yes", False, id="seal", marks=matrix),
+    pytest.param("replace", "*/MARKERS.type", "no", False, id="no-marker-yet", marks=matrix),
+    pytest.param("replace", "*/MARKERS0", "yes", False, id="marker-type-only"),
+    pytest.param("read", "*/MARKERS0", "yes", False, id="seal", marks=matrix),
     pytest.param("put_if_absent", ".hoodie/lock", "no", False, id="lock", marks=matrix),
     pytest.param("put_if_absent", "*_*.commit", "no", False, id="publish"),
     pytest.param("delete_folder", ".hoodie/.temp/*", "no", True, id="after-publish"),
@@ -64,8 +68,8 @@ def names(spark: SparkSession, table: Path) -> dict[int, str]:
     return {row.id: row.name for row in found}
 
 
-def stray_files(table: Path) -> set[str]:
-    """Data files that no commit names, and what is left of markers, heartbeats and locks."""
+def unnamed_files(table: Path) -> set[str]:
+    """Data files that no commit names."""
     opened = open_table(LocalStorage(str(table)))
     timeline = opened.timeline()
     named = {
@@ -73,12 +77,25 @@ def stray_files(table: Path) -> set[str]:
         for commit in timeline.commits
         for stat in COMMITS.get(opened.storage, timeline, commit).stats
     }
-    data = {str(f.relative_to(table)) for f in table.rglob("*.parquet")}
+    files = [f.relative_to(table) for f in table.rglob("*.parquet")]
+    return {str(f) for f in files if f.parts[0] != ".hoodie"} - named
+
+
+def stray_files(table: Path) -> set[str]:
+    """Data files that no commit names, and what is left of markers, heartbeats and locks."""
+    timeline = open_table(LocalStorage(str(table))).timeline()
     left = [f for kind in (".temp", ".heartbeat") for f in (table / ".hoodie" / kind).rglob("*")]
     pending = {f"{i.time}.{i.action.value}" for i in timeline.pending}
     # An empty temporary file of a put that was cut in half is seen by nobody: not by listings.
     left = [f for f in left if f.is_file() and not f.name.startswith(".pyhudi-tmp-")]
-    return (data - named) | {str(f) for f in left} | pending
+    return unnamed_files(table) | {str(f) for f in left} | pending
+
+
+def kill(table: Path, method: str, pattern: str, staged: str, *options: str) -> None:
+    """Run a writer that dies at the chosen step."""
+    argv = ["-m", "integration.killed_writer", str(table), method, pattern, staged, *options]
+    killed = subprocess.run([sys.executable, *argv], capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
 
 
 @pytest.mark.parametrize(("method", "pattern", "staged", "committed"), STEPS)
@@ -87,9 +104,7 @@ def test_a_writer_killed_at_any_step_leaves_exact_rows_and_no_stray_file(
 ) -> None:
     table = tmp_path / "trips"
     write(rows(spark, 0, 200, "first", 1), table)
-    argv = ["-m", "integration.killed_writer", str(table), method, pattern, staged]
-    killed = subprocess.run([sys.executable, *argv], capture_output=True, text=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    kill(table, method, pattern, staged)
 
     write(rows(spark, 250, 260, "next", 3), table)
 
@@ -100,6 +115,43 @@ def test_a_writer_killed_at_any_step_leaves_exact_rows_and_no_stray_file(
     assert names(spark, table) == expected
     if not committed:
         assert stray_files(table) == set()
+
+
+#: the form of markers -> the storage call of the seal, when all data files are there
+SEALED = {
+    "timeline_server_based": ("read", "*/MARKERS0"),
+    "direct": ("walk", ".hoodie/.temp/*"),
+}
+
+
+@pytest.mark.parametrize("form", [pytest.param("direct", marks=matrix), "timeline_server_based"])
+@pytest.mark.parametrize(
+    ("hudi", "version"),
+    [("hudi-1.2.0", "9"), ("hudi-0.15.0", "6"), pytest.param("hudi-1.2.0", "6", marks=matrix)],
+)
+def test_apache_hudi_rolls_back_a_killed_write_by_its_markers(
+    spark: SparkSession,
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    hudi: str,
+    version: str,
+    form: str,
+) -> None:
+    table = tmp_path / "trips"
+    write(rows(spark, 0, 200, "first", 1), table, **{"hoodie.write.table.version": version})
+    kill(table, *SEALED[form], "yes", f"hoodie.write.markers.type={form}")
+    assert len(unnamed_files(table)) == 3, "the killed write had written its files"
+    lists = list((table / ".hoodie" / ".temp").glob("*/MARKERS*"))
+    assert bool(lists) == (form != "direct")
+
+    columns = {"id": [250], "name": ["next250"], "ts": [3], "dt": ["2024-01-02"]}
+    peers(hudi).write_into(table, pa.table(columns))
+
+    expected = {i: f"first{i}" for i in range(200)} | {250: "next250"}
+    assert {row["id"]: row["name"] for row in peers(hudi).read(table).rows} == expected
+    assert names(spark, table) == expected
+    assert unnamed_files(table) == set()
+    assert not list((table / ".hoodie" / ".temp").glob("*/*"))
 
 
 def test_a_task_that_fails_after_writing_and_runs_again_leaves_nothing_twice(

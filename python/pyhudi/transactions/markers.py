@@ -21,6 +21,7 @@ from pyhudi.storage.base import Storage
 
 DELETE_BATCH = 1_000
 DELETE_THREADS = 8
+READ_THREADS = 8
 
 
 def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
@@ -35,13 +36,16 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     if not files:
         return None
     found: set[str] = set()
+    lists = []
     for file in files:
         relative = file.path[len(folder) + 1 :]
         if is_marker_list(relative):
-            markers = parse_marker_list(storage.read(file.path), file.path)
-            found.update(m.data_path for m in markers)
+            lists.append(file.path)
         elif (marker := parse_marker(relative)) is not None:
             found.add(marker.data_path)
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        for path, data in zip(lists, pool.map(storage.read, lists), strict=True):
+            found.update(marker.data_path for marker in parse_marker_list(data, path))
     return sorted(path for path in found if belongs_to(path, instant))
 
 
