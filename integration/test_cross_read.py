@@ -28,10 +28,12 @@ SAMPLE = {
     "v6-simple-bloom",
     "v6-flat-keyless-simple",
     "v6-timestamp-simple",
+    "v6-complex-single-simple",
     "v8-timestamp-text-bloom",
     "v8-composite-simple",
     "v8-flat-composite-bucket",
     "v9-multi-bucket",
+    "v9-complex-single-bloom",
     "v9-flat-simple-bloom",
     "v9-keyless-simple",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from tests.spark.tables import (
     HIVE_STYLE,
@@ -90,6 +91,20 @@ def test_a_table_of_version_9_with_plain_keys_keeps_them(lake: Lake) -> None:
     table.write([(1, "p", "q", 1)], **{GENERATOR_TYPE: "SIMPLE"})
     table.change_property("hoodie.table.keygenerator.type", "COMPLEX")
     assert upserted_keys(table) == ["1"]
+
+
+def test_the_bucket_of_a_named_lone_key_is_that_of_the_whole_record_key(lake: Lake) -> None:
+    """Buckets of Hudi 1.2.0."""
+    buckets = {INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "64"}
+    ddl = "id string, d string, e string, ts long"
+    table = lake.table(options={**COMPLEX, **buckets}, ddl=ddl)
+    found = {"1": 49, "2": 50, "30": 59, "31": 60, "a": 33, "a:b": 9, "id:7": 54}
+    for ts in (1, 2):
+        table.write([(key, "p", "q", ts) for key in found])
+    rows = table.df().select("id", "_hoodie_file_name", "ts").collect()
+    assert sorted((r["id"], int(r["_hoodie_file_name"][:8])) for r in rows) == sorted(found.items())
+    with pytest.raises(AnalysisException, match="no certain bucket"):
+        table.write([("x,y:z", "p", "q", 1)])
 
 
 def test_keys_of_both_forms_are_refused_until_the_table_is_overwritten(lake: Lake) -> None:
@@ -194,8 +209,8 @@ def test_several_partition_columns_in_hive_style(lake: Lake) -> None:
     table.write(lake.spark.sql(f"select * from {rows} {names}"))
     none = "__HIVE_DEFAULT_PARTITION__"
     assert keys_and_paths(table) == [
-        ("1", "land=de/day=2024-01-01"), ("2", f"land={none}/day=2024-01-01"),
-        ("3", f"land={none}/day={none}"),
+        ("id:1", "land=de/day=2024-01-01"), ("id:2", f"land={none}/day=2024-01-01"),
+        ("id:3", f"land={none}/day={none}"),
     ]  # fmt: skip
 
     table.write(lake.spark.sql(f"select id, land, day, 2 as n from {rows} {names}"))

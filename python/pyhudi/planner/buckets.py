@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -12,7 +12,7 @@ from pyhudi.config import IndexType, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
-from pyhudi.planner.keys import key_text
+from pyhudi.planner.keys import RECORD_KEY, key_text
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile, FileSystemView
 
@@ -86,8 +86,25 @@ def with_bucket(write: Write, rows: DataFrame) -> DataFrame:
     schema: StructType = rows.schema
     total = F.lit(1).cast("bigint")
     for name in fields:
-        text = F.coalesce(key_text(schema, name), F.lit("__null__"))
+        text = key_text(schema, name)
+        if len(write.config.record_key_fields) == 1:
+            text = _lone_text(text)
+        text = F.coalesce(text, F.lit("__null__"))
         hashed = F.call_function("java_method", F.lit(STRING_HASH), F.lit("of"), text)
         total = F.pmod(total * F.lit(31) + hashed.cast("bigint"), F.lit(1 << 32))
     bucket = F.pmod(total.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(write.options.bucket_count))
     return rows.withColumn(BUCKET, bucket.cast("int"))
+
+
+def _lone_text(text: Column) -> Column:
+    """What Hudi 1.2.0 hashes of a key of one column: its record key, be it ``1`` or ``id:1``.
+
+    Only a key with a comma and a colon is taken for several columns and taken apart.
+    """
+    key = F.col(RECORD_KEY)
+    has_comma = F.contains(text, F.lit(","))
+    unclear = (key != text) & has_comma & F.contains(text, F.lit(":"))
+    problem = F.concat(
+        F.lit("a key with a comma and a colon has no certain bucket in Apache Hudi: "), key
+    )
+    return F.when(unclear, F.raise_error(problem)).when(has_comma, text).otherwise(key)
