@@ -240,6 +240,17 @@ def test_rows_of_one_key_are_made_one_before_an_insert_only_if_asked(
     assert sorted(map(tuple, plain.df().collect())) == sorted(rows)
 
 
+@pytest.mark.usefixtures("way")
+def test_rows_inserted_into_a_file_that_is_there_are_made_one_as_well(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x")])
+    rows = [(2, "new", 2, "x"), (2, "old", 1, "x")]
+
+    table.write(rows, "insert", hoodie__combine__before__insert="true")
+
+    assert sorted(map(tuple, table.df().collect())) == [(1, "a", 1, "x"), rows[0]]
+
+
 # ---- empty input
 
 

@@ -25,7 +25,7 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.routing import balanced, task_count
 from pyhudi.planner.sizing import sizing_of
-from pyhudi.planner.spec import group_work, group_work_here, write_spec
+from pyhudi.planner.spec import combines, group_work, group_work_here, write_spec
 from pyhudi.planner.stage import Written, job, run_blobs, run_here
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
@@ -47,7 +47,9 @@ def collected(write: Write) -> pa.Table | None:
     options = write.options
     simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
-    plain = not inserting or options.duplicate_policy is DuplicatePolicy.NONE
+    # An insert into a file that is there looks at no keys: Spark combines such rows beforehand.
+    combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
+    plain = not inserting or not combining
     keyed = bool(write.config.record_key_fields)
     rows = write.prepared.rows
     if not (simple and plain and keyed and estimated_bytes(rows) <= COLLECT_BYTES):
