@@ -342,11 +342,13 @@ def test_a_server_that_starts_again_amid_a_write_loses_no_marker(
 
 
 def test_after_a_stop_nothing_listens_and_no_thread_is_left(served: Served) -> None:
-    port = served.server.port
+    port, thread = served.server.port, served.server._thread
+    assert thread is not None
+    assert thread.is_alive()
     served.server.stop()
     served.server.stop()
     assert not reaches("127.0.0.1", port, TOKEN, 1.0)
-    assert not [t for t in threading.enumerate() if t.name == "pyhudi-markers"]
+    assert not thread.is_alive()
 
 
 def test_executors_learn_whether_they_reach_the_driver(served: Served) -> None:

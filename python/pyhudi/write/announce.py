@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Protocol
 
 from pyhudi.errors import StorageError
-from pyhudi.write.spec import ByValue
+from pyhudi.write.by_value import ByValue
 
 ATTEMPTS = 16
 FIRST_PAUSE_S = 0.05

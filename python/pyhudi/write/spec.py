@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
 
-if TYPE_CHECKING:
-    from pyhudi.write.announce import MarkersPlace
+from pyhudi.write.announce import MarkersPlace
+from pyhudi.write.by_value import ByValue
 
 EVENT_TIME = "EVENT_TIME_ORDERING"
 COMMIT_TIME = "COMMIT_TIME_ORDERING"
@@ -58,19 +57,6 @@ STAT_DDL = ", ".join(
     for column in STAT_SCHEMA
 )
 """``STAT_SCHEMA`` as Spark's ``mapInArrow`` takes it."""
-
-
-class ByValue:
-    """A slotted dataclass that is pickled as a call of its class.
-
-    Spark 3.5's cloudpickle sends a dataclass by value without the marks that its own pickling
-    needs: the fields would arrive unset.
-    """
-
-    __slots__: tuple[str, ...] = ()
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), tuple(getattr(self, name) for name in self.__slots__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,16 @@
+"""Values that travel to executors whose workers need not have pyhudi."""
+
+from __future__ import annotations
+
+
+class ByValue:
+    """A slotted dataclass that is pickled as a call of its class.
+
+    Spark 3.5's cloudpickle sends a dataclass by value without the marks that its own pickling
+    needs: the fields would arrive unset.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
