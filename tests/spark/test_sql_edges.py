@@ -21,12 +21,15 @@ def test_char_and_varchar_columns_have_their_lengths(spark: SparkSession, name: 
         spark.sql(f"insert into {name} values (2, 'a', 'longer')")
 
 
-def test_a_table_at_a_path_is_not_dropped_by_name(spark: SparkSession, lake: Lake) -> None:
+@pytest.mark.parametrize("how", ["", "purge"])
+def test_a_table_at_a_path_is_not_dropped_by_name(
+    spark: SparkSession, lake: Lake, how: str
+) -> None:
     table = lake.table()
     table.write([(1, "a", 5, "x")])
 
     with pytest.raises(AnalysisException, match="UNSUPPORTED_TABLE"):
-        spark.sql(f"drop table pyhudi.`{table.path}`")
+        spark.sql(f"drop table pyhudi.`{table.path}` {how}")
 
     assert table.df().count() == 1
 

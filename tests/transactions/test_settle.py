@@ -5,31 +5,28 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pyhudi.errors import TableCorrupt, WriteFailed, WriterFenced
+from pyhudi.errors import TableCorrupt, WriteFailed
 from pyhudi.format.filenames import FileId, parse_base_file_name
-from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, render_marker_list
 from pyhudi.format.plans import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
-    InstantInfo,
     RequestedReplace,
-    RollbackPlan,
     parse_rollback_metadata,
     parse_rollback_plan,
     render_requested_replace,
-    render_rollback_plan,
 )
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
-from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.rollback import roll_back, rollback_of, was_rolled_back
+from pyhudi.transactions.rollback import was_rolled_back
 from pyhudi.transactions.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
-from pyhudi.transactions.transaction import Transaction, WriterPolicy
+from pyhudi.transactions.transaction import Transaction
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME
 from tests.transactions.world import (
@@ -38,26 +35,16 @@ from tests.transactions.world import (
     NEVER,
     POLICY,
     World,
+    dead_writer,
     die,
     finish,
-    other_lock,
     put_file,
+    put_instant,
+    settle,
     work,
 )
 
 NewWorld = Callable[..., World]
-
-
-def settle(world: World, policy: WriterPolicy = POLICY, clock: FakeClock | None = None) -> None:
-    settle_failed_writes(world.table(), other_lock(world), clock or world.clock, policy)
-
-
-def dead_writer(world: World) -> Transaction:
-    """A writer that died after it had written its files."""
-    transaction = world.begin()
-    work(transaction, {"k": "dead"})
-    die(transaction)
-    return transaction
 
 
 class Watched(FakeClock):
@@ -219,13 +206,23 @@ def test_never_leaves_everything(world: World) -> None:
     assert world.table().timeline().pending[0].time == dead.instant
 
 
+def test_a_timeline_is_handed_on_only_where_nothing_was_pending(world: World) -> None:
+    """What was listed before a wait or a rollback is old by then."""
+    world.upsert({"k": "1"})
+    listed = settle(world)
+    assert listed is not None
+    assert listed == world.table().timeline()
+
+    dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    assert settle(world) is None
+
+    world.begin()
+    assert settle(world, LAZY) is None
+    assert settle(world, NEVER) is None
+
+
 # -- what is no write of ours
-
-
-def put_instant(world: World, instant: Instant, data: bytes = b"") -> None:
-    config = world.table().config
-    name = instant_file_name(instant, config.layout)
-    world.memory.put_if_absent(f"{config.timeline_folder}/{name}", data)
 
 
 def pending_clustering(world: World, time: str) -> InstantTime:
@@ -288,128 +285,6 @@ def test_pending_services_and_delta_commits_are_left_alone(world: World, action:
     settle(world)
 
     assert [i.action for i in world.table().timeline().pending] == [action]
-
-
-# -- rollbacks
-
-
-def test_a_rollback_tells_what_it_did(world: World) -> None:
-    dead = dead_writer(world)
-    (path,) = world.data_files()
-    world.clock.advance(LAPSE_S)
-    settle(world)
-
-    timeline = world.table().timeline()
-    (done,) = timeline.completed
-    metadata = parse_rollback_metadata(world.memory.read(timeline.file_of(done)), "")
-    assert metadata.commits_rollback == (dead.instant,)
-    assert metadata.instants_rollback == (InstantInfo(dead.instant, "commit"),)
-    assert metadata.total_files_deleted == 1
-    assert metadata.partition_metadata["a"].success_delete_files == (f"{world.memory.root}/{path}",)
-    assert was_rolled_back(world.table(), timeline, dead.instant)
-    assert not was_rolled_back(world.table(), timeline, done.time)
-
-
-def test_a_rollback_of_a_commit_that_completed_is_left_to_others(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    done = world.upsert({"k": "1"})
-    plan = RollbackPlan(InstantInfo(done.instant, "commit"))
-    time = InstantTime("20231201000000000")
-    put_instant(world, Instant(time, Action.ROLLBACK, State.REQUESTED), render_rollback_plan(plan))
-
-    settle(world)
-
-    assert world.rows() == {"k": "1"}
-    assert [i.time for i in world.table().timeline().pending] == [time]
-    assert "is pending" in caplog.text
-
-
-def test_a_rollback_without_a_plan_stops_nobody(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    time = InstantTime("20231101000000000")
-    put_instant(world, Instant(time, Action.ROLLBACK, State.INFLIGHT))
-
-    world.upsert({"k": "1"})
-
-    assert world.rows() == {"k": "1"}
-    assert "without a plan" in caplog.text
-
-
-def test_files_written_after_the_plan_go_with_the_rollback(world: World) -> None:
-    dead = dead_writer(world)
-    world.clock.advance(LAPSE_S)
-    crash = FaultyStorage(world.memory, Fault(Effect.CRASH_AFTER, path="*.rollback.requested"))
-    with pytest.raises(SimulatedCrash):
-        roll_back(world.table(crash), other_lock(world), world.clock, POLICY, dead.instant)
-    late = put_file(dead, "a", FileId("late-0"), {"k": "late"})
-    (rollback,) = [i for i in world.table().timeline().pending if i.action is Action.ROLLBACK]
-    found = rollback_of(world.table(), world.table().timeline(), dead.instant)
-    assert found is not None
-    planned = [f for r in found[1].requests for f in r.files_to_be_deleted]
-    assert not any(late.path in f for f in planned)
-    world.clock.advance(61)
-
-    settle(world)
-
-    assert world.leftovers() == []
-    assert [i.time for i in world.table().timeline().completed] == [rollback.time]
-
-
-def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
-    """Each step takes most of a lease of 60 s; together they take several."""
-    dead = dead_writer(world)
-    world.clock.advance(LAPSE_S)
-    slow = FaultyStorage(
-        world.memory,
-        before=lambda call: world.clock.advance(45) if is_slow_step(call) else None,
-    )
-    roll_back(world.table(slow), other_lock(world), world.clock, POLICY, dead.instant)
-
-    assert sum(map(is_slow_step, slow.calls)) == 4
-    assert world.leftovers() == []
-
-
-def is_slow_step(call: Call) -> bool:
-    """Reading all markers (twice), deleting the data files, deleting an instant's file."""
-    deleted = call.paths[0] if call.method == "delete" else ""
-    return call.method == "walk" or deleted.endswith((".parquet", ".inflight"))
-
-
-def test_a_rollback_that_loses_its_lock_does_not_complete(world: World) -> None:
-    dead = dead_writer(world)
-    world.clock.advance(LAPSE_S)
-    stalled = FaultyStorage(
-        world.memory,
-        before=lambda call: (
-            world.clock.advance(61)
-            if call.method == "delete" and call.paths[0].endswith(".requested")
-            else None
-        ),
-    )
-
-    with pytest.raises(WriterFenced):
-        roll_back(world.table(stalled), other_lock(world), world.clock, POLICY, dead.instant)
-    assert world.table().timeline().completed == ()
-
-    settle(world)
-    assert world.leftovers() == []
-
-
-def test_an_instant_that_was_only_requested_needs_no_listing(world: World) -> None:
-    world.upsert({"k": "1"})
-    dead = world.begin()
-    die(dead)
-    world.clock.advance(LAPSE_S)
-    watched = FaultyStorage(world.memory)
-
-    roll_back(world.table(watched), other_lock(world), world.clock, POLICY, dead.instant)
-
-    assert [c.paths for c in watched.calls if c.method == "walk"] == [
-        (marker_folder(dead.instant),)
-    ]
-    assert world.leftovers() == []
 
 
 # -- sweeping up

@@ -15,7 +15,7 @@ from pyhudi.errors import FileExists
 from pyhudi.format import partition_metadata
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import BaseFileName, FileId
-from pyhudi.format.instants import Action
+from pyhudi.format.instants import Action, Instant, instant_file_name
 from pyhudi.format.markers import MarkerKind, marker_path
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
@@ -24,11 +24,12 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.timeline.view import BaseFile, FileSystemView, list_view
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
 from tests.fakes import FakeClock
 
@@ -256,3 +257,23 @@ def begin_beside(world: World) -> Transaction:
 
 def other_lock(world: World) -> TableLock:
     return InProcessLock(world.locks, "t", world.clock)
+
+
+def settle(
+    world: World, policy: WriterPolicy = POLICY, clock: FakeClock | None = None
+) -> Timeline | None:
+    return settle_failed_writes(world.table(), other_lock(world), clock or world.clock, policy)
+
+
+def dead_writer(world: World) -> Transaction:
+    """A writer that died after it had written its files."""
+    transaction = world.begin()
+    work(transaction, {"k": "dead"})
+    die(transaction)
+    return transaction
+
+
+def put_instant(world: World, instant: Instant, data: bytes = b"") -> None:
+    config = world.table().config
+    name = instant_file_name(instant, config.layout)
+    world.memory.put_if_absent(f"{config.timeline_folder}/{name}", data)
