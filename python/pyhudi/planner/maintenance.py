@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -54,7 +53,7 @@ def delete_where(
         return truncate(runtime, spark, root, session)
     query = open_query(runtime, root, {}, {})
     partitions = query.view().partitions()
-    require_whole_partitions(query.table.config, _types(query), partitions, filters)
+    require_whole_partitions(query.table.config, query.types(), partitions, filters)
     if not matching_partitions(query.table.config, partitions, filters):
         return None
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
@@ -65,8 +64,4 @@ def delete_where(
 
 def _decided(query: Query, filters: Sequence[FilterJson]) -> bool:
     partitions = query.view().partitions()
-    return decided_by_partition(query.table.config, _types(query), partitions, filters)
-
-
-def _types(query: Query) -> dict[str, Any]:
-    return {f["name"]: f["type"] for f in query.schema()["fields"]}
+    return decided_by_partition(query.table.config, query.types(), partitions, filters)
