@@ -49,7 +49,9 @@ class SparkPeer:
         format_name: str,
         conf: Mapping[str, str],
         python: str = sys.executable,
+        module: str = "integration.peers.worker",
     ) -> None:
+        """``module`` is the child's program: the worker, or one that does more and then it."""
         self.name = name
         self.format = format_name
         self._folder = tempfile.TemporaryDirectory(prefix=f"peer-{name}-")
@@ -63,7 +65,7 @@ class SparkPeer:
         command = [
             python,
             "-m",
-            "integration.peers.worker",
+            module,
             format_name,
             json.dumps(settings),
         ]
@@ -136,21 +138,28 @@ def _answer(raw: dict[str, Any]) -> Answer:
     return Answer(tuple((name, kind) for name, kind in schema), tuple(raw["rows"]))
 
 
-def apache_hudi(version: str, s3: S3Server | None = None) -> SparkPeer:
+def apache_hudi(
+    version: str, s3: S3Server | None = None, conf: Mapping[str, str] | None = None
+) -> SparkPeer:
     """Apache Hudi ``version`` ("1.2.0" or "0.15.0"); its bundle comes from Maven's repository.
 
-    With ``s3`` it opens ``s3a://`` tables of that server.
+    With ``s3`` it opens ``s3a://`` tables of that server; ``conf`` is added to the session's.
     """
     jars = [maven.HUDI[version], *(maven.S3A if s3 else ())]
-    return SparkPeer(f"hudi-{version}", "hudi", {**HUDI_CONF, **_jars(jars), **_s3a(s3)})
+    settings = {**HUDI_CONF, **_jars(jars), **_s3a(s3), **(conf or {})}
+    return SparkPeer(f"hudi-{version}", "hudi", settings)
 
 
 def pyhudi_on_spark(
-    name: str = "pyhudi", python: str = sys.executable, s3: S3Server | None = None
+    name: str = "pyhudi",
+    python: str = sys.executable,
+    s3: S3Server | None = None,
+    conf: Mapping[str, str] | None = None,
+    module: str = "integration.peers.worker",
 ) -> SparkPeer:
-    """pyhudi itself, on the Spark that belongs to ``python``; ``s3`` as for Apache Hudi."""
+    """pyhudi itself, on the Spark that belongs to ``python``; the rest as for Apache Hudi."""
     jars = _jars(maven.S3A) if s3 else {}
-    return SparkPeer(name, "pyhudi", {**jars, **_s3a(s3)}, python)
+    return SparkPeer(name, "pyhudi", {**jars, **_s3a(s3), **(conf or {})}, python, module)
 
 
 def _jars(coordinates: Sequence[str]) -> dict[str, str]:
