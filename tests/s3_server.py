@@ -78,10 +78,13 @@ def minio_binary() -> str | None:
 
 
 @contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
-    """Run a server whose data, if it keeps any on disk, goes to ``folder``."""
+def s3_server(folder: Path, audit: str = "") -> Iterator[S3Server]:
+    """Run a server whose data, if it keeps any on disk, goes to ``folder``.
+
+    ``audit`` is the URL of a web hook to which MinIO posts its audit log.
+    """
     binary = minio_binary()
-    for server in _moto() if binary is None else _minio(binary, folder):
+    for server in _moto() if binary is None else _minio(binary, folder, audit):
         server.make_bucket()
         yield server
 
@@ -98,7 +101,7 @@ def _moto() -> Iterator[S3Server]:
         server.stop()
 
 
-def _minio(binary: str, folder: Path) -> Iterator[S3Server]:
+def _minio(binary: str, folder: Path, audit: str) -> Iterator[S3Server]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -108,6 +111,9 @@ def _minio(binary: str, folder: Path) -> Iterator[S3Server]:
         "MINIO_ROOT_PASSWORD": SECRET_KEY,
         "MINIO_BROWSER": "off",
     }
+    if audit:
+        hook = "MINIO_AUDIT_WEBHOOK_"
+        environment |= {f"{hook}ENABLE_TESTS": "on", f"{hook}ENDPOINT_TESTS": audit}
     log = folder / "minio.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
