@@ -156,7 +156,8 @@ def test_keys_are_found_in_any_case() -> None:
 def test_hudis_class_names_and_short_forms_are_values(
     key: str, value: str, field: str, meaning: Enum
 ) -> None:
-    assert getattr(resolve_write({key: value}), field) is meaning
+    resolved = resolve_write({key: value})
+    assert getattr(resolved.lock if field.startswith("lock") else resolved, field) is meaning
 
 
 def test_a_misspelt_key_is_refused_with_the_nearest() -> None:
@@ -294,11 +295,27 @@ def test_dropping_duplicates_has_two_names() -> None:
     assert old.duplicate_policy is DuplicatePolicy.DROP
 
 
-def test_lock_settings_are_kept_for_the_lock() -> None:
-    resolved = resolve_write({"hoodie.write.lock.zookeeper.url": "zk:2181"})
-    assert resolved.lock_settings == {"hoodie.write.lock.zookeeper.url": "zk:2181"}
+def test_what_the_lock_is_told_is_typed_and_kept_together() -> None:
+    resolved = resolve_write(
+        {"hoodie.write.lock.zookeeper.url": "zk:2181"},
+        session={
+            "hoodie.write.lock.zookeeper.session_timeout_ms": "9000",
+            "hoodie.write.lock.zookeeper.url": "other",
+        },
+    )
+    assert resolved.lock.zookeeper_url == "zk:2181"
+    assert resolved.lock.zookeeper_session_timeout_ms == 9000
     with pytest.raises(ConfigError, match=r"zookeeper\.url"):
         resolve_write({"hoodie.write.lock.zookeeper.urls": "zk:2181"})
+    with pytest.raises(
+        ConfigError, match=r"zookeeper\.port' is 'x', but it must be a whole number"
+    ):
+        resolve_write({"hoodie.write.lock.zookeeper.port": "x"})
+
+
+def test_the_tables_of_options_share_no_name() -> None:
+    names = [row.name for row in WRITE_TABLE]
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_keys_of_the_commit_metadata_prefix_go_into_the_commit() -> None:

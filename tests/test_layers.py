@@ -18,19 +18,21 @@ LAYERS = {
     "choices": 2,
     "hudi_keys": 2,
     "option": 3,
-    "config": 4,
-    "storage": 5,
-    "timeline": 6,
-    "locks": 7,
-    "transactions": 8,
-    "write": 9,
-    "index": 10,  # its lookup runs in workers and opens files as write/ does
-    "services": 11,
-    "planner": 12,
-    "streaming": 13,
-    "spark": 14,
-    "cli": 15,
-    "": 16,  # pyhudi/__init__.py, the public surface
+    "lock_options": 4,
+    "option_tables": 5,
+    "config": 6,
+    "storage": 7,
+    "timeline": 8,
+    "locks": 9,
+    "transactions": 10,
+    "write": 11,
+    "index": 12,  # its lookup runs in workers and opens files as write/ does
+    "services": 13,
+    "planner": 14,
+    "streaming": 15,
+    "spark": 16,
+    "cli": 17,
+    "": 18,  # pyhudi/__init__.py, the public surface
 }
 
 # What a worker runs is sent to it by value, with all that it imports: no driver state may be there.

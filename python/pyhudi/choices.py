@@ -76,6 +76,11 @@ class LockProvider(str, Enum):
     IN_PROCESS = "in_process"
 
 
+class BillingMode(str, Enum):
+    PAY_PER_REQUEST = "PAY_PER_REQUEST"
+    PROVISIONED = "PROVISIONED"
+
+
 class ConcurrencyMode(str, Enum):
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"

@@ -84,26 +84,13 @@ IGNORED: frozenset[str] = frozenset(
     write.can.ignore.post.commit.failures
     write.complex.keygen.validation.enable write.concat.handle.class
     write.conflict.resolution.strategy write.empty.clean.interval.hours write.ignore.failed
-    write.merge.handle.class write.merge.handle.fallback
+    write.lock.app_id write.lock.client.num_retries write.lock.client.wait_time_ms_between_retry
+    write.lock.conflict.resolution.strategy write.lock.max_wait_time_ms_between_retry
+    write.lock.num_retries write.lock.storage.heartbeat.poll.secs
+    write.lock.wait_time_ms_between_retry write.merge.handle.class write.merge.handle.fallback
     write.record.merge.custom.implementation.classes write.record.positions write.schema
     write.status.storage.level write.tagged.record.storage.level
     write.track.event.time.watermark writes.fileid.encoding writestatus.class
-    """.split()
-)
-
-# What the lock providers are told, beside the options of their own; each reads its part (locks/).
-LOCK_PREFIX = "hoodie.write.lock."
-LOCK_SETTINGS: frozenset[str] = frozenset(
-    LOCK_PREFIX + key
-    for key in """
-    app_id client.num_retries client.wait_time_ms_between_retry conflict.resolution.strategy
-    dynamodb.billing_mode dynamodb.endpoint_url dynamodb.partition_key dynamodb.read_capacity
-    dynamodb.region dynamodb.table dynamodb.table_creation_timeout dynamodb.write_capacity
-    heartbeat_interval_ms hivemetastore.database hivemetastore.table hivemetastore.uris
-    max_wait_time_ms_between_retry num_retries storage.heartbeat.poll.secs
-    storage.renew.interval.secs storage.validity.timeout.secs wait_time_ms_between_retry
-    zookeeper.base_path zookeeper.connection_timeout_ms zookeeper.lock_key zookeeper.port
-    zookeeper.session_timeout_ms zookeeper.url
     """.split()
 )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
+import typing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -84,3 +86,13 @@ def option(default: Any, key: str, scope: Scope, why: str, *aliases: str, minimu
     """A dataclass field that is a row of the option table."""
     row = {"key": key, "scope": scope, "why": why, "aliases": aliases, "minimum": minimum}
     return field(default=default, metadata=row)
+
+
+def rows_of(table: type[Any]) -> tuple[Option, ...]:
+    """The options that the dataclass ``table`` declares, in its order."""
+    kinds = typing.get_type_hints(table)
+    return tuple(
+        Option(name=each.name, type=kinds[each.name], default=each.default, **each.metadata)
+        for each in dataclasses.fields(table)
+        if each.metadata
+    )

@@ -42,5 +42,5 @@ def writer_policy(options: WriteOptions) -> WriterPolicy:
     return WriterPolicy(
         heartbeat=HeartbeatPolicy(options.heartbeat_ms, options.heartbeat_misses),
         failed_writes=options.failed_writes or FailedWrites.EAGER,
-        lock_timeout_s=options.lock_wait_ms / 1000,
+        lock_timeout_s=options.lock.lock_wait_ms / 1000,
     )

@@ -156,18 +156,19 @@ def spark_runtime(spark: SparkSession) -> Runtime:
         return open_storage(root, hadoop.s3a(), clock)
 
     def lock(table: Table, options: WriteOptions) -> TableLock:
-        if options.lock_provider is LockProvider.IN_PROCESS:
+        said = options.lock
+        if said.lock_provider is LockProvider.IN_PROCESS:
             return InProcessLock(IN_PROCESS, table.storage.root, clock)
-        if options.lock_provider not in (None, LockProvider.FILE_SYSTEM):
+        if said.lock_provider not in (None, LockProvider.FILE_SYSTEM):
             raise ConfigError(
-                f"The lock provider {options.lock_provider.value} is not there yet. Leave "
+                f"The lock provider {said.lock_provider.value} is not there yet. Leave "
                 "hoodie.write.lock.provider out to use the table's own lock file.",
                 key="hoodie.write.lock.provider",
             )
         folder, path = table.storage, LOCK_PATH
-        if options.lock_path:
-            folder, path = storage(options.lock_path), LOCK_FILE
-        return FilesystemLock(folder, clock, path=path, expire_minutes=options.lock_expire_minutes)
+        if said.lock_path:
+            folder, path = storage(said.lock_path), LOCK_FILE
+        return FilesystemLock(folder, clock, path=path, expire_minutes=said.lock_expire_minutes)
 
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):

@@ -1,0 +1,209 @@
+"""The option tables: every option that pyhudi reads, each a line with its key, default and reason.
+
+A line of ``WriteOptions`` or ``ReadOptions`` is an option: the field's annotation is its type,
+``option(...)`` gives default, Hudi's key, scope, the reason for it and the other names Hudi has for
+it. What locks are told has a table of its own in ``lock_options``, a part of ``WRITE_TABLE``. The
+options page of the documentation is generated from these tables; ``config`` resolves values.
+
+Scopes: ``TABLE`` options are recorded in hoodie.properties when the table is created and may later
+only be repeated; ``WRITER`` options are free for each write; ``SESSION`` options belong to a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyhudi.choices import (
+    BloomType,
+    Codec,
+    ConcurrencyMode,
+    DuplicatePolicy,
+    FailedWrites,
+    IndexType,
+    InsertMode,
+    Operation,
+    OverwriteMode,
+    QueryType,
+    SortMode,
+    TimestampType,
+)
+from pyhudi.format.markers import MarkerForm
+from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
+from pyhudi.lock_options import LOCK_TABLE, LockOptions
+from pyhudi.option import Scope, option, rows_of
+
+T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
+MB = 1 << 20
+DS = "hoodie.datasource.write."
+MARKERS = "hoodie.markers.timeline_server_based."
+KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Everything a write may be told, resolved. ``None``: nobody said, and no default is fixed."""
+
+    # ---- what the table is
+    table_name: str | None = option(None, "hoodie.table.name", T,
+        "Names the table in its properties and schemas; Hudi refuses a write that says another.",
+        DS + "table.name")
+    database: str | None = option(None, "hoodie.database.name", T,
+        "Part of the checksum of hoodie.properties.")
+    table_type: TableType = option(TableType.COPY_ON_WRITE, DS + "table.type", T,
+        "Copy-on-write is what pyhudi writes.",
+        "hoodie.table.type", DS + "storage.type", "type")
+    table_version: int = option(9, "hoodie.write.table.version", T,
+        "9 is what Hudi 1.1+ makes and never upgrades; 6 is for readers of the 0.15 age.",
+        "hoodie.table.version")
+    record_key_fields: tuple[str, ...] = option((), DS + "recordkey.field", T,
+        "Columns of the record key; without one, keys are generated and writes insert.",
+        "hoodie.table.recordkey.fields", "primaryKey")
+    partition_fields: tuple[str, ...] = option((), DS + "partitionpath.field", T,
+        "Columns of the partition path; empty for a table in one folder.",
+        "hoodie.table.partition.fields")
+    ordering_fields: tuple[str, ...] = option((), "hoodie.table.ordering.fields", T,
+        "The larger value wins among rows of one key; several columns compare in order.",
+        DS + "precombine.field", "hoodie.table.precombine.field", "orderingFields",
+        "preCombineField")
+    merge_mode: MergeMode | None = option(None, "hoodie.record.merge.mode", T,
+        "Which of two rows with one key stays; by event time where there are ordering fields.",
+        "hoodie.write.record.merge.mode", "recordMergeMode", DS + "payload.class", "payloadClass",
+        "hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id",
+        "hoodie.write.record.merge.strategy.id", DS + "record.merger.strategy")
+    key_generator: KeyGenerator | None = option(None, DS + "keygenerator.type", T,
+        "How key and partition path are made; inferred from the number of fields.",
+        DS + "keygenerator.class", "hoodie.table.keygenerator.type",
+        "hoodie.table.keygenerator.class")
+    value_only_keys: bool | None = option(None, "hoodie.write.complex.keygen.new.encoding", W,
+        "Versions 6 and 8, complex generator, one column: keys 1, not id:1. Files decide if any.")
+    hive_style: bool = option(False, DS + "hive_style_partitioning", T,
+        "Folders named column=value, as Hive names them.")
+    url_encode: bool = option(False, DS + "partitionpath.urlencode", T,
+        "Escapes partition values that hold a slash or other special characters.")
+    timestamp_type: TimestampType | None = option(None, KEYGEN + "timestamp.type", T,
+        "What the column of a timestamp-based partition holds.",
+        OLD_KEYGEN + "timestamp.type")
+    timestamp_input_formats: tuple[str, ...] = option((), KEYGEN + "input.dateformat", T,
+        "Java patterns of a DATE_STRING or MIXED column, the first that fits.",
+        OLD_KEYGEN + "input.dateformat")
+    timestamp_output_format: str | None = option(None, KEYGEN + "output.dateformat", T,
+        "Java pattern of the partition path.", OLD_KEYGEN + "output.dateformat")
+    timestamp_zone: str | None = option(None, KEYGEN + "timezone", T,
+        "Zone of both sides where they are not told apart.", OLD_KEYGEN + "timezone")
+    timestamp_input_zone: str | None = option(None, KEYGEN + "input.timezone", T,
+        "Zone in which text without one is read.", OLD_KEYGEN + "input.timezone")
+    timestamp_output_zone: str | None = option(None, KEYGEN + "output.timezone", T,
+        "Zone in which the partition path is written.", OLD_KEYGEN + "output.timezone")
+    timestamp_unit: str = option("SECONDS", KEYGEN + "timestamp.scalar.time.unit", T,
+        "Java TimeUnit of a SCALAR column.", OLD_KEYGEN + "timestamp.scalar.time.unit")
+
+    # ---- what this write does
+    operation: Operation | None = option(None, DS + "operation", W,
+        "upsert where the table has a key, else insert; SQL chooses by itself.")
+    partitions_to_delete: tuple[str, ...] = option((), DS + "partitions.to.delete", W,
+        "Partition paths for delete_partition; a trailing * takes all that begin so.")
+    overwrite_mode: OverwriteMode | None = option(None, "hoodie.datasource.overwrite.mode", W,
+        "Static empties the table, dynamic only the partitions written; else Spark's own setting.")
+    combine_before_insert: bool = option(False, "hoodie.combine.before.insert", W,
+        "Makes one row of rows with the same key before an insert.")
+    combine_before_upsert: bool = option(True, "hoodie.combine.before.upsert", W,
+        "Makes one row of rows with the same key before an upsert.")
+    combine_before_delete: bool = option(True, "hoodie.combine.before.delete", W,
+        "Makes one row of rows with the same key before a delete.")
+    insert_drop_duplicates: bool = option(False, DS + "insert.drop.duplicates", W,
+        "Leaves out keys that the table has, and all rows of a key but one; makes upsert insert.")
+    duplicate_policy: DuplicatePolicy = option(
+        DuplicatePolicy.NONE, "hoodie.datasource.insert.dup.policy", W,
+        "What insert does with keys that the table already has; unless none, upsert inserts.")
+    bulk_sort_mode: SortMode = option(SortMode.NONE, "hoodie.bulkinsert.sort.mode", W,
+        "How bulk_insert arranges its rows; NONE is a single pass with no shuffle.")
+    null_for_missing: bool = option(False, "hoodie.write.set.null.for.missing.columns", W,
+        "Fills columns that the table has and the input lacks.")
+    commit_metadata_prefix: str = option("_", DS + "commitmeta.key.prefix", W,
+        "Options that begin so are stored in the commit's extra metadata.")
+    sql_insert_operation: Operation | None = option(
+        None, "hoodie.spark.sql.insert.into.operation", W,
+        "What INSERT INTO does: insert, bulk_insert or upsert.")
+    sql_insert_mode: InsertMode | None = option(None, "hoodie.sql.insert.mode", W,
+        "Hudi's older word for the same, heeded where the newer is not given.")
+
+    # ---- which file a row goes to
+    index_type: IndexType = option(IndexType.SIMPLE, "hoodie.index.type", W,
+        "How the file of a key is found; a Hudi table does not record it.")
+    bucket_count: int = option(256, "hoodie.bucket.index.num.buckets", W,
+        "File groups per partition under the bucket index; every writer must say the same.",
+        minimum=1)
+    bucket_fields: tuple[str, ...] = option((), "hoodie.bucket.index.hash.field", W,
+        "Columns of the bucket hash, a part of the record key; the whole key by default.")
+    update_partition_path: bool = option(True, "hoodie.simple.index.update.partition.path", W,
+        "Whether a global index moves a row whose partition changed.")
+    bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
+        "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")
+    bloom_entries: int = option(60_000, "hoodie.index.bloom.num_entries", W,
+        "Keys that a filter is made for where the rows of the file are not known.", minimum=1)
+    bloom_fpp: float = option(1e-9, "hoodie.index.bloom.fpp", W,
+        "Share of absent keys that a filter lets pass.")
+    bloom_max_entries: int = option(100_000, "hoodie.bloom.index.filter.dynamic.max.entries", W,
+        "Keys at which a dynamic filter stops growing.", minimum=1)
+    max_file_bytes: int = option(120 * MB, "hoodie.parquet.max.file.size", W,
+        "Size at which a base file is full.", minimum=1)
+    small_file_bytes: int = option(100 * MB, "hoodie.parquet.small.file.limit", W,
+        "Base files below it take new keys; 0 leaves small files alone.")
+    record_bytes: int = option(1024, "hoodie.copyonwrite.record.size.estimate", W,
+        "Bytes of a row on disk, until the table's own commits tell.", minimum=1)
+    codec: Codec = option(Codec.SNAPPY, "hoodie.parquet.compression.codec", W,
+        "Hudi's default is gzip: a third smaller here, for more than twice the CPU of encoding.")
+    row_group_bytes: int = option(32 * MB, "hoodie.parquet.block.size", W,
+        "Size of a row group, which a merge holds in memory; Hudi's default is 120 MB.", minimum=1)
+
+    # ---- markers of data files, by which a failed write is undone
+    marker_form: MarkerForm = option(
+        MarkerForm.TIMELINE_SERVER_BASED, "hoodie.write.markers.type", W,
+        "Lines in a few files that a server in the driver keeps, or an empty file each.")
+    marker_interval_ms: int = option(50, MARKERS + "batch.interval_ms", W,
+        "Longest pause in which requests for markers gather; a lone one never waits.")
+    marker_threads: int = option(20, MARKERS + "batch.num_threads", W,
+        "Batches of markers that are written at a time, each to a file of its own; 20 at most.",
+        minimum=1)
+    marker_port: int = option(0, "hoodie.embed.timeline.server.port", W,
+        "Port at which executors ask the driver for markers; 0 is any that is free.")
+
+    # ---- other writers
+    concurrency_mode: ConcurrencyMode = option(
+        ConcurrencyMode.SINGLE_WRITER, "hoodie.write.concurrency.mode", W,
+        "With several writers new keys open file groups of their own, so inserts never conflict.")
+    conflict_retries: int = option(4, "hoodie.write.num.retries.on.conflict.failures", W,
+        "A lost race is written again as a new instant; Hudi's default is not to.")
+    failed_writes: FailedWrites | None = option(None, "hoodie.clean.failed.writes.policy", W,
+        "Who rolls failed writes back: the next write, or (LAZY) one that sees a stale heartbeat.",
+        "hoodie.cleaner.policy.failed.writes")
+    heartbeat_ms: int = option(60_000, "hoodie.client.heartbeat.interval_in_ms", W,
+        "How often a writer shows that it lives.", minimum=1)
+    heartbeat_misses: int = option(2, "hoodie.client.heartbeat.tolerable.misses", W,
+        "Beats that may fail to come before others take the writer for dead.", minimum=1)
+
+    # ---- filled by resolve_write, no options of their own
+    lock: LockOptions = field(default_factory=LockOptions)
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+    other: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Everything a read may be told, resolved."""
+
+    query_type: QueryType = option(QueryType.SNAPSHOT, "hoodie.datasource.query.type", S,
+        "Snapshot, or (merge-on-read) the compacted base files only.",
+        "hoodie.datasource.view.type")
+    as_of: str | None = option(None, "as.of.instant", S,
+        "Travels in time: the table as the instants up to this one left it.")
+
+    other: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+# fmt: on
+
+
+WRITE_TABLE, READ_TABLE = (*rows_of(WriteOptions), *LOCK_TABLE), rows_of(ReadOptions)
