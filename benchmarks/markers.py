@@ -12,123 +12,25 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import Pool
 
 from pyhudi.clock import SystemClock
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import marker_folder
-from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known, Storage
+from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.s3 import S3Storage
+from pyhudi.storage.slow import Pace, SlowStorage
 from pyhudi.transactions.marker_log import Batching
 from pyhudi.transactions.marker_server import MarkerServer, new_token
 from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.markers import delete_markers, marked_files
 from pyhudi.write.announce import MarkerAddress
 
-PAGE = 1_000
-DELETE_THREADS = 8
-PUTS_A_SECOND, GETS_A_SECOND = 3_500, 5_500
 PROCESSES = 2
-
-
-class Turns:
-    """Gives out so many turns a second, evenly; whoever takes some waits until they come."""
-
-    def __init__(self, a_second: float) -> None:
-        self._each_s = 1 / a_second
-        self._next = 0.0
-        self._guard = threading.Lock()
-
-    def take(self, count: int, latency_s: float) -> None:
-        """Wait for ``count`` turns and then as long as a request takes."""
-        with self._guard:
-            now = time.monotonic()
-            self._next = max(self._next, now) + count * self._each_s
-            wait = self._next - now
-        time.sleep(wait + latency_s)
-
-
-class SlowStorage:
-    """Memory that answers as an object store does: later, and not more often than it allows."""
-
-    put_timeout_s = 15.0
-
-    def __init__(self, latency_ms: float) -> None:
-        self._inner = MemoryStorage()
-        self._latency_s = latency_ms / 1_000
-        self._puts, self._gets = Turns(PUTS_A_SECOND), Turns(GETS_A_SECOND)
-        self.requests = 0
-        self._guard = threading.Lock()
-
-    @property
-    def root(self) -> str:
-        return self._inner.root
-
-    def _write(self, keys: int = 1) -> None:
-        self._count()
-        self._puts.take(keys, self._latency_s)
-
-    def _read(self) -> None:
-        self._count()
-        self._gets.take(1, self._latency_s)
-
-    def _count(self) -> None:
-        with self._guard:
-            self.requests += 1
-
-    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
-        found = self._inner.list(folder, known)
-        for _ in range(_pages(len(found))):
-            self._read()
-        return found
-
-    def list_folders(self, folder: str) -> Folders:
-        self._read()
-        return self._inner.list_folders(folder)
-
-    def walk(self, folder: str) -> Files:
-        found = self._inner.walk(folder)
-        for _ in range(_pages(len(found))):
-            self._read()
-        return found
-
-    def exists(self, path: str) -> bool:
-        self._read()
-        return self._inner.exists(path)
-
-    def read(self, path: str) -> bytes:
-        self._read()
-        return self._inner.read(path)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self._write()
-        self._inner.put_if_absent(path, data)
-
-    def replace(self, path: str, data: bytes) -> None:
-        self._write()
-        self._inner.replace(path, data)
-
-    def delete(self, paths: Iterable[str]) -> None:
-        names = [*paths]
-        for begin in range(0, len(names), PAGE):
-            some = names[begin : begin + PAGE]
-            self._write(len(some))
-            self._inner.delete(some)
-
-    def delete_folder(self, folder: str) -> None:
-        names = [file.path for file in self.walk(folder)]
-        batches = [names[begin : begin + PAGE] for begin in range(0, len(names), PAGE)]
-        with ThreadPoolExecutor(DELETE_THREADS) as pool:
-            [*pool.map(self.delete, batches)]
-
-
-def _pages(entries: int) -> int:
-    return max(1, math.ceil(entries / PAGE))
 
 
 def names(task: int, instant: str, files: int) -> list[str]:
@@ -235,7 +137,7 @@ def main() -> None:
             }  # fmt: skip
             storage: Storage = S3Storage(bucket, "markers", options)
         else:
-            storage = SlowStorage(given.latency_ms)
+            storage = SlowStorage(MemoryStorage(), Pace(latency_ms=given.latency_ms))
         together = 1 if kind == "single" else given.files
         shape = Shape(given.markers, given.clients, given.files, together)
         title = kind if kind == "direct" else f"server, {together} to a request"

@@ -58,6 +58,9 @@ STAT_DDL = ", ".join(
 )
 """``STAT_SCHEMA`` as Spark's ``mapInArrow`` takes it."""
 
+#: with pauses that double: a store that throttles (503 SlowDown) is waited for, not given up
+S3_ATTEMPTS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class FileSystemSpec(ByValue):
@@ -76,16 +79,28 @@ class FileSystemSpec(ByValue):
         if self.kind == "local":
             return fs.LocalFileSystem()
         if self.kind == "s3":
-            path_style = options.pop("path_style", "false") == "true"
-            anonymous = options.pop("anonymous", "false") == "true"
-            return fs.S3FileSystem(
-                anonymous=anonymous, force_virtual_addressing=not path_style, **options
-            )
+            return _s3(options)
         if self.kind == "hdfs":
             return fs.HadoopFileSystem(
                 options["host"], int(options.get("port", "8020")), user=options.get("user")
             )
         raise ValueError(f"no file system of kind '{self.kind}'")
+
+
+def _s3(options: dict[str, str]) -> fs.S3FileSystem:
+    path_style = options.pop("path_style", "false") == "true"
+    anonymous = options.pop("anonymous", "false") == "true"
+    settings = {
+        **options,
+        "anonymous": anonymous,
+        "force_virtual_addressing": not path_style,
+        "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
+    }
+    try:
+        # A small file takes one request; else each is a multipart upload, which takes three.
+        return fs.S3FileSystem(allow_delayed_open=True, **settings)
+    except TypeError:  # an older pyarrow
+        return fs.S3FileSystem(**settings)
 
 
 @dataclass(frozen=True, slots=True)
