@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from pyhudi.storage.base import Storage
+from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
+from pyhudi.storage.slow import OverRate, Pace, SlowStorage
+from tests.fakes import FakeClock
 from tests.s3_server import S3Server, s3_server
 
 _served_by: list[str] = []
@@ -24,11 +27,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture(params=["memory", "local", "s3"])
+@pytest.fixture(params=["memory", "local", "s3", "faulty", "slow", "strict"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    """An empty table on each storage in turn."""
+    """An empty table on each storage in turn, those of the test kit included."""
     if request.param == "memory":
         return MemoryStorage()
+    if request.param == "faulty":
+        return FaultyStorage(MemoryStorage())
+    if request.param == "slow":
+        return SlowStorage(MemoryStorage(), clock=FakeClock())
+    if request.param == "strict":
+        pace = Pace(puts_a_second=5_000, over=OverRate.REFUSE)
+        return SlowStorage(LocalStorage(str(tmp_path / "t")), pace, FakeClock())
     if request.param == "local":
         return LocalStorage(str(tmp_path / "a table=50% ö"))
     server: S3Server = request.getfixturevalue("s3")

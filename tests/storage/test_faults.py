@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyhudi.errors import FileExists, StorageError
@@ -13,6 +15,7 @@ from pyhudi.storage.faults import (
     SimulatedCrash,
     every_crash,
 )
+from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from tests.fakes import FakeClock
 
@@ -110,7 +113,24 @@ def test_nothing_reaches_the_storage_after_a_crash() -> None:
     assert paths(inner) == ["1.requested"]
 
 
-def test_every_crash_covers_both_sides_of_each_write() -> None:
+@pytest.mark.parametrize("method", ["put_if_absent", "replace"])
+def test_a_put_that_stops_halfway_leaves_half_its_bytes_under_no_name_of_the_table(
+    tmp_path: Path, method: str
+) -> None:
+    inner = LocalStorage(str(tmp_path))
+    storage = FaultyStorage(inner, Fault(Effect.FAIL_HALFWAY))
+
+    with pytest.raises(StorageError, match="injected halfway through") as failed:
+        getattr(storage, method)("p/a", b"12345678")
+
+    assert "outcome" not in failed.value.facts
+    assert paths(inner) == []
+    assert [file.read_bytes() for file in (tmp_path / "p").iterdir()] == [b"1234"]
+    storage.put_if_absent("p/a", b"again")
+    assert storage.read("p/a") == b"again"
+
+
+def test_every_crash_covers_both_sides_and_the_middle_of_each_write() -> None:
     healthy = FaultyStorage(MemoryStorage())
     write_three(healthy)
     left = []
@@ -122,7 +142,7 @@ def test_every_crash_covers_both_sides_of_each_write() -> None:
         left.append(paths(inner))
 
     one, two = ["1.requested"], ["1.inflight", "1.requested"]
-    assert left == [[], one, one, two, two, []]
+    assert left == [[], [], one, one, one, two, two, []]
 
 
 def test_a_race_can_be_staged_before_a_call() -> None:

@@ -2,7 +2,14 @@
 
 ``FaultyStorage`` passes every call on to a real storage, records it, and lets a ``Fault`` strike
 at the n-th call that matches. After a crash every further call raises too: a dead process does
-nothing, not even its clean-up. Typical use, a kill at each step of an operation::
+nothing, not even its clean-up.
+
+A put that stops half-way never shows under its final name, on any storage: local disks and Hadoop
+file systems are left with a temporary file beside it, object stores with nothing. The kit leaves
+the temporary file, as the worse of the two. (Data files are not put by a ``Storage``: workers
+write them in place, and half of one is what its marker is for.)
+
+Typical use, a kill at each step of an operation::
 
     healthy = FaultyStorage(MemoryStorage())
     operation(healthy)
@@ -24,8 +31,10 @@ from typing import Final, TypeVar
 
 from pyhudi.errors import StorageError
 from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known, Storage
+from pyhudi.storage.names import TEMPORARY_PREFIX
 
 WRITES: Final = frozenset({"put_if_absent", "replace", "delete", "delete_folder"})
+PUTS: Final = frozenset({"put_if_absent", "replace"})
 READS: Final = frozenset({"list", "list_folders", "walk", "exists", "read"})
 
 _Result = TypeVar("_Result")
@@ -44,10 +53,13 @@ class Effect(Enum):
     LOSE_REPLY = "StorageError with outcome unknown, although the call had its effect"
     CRASH_BEFORE = "the process dies before the call has its effect"
     CRASH_AFTER = "the process dies after the call had its effect"
+    FAIL_HALFWAY = "StorageError, and half of a put's bytes lie in a temporary file (for puts)"
+    CRASH_HALFWAY = "the process dies, and half of a put's bytes lie in a temporary file (for puts)"
 
 
 _HAS_EFFECT: Final = {Effect.FAIL_AFTER, Effect.LOSE_REPLY, Effect.CRASH_AFTER}
-_CRASHES: Final = {Effect.CRASH_BEFORE, Effect.CRASH_AFTER}
+_HALFWAY: Final = {Effect.FAIL_HALFWAY, Effect.CRASH_HALFWAY}
+_CRASHES: Final = {Effect.CRASH_BEFORE, Effect.CRASH_AFTER, Effect.CRASH_HALFWAY}
 _UNKNOWN: Final = {Effect.LOSE_REQUEST, Effect.LOSE_REPLY}
 
 
@@ -128,10 +140,10 @@ class FaultyStorage:
         return self._do("read", (path,), lambda: self._inner.read(path))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        self._do("put_if_absent", (path,), lambda: self._inner.put_if_absent(path, data))
+        self._do("put_if_absent", (path,), lambda: self._inner.put_if_absent(path, data), data)
 
     def replace(self, path: str, data: bytes) -> None:
-        self._do("replace", (path,), lambda: self._inner.replace(path, data))
+        self._do("replace", (path,), lambda: self._inner.replace(path, data), data)
 
     def delete(self, paths: Iterable[str]) -> None:
         named = tuple(paths)
@@ -140,16 +152,25 @@ class FaultyStorage:
     def delete_folder(self, folder: str) -> None:
         self._do("delete_folder", (folder,), lambda: self._inner.delete_folder(folder))
 
-    def _do(self, method: str, paths: tuple[str, ...], act: Callable[[], _Result]) -> _Result:
+    def _do(
+        self, method: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
+    ) -> _Result:
         call = Call(method, paths)
         if self._before is not None:
             self._before(call)
         effect = self._record(call)
         if effect is None:
             return act()
+        moment = "before"
         if effect in _HAS_EFFECT:
             act()
-        where = f"{'after' if effect in _HAS_EFFECT else 'before'} {call}"
+            moment = "after"
+        elif effect in _HALFWAY:
+            folder = paths[0].rpartition("/")[0]
+            half = f"{TEMPORARY_PREFIX}half-{len(self.calls)}"
+            self._inner.replace(f"{folder}/{half}" if folder else half, data[: len(data) // 2])
+            moment = "halfway through"
+        where = f"{moment} {call}"
         if effect in _CRASHES:
             self.crashed = True
             raise SimulatedCrash(where)
@@ -173,7 +194,9 @@ class FaultyStorage:
 
 
 def every_crash(healthy: FaultyStorage) -> Iterator[Fault]:
-    """A crash before and one after each of the writes that ``healthy`` recorded."""
-    for at in range(1, len(healthy.writes) + 1):
+    """A crash before, one amid (puts) and one after each of the writes ``healthy`` recorded."""
+    for at, call in enumerate(healthy.writes, 1):
         yield Fault(Effect.CRASH_BEFORE, at)
+        if call.method in PUTS:
+            yield Fault(Effect.CRASH_HALFWAY, at)
         yield Fault(Effect.CRASH_AFTER, at)
