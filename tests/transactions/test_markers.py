@@ -61,6 +61,29 @@ def test_without_markers_the_table_is_listed() -> None:
     assert files_of(storage, T) == [f"p/{name('a')}"]
 
 
+@pytest.mark.parametrize("left", [0, 1, 30, -30, -1])
+def test_files_whose_names_a_torn_list_has_lost_are_found_by_listing(left: int) -> None:
+    """Hudi empties a list and writes it again, longer; a crash comes in between."""
+    storage = MemoryStorage()
+    files = [f"p/{name('a')}", f"q/{name('b')}"]
+    for path in (*files, f"q/{name('b', OTHER)}"):
+        storage.put_if_absent(path, b"")
+    whole = render_marker_list([Marker(path, MarkerKind.CREATE) for path in files])
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS0", whole[:left])
+
+    assert marked_files(storage, T) == files
+
+
+def test_whole_lists_need_no_listing() -> None:
+    storage = FaultyStorage(MemoryStorage())
+    lines = render_marker_list([Marker(f"p/{name('a')}", MarkerKind.CREATE)])
+    for number in range(2):
+        storage.put_if_absent(f"{marker_folder(T)}/MARKERS{number}", lines)
+
+    assert marked_files(storage, T) == [f"p/{name('a')}"]
+    assert [c.paths for c in storage.calls if c.method == "walk"] == [(marker_folder(T),)]
+
+
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_files_are_deleted_in_batches_with_a_sign_of_life_after_each(
     monkeypatch: pytest.MonkeyPatch, count: int

@@ -29,7 +29,8 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
 
     None where the instant has no marker folder, so that the caller must list instead. Both kinds
     that Hudi writes are read, beside each other too: one empty file per marker, and the timeline
-    server's lists.
+    server's lists. Hudi writes a list anew in its place, so a crash can cut off names whose files
+    are there: with a list that does not end as it should the table is listed as well.
     """
     folder = marker_folder(instant)
     files = storage.walk(folder)
@@ -44,8 +45,11 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
         elif (marker := parse_marker(relative)) is not None:
             found.add(marker.data_path)
     with ThreadPoolExecutor(READ_THREADS) as pool:
-        for path, data in zip(lists, pool.map(storage.read, lists), strict=True):
-            found.update(marker.data_path for marker in parse_marker_list(data, path))
+        contents = dict(zip(lists, pool.map(storage.read, lists), strict=True))
+    for path, data in contents.items():
+        found.update(marker.data_path for marker in parse_marker_list(data, path))
+    if not all(data.endswith(b"\n") for data in contents.values()):
+        found.update(listed_files(storage, instant))
     return sorted(path for path in found if belongs_to(path, instant))
 
 
