@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 from pyarrow import fs
@@ -55,14 +56,18 @@ class S3Server:
         """The URI of a table that nobody else uses; nothing is there yet."""
         return f"s3a://{BUCKET}/{next(_numbers)}/{name}"
 
-    def make_bucket(self, name: str = BUCKET) -> None:
-        client = boto3.session.Session().client(
+    def client(self) -> Any:
+        """boto3 itself, set up by hand."""
+        return boto3.session.Session().client(
             "s3",
             endpoint_url=self.endpoint,
             region_name="us-east-1",
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
         )
+
+    def make_bucket(self, name: str = BUCKET) -> None:
+        client = self.client()
         client.create_bucket(Bucket=name)
         client.close()
 

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import ConfigError, FileExists, StorageError
 from pyhudi.storage import s3 as s3_module
 from pyhudi.storage.open import open_storage
-from pyhudi.storage.s3 import S3Storage, client_settings
+from pyhudi.storage.s3 import S3Storage
 from tests.fakes import FakeClock
 from tests.lossy_proxy import Fate, LossyProxy, lossy_proxy
 from tests.s3_server import BUCKET, S3Server, s3_server
@@ -77,22 +77,27 @@ def test_a_put_that_never_got_an_answer_has_an_unknown_outcome(table: Endpoint, 
 
 
 def test_a_put_that_was_only_ever_told_to_slow_down_is_a_known_failure(table: Endpoint) -> None:
-    table.proxy.fates.extend([Fate.SLOW_DOWN] * 10)
+    table.proxy.fates.extend([Fate.SLOW_DOWN] * 100)
+    begun = table.clock.monotonic()
 
-    with pytest.raises(StorageError, match="SlowDown, HTTP 503") as failed:
+    with pytest.raises(
+        StorageError, match=r"SlowDown, HTTP 503.* in [678] s.*write less"
+    ) as failed:
         table.lossy.put_if_absent("1.commit", b"ours")
 
     assert "outcome" not in failed.value.facts
     assert not table.straight.exists("1.commit")
+    assert 5 < table.proxy.puts < 15
+    assert 6 < table.clock.monotonic() - begun < 9
 
 
 def test_a_throttled_put_backs_off_and_lands(table: Endpoint) -> None:
-    table.proxy.fates.extend([Fate.SLOW_DOWN] * 3)
+    table.proxy.fates.extend([Fate.SLOW_DOWN] * 6)
 
     table.lossy.put_if_absent("1.commit", b"ours")
 
     assert table.straight.read("1.commit") == b"ours"
-    assert len(table.clock.slept) == 3
+    assert len(table.clock.slept) == 6
 
 
 def test_no_attempt_begins_after_the_deadline_of_a_put(table: Endpoint) -> None:
@@ -110,11 +115,7 @@ def test_folder_markers_are_no_files_and_go_with_their_folder(
     server: S3Server, table: Endpoint
 ) -> None:
     """S3A keeps an empty folder as an object whose name ends in a slash."""
-    import boto3
-
-    client = boto3.session.Session().client(
-        "s3", **plain_settings(client_settings(BUCKET, server.hadoop_options))
-    )
+    client = server.client()
     prefix = table.straight.root.removeprefix(f"s3a://{BUCKET}/")
     client.put_object(Bucket=BUCKET, Key=f"{prefix}/p=1/empty/", Body=b"")
 
@@ -171,58 +172,6 @@ def test_secrets_show_neither_in_the_storage_nor_in_errors(server: S3Server) -> 
     assert "AKIAVISIBLE" not in shown
 
 
-def test_hadoop_options_become_client_settings() -> None:
-    settings = client_settings(
-        "b",
-        {
-            "fs.s3a.access.key": "a",
-            "fs.s3a.secret.key": "s",
-            "fs.s3a.session.token": "t",
-            "fs.s3a.endpoint": "minio:9000",
-            "fs.s3a.connection.ssl.enabled": "false",
-            "fs.s3a.endpoint.region": "eu-central-1",
-            "fs.s3a.path.style.access": "true",
-        },
-    )
-
-    assert settings == {
-        "aws_access_key_id": "a",
-        "aws_secret_access_key": "s",
-        "aws_session_token": "t",
-        "endpoint_url": "http://minio:9000",
-        "region_name": "eu-central-1",
-        "path_style": True,
-    }
-
-
-def test_a_buckets_own_options_and_sparks_spelling_are_understood() -> None:
-    settings = client_settings(
-        "b",
-        {
-            "spark.hadoop.fs.s3a.endpoint": "store.example",
-            "fs.s3a.bucket.b.endpoint": "own.example",
-            "fs.s3a.bucket.other.path.style.access": "true",
-        },
-    )
-
-    assert settings["endpoint_url"] == "https://own.example"
-    assert settings["path_style"] is False
-    assert settings["region_name"] == "us-east-1"
-
-
-def test_without_options_everything_is_left_to_the_aws_chain() -> None:
-    settings = client_settings("b", {})
-
-    assert settings.pop("path_style") is False
-    assert set(settings.values()) == {None}
-
-
-@pytest.mark.parametrize("present", ["access.key", "secret.key"])
-def test_one_key_without_the_other_is_refused(present: str) -> None:
-    with pytest.raises(ConfigError, match="missing beside its partner"):
-        client_settings("b", {f"fs.s3a.{present}": "x"})
-
-
 def test_missing_credentials_are_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: S3Server
 ) -> None:
@@ -265,8 +214,3 @@ def test_a_local_table_does_not_load_boto3() -> None:
     )
     environment = {"PYTHONPATH": str(Path(s3_module.__file__).parents[2])}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
-
-
-def plain_settings(settings: dict[str, object]) -> dict[str, object]:
-    """The settings that boto3 takes as they are."""
-    return {name: value for name, value in settings.items() if name != "path_style"}

@@ -11,7 +11,6 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -36,7 +35,8 @@ from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
 from pyhudi.storage.base import Storage
-from pyhudi.storage.open import open_storage
+from pyhudi.storage.open import bucket_of, normalize_root, open_storage
+from pyhudi.storage.s3_settings import arrow_options, option_names, s3_settings
 from pyhudi.timeline.table import Table
 from pyhudi.write.announce import reaches
 from pyhudi.write.spec import FileSystemSpec
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 JARS = "spark.jars"
 CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
-S3A = "fs.s3a."
 IN_PROCESS = InProcessLocks()
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
 LOCK_FILE = "lock"
@@ -153,7 +152,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     clock = SystemClock()
 
     def storage(root: str) -> Storage:
-        return open_storage(root, hadoop.s3a(), clock)
+        return open_storage(root, hadoop.s3a(normalize_root(root)), clock)
 
     def lock(table: Table, options: WriteOptions) -> TableLock:
         said = options.lock
@@ -173,7 +172,8 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):
             return FileSystemSpec("local"), root
-        return s3_filesystem(hadoop.s3a()), root.removeprefix("s3a://")
+        settings = s3_settings(bucket_of(root), hadoop.s3a(root))
+        return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
 
     markers = application_markers(spark, clock)
     return Runtime(
@@ -224,44 +224,18 @@ def _end_with(context: SparkContext, markers: ApplicationMarkers) -> None:
     atexit.register(markers.stop)
 
 
-def s3_filesystem(options: Mapping[str, str]) -> FileSystemSpec:
-    """Hadoop's S3A settings as pyarrow takes them; secrets stay in the spec, never in a log."""
-    found = {
-        "access_key": options.get(S3A + "access.key"),
-        "secret_key": options.get(S3A + "secret.key"),
-        "session_token": options.get(S3A + "session.token"),
-        "region": options.get(S3A + "endpoint.region"),
-        "path_style": options.get(S3A + "path.style.access"),
-    }
-    endpoint = options.get(S3A + "endpoint")
-    if endpoint:
-        plain = options.get(S3A + "connection.ssl.enabled", "true") == "false"
-        scheme, _, address = endpoint.rpartition("://")
-        found["scheme"] = scheme or ("http" if plain else "https")
-        found["endpoint_override"] = address
-    return FileSystemSpec("s3", {k: v for k, v in found.items() if v})
-
-
 class HadoopOptions:
-    """The session's ``fs.s3a.*`` settings, read from the JVM when asked."""
-
-    KEYS = (
-        "access.key",
-        "secret.key",
-        "session.token",
-        "endpoint",
-        "endpoint.region",
-        "path.style.access",
-        "connection.ssl.enabled",
-    )
+    """The session's settings of Hadoop's file systems, read from the JVM when asked."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def s3a(self) -> dict[str, str]:
-        """Key -> value, those that are set."""
+    def s3a(self, root: str) -> dict[str, str]:
+        """Key -> value of the ``fs.s3a.*`` settings of the table at ``root``, where it is on S3."""
+        if root.startswith("/"):
+            return {}
         conf = _live(self._spark)._jsc.hadoopConfiguration()
-        found = {S3A + key: conf.get(S3A + key) for key in self.KEYS}
+        found = {key: conf.get(key) for key in option_names(bucket_of(root))}
         return {key: str(value) for key, value in found.items() if value is not None}
 
 

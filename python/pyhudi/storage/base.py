@@ -81,6 +81,27 @@ class Storage(Protocol):
         """Delete a folder with all below it; absent is no error."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """A file as read: ``tag`` names this version, ``now_ms`` and ``modified_ms`` are times of the
+    storage's own clock, when it answered and when it took the file."""
+
+    data: bytes
+    tag: str
+    now_ms: int
+    modified_ms: int
+
+
+class VersionedStorage(Storage, Protocol):
+    """A storage that replaces a file only where it still is a certain version of it."""
+
+    def read_version(self, path: str) -> FileVersion:
+        """The whole file, and what names this version of it."""
+
+    def swap(self, path: str, data: bytes, tag: str) -> None:
+        """Replace the version ``tag`` of the file; ``FileExists`` where it is no longer there."""
+
+
 def checked(path: str) -> str:
     """``path`` itself, less one ``/`` at its end, if it stays below the root.
 

@@ -27,14 +27,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from pyhudi.errors import StorageError
-from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known, Storage
+from pyhudi.storage.base import (
+    NOTHING_KNOWN,
+    Files,
+    FileVersion,
+    Folders,
+    Known,
+    Storage,
+    VersionedStorage,
+)
 from pyhudi.storage.names import TEMPORARY_PREFIX
 
-WRITES: Final = frozenset({"put_if_absent", "replace", "delete", "delete_folder"})
-PUTS: Final = frozenset({"put_if_absent", "replace"})
+WRITES: Final = frozenset({"put_if_absent", "replace", "swap", "delete", "delete_folder"})
+PUTS: Final = frozenset({"put_if_absent", "replace", "swap"})
 READS: Final = frozenset({"list", "list_folders", "walk", "exists", "read"})
 
 _Result = TypeVar("_Result")
@@ -144,6 +152,15 @@ class FaultyStorage:
 
     def replace(self, path: str, data: bytes) -> None:
         self._do("replace", (path,), lambda: self._inner.replace(path, data), data)
+
+    def read_version(self, path: str) -> FileVersion:
+        return self._do("read", (path,), lambda: self._versioned().read_version(path))
+
+    def swap(self, path: str, data: bytes, tag: str) -> None:
+        self._do("swap", (path,), lambda: self._versioned().swap(path, data, tag))
+
+    def _versioned(self) -> VersionedStorage:
+        return cast("VersionedStorage", self._inner)
 
     def delete(self, paths: Iterable[str]) -> None:
         named = tuple(paths)

@@ -5,6 +5,7 @@ Each call is atomic. As on an object store, a folder exists exactly while it hol
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from pyhudi.errors import FileExists
 from pyhudi.storage.base import (
     NOTHING_KNOWN,
     Files,
+    FileVersion,
     Folders,
     Known,
     StoredFile,
@@ -83,6 +85,21 @@ class MemoryStorage:
         with self._guard:
             self._files[name] = (bytes(data), now)
 
+    def read_version(self, path: str) -> FileVersion:
+        name = checked(path)
+        with self._guard:
+            if name not in self._files:
+                raise FileNotFoundError(f"{self._root}/{name}")
+            data, modified_ms = self._files[name]
+        return FileVersion(data, _tag(data, modified_ms), self._clock.now_ms(), modified_ms)
+
+    def swap(self, path: str, data: bytes, tag: str) -> None:
+        name, now = checked(path), self._clock.now_ms()
+        with self._guard:
+            if name not in self._files or _tag(*self._files[name]) != tag:
+                raise FileExists(f"'{self._root}/{name}' is another version by now.", path=name)
+            self._files[name] = (bytes(data), now)
+
     def delete(self, paths: Iterable[str]) -> None:
         names = [checked(path) for path in paths]
         with self._guard:
@@ -99,3 +116,7 @@ class MemoryStorage:
 def _prefix(folder: str) -> str:
     inside = checked(folder)
     return f"{inside}/" if inside else ""
+
+
+def _tag(data: bytes, modified_ms: int) -> str:
+    return hashlib.sha256(data + str(modified_ms).encode()).hexdigest()

@@ -37,7 +37,8 @@ def open_storage(
     # Only here: boto3 is optional, and its import takes longer than all of pyhudi's.
     from pyhudi.storage.s3 import S3Storage
 
-    bucket, _, prefix = root.removeprefix("s3a://").partition("/")
+    bucket = bucket_of(root)
+    prefix = root.removeprefix(f"s3a://{bucket}")
     return S3Storage(bucket, prefix, hadoop_options, clock)
 
 
@@ -66,6 +67,11 @@ def normalize_root(uri: str) -> str:
         f"'{scheme}:'.",
         feature=f"{scheme}: file system",
     )
+
+
+def bucket_of(root: str) -> str:
+    """The bucket in the normalized ``root`` of a table on S3."""
+    return root.removeprefix("s3a://").partition("/")[0]
 
 
 def file_uri(root: str, path: str) -> str:

@@ -1,35 +1,40 @@
 """A table in an S3 bucket, by boto3; the only module that imports it.
 
-Put-if-absent is ``If-None-Match: *``. botocore must not repeat such a request by itself: a
-repetition after a lost reply would find our own object and call it somebody else's. So the
-repetition is ours: each put carries a random mark, and a refusal that follows a lost reply looks
+Every request is repeated here, never by botocore (see ``patience``). Put-if-absent is
+``If-None-Match: *``: repeated blindly after a lost reply it would find our own object and call it
+somebody else's, so each put carries a random mark, and a refusal that follows a lost reply looks
 whose mark the object bears. Secrets are handed to botocore and kept nowhere else.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from email.utils import parsedate_to_datetime
+from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, SetupError, StorageError
 from pyhudi.storage.base import (
     NOTHING_KNOWN,
     Files,
+    FileVersion,
     Folders,
     Known,
     StoredFile,
     checked,
 )
 from pyhudi.storage.names import is_listed
+from pyhudi.storage.patience import Patience
+from pyhudi.storage.s3_settings import S3Settings, s3_settings
 
 try:
     import boto3
     import botocore.session
+    from botocore import UNSIGNED
     from botocore import exceptions as aws
     from botocore.config import Config
     from botocore.loaders import create_loader
@@ -39,15 +44,30 @@ except ImportError:
 
 _BATCH: Final = 1_000  # the most keys that one DeleteObjects request takes
 _DELETERS: Final = 8  # batches deleted at a time
+_CONNECTIONS: Final = 32
 _CONNECT_S: Final = 3
 _READ_S: Final = 30
 _PUT_ANSWER_S: Final = 7
-_PUT_ATTEMPTS: Final = 5
-_PUT_DEADLINE_S: Final = 5.0  # no attempt begins later, so none has an effect after put_timeout_s
+_PUT_LIMIT_S: Final = 9.0  # no attempt begins later, so none has an effect after put_timeout_s
+_LIMIT_S: Final = 60.0  # the same for all other requests
 _MARK: Final = "pyhudi-put"  # user metadata: which put made this object
-_ABSENT = {"NoSuchKey", "404", "NotFound"}
-_TAKEN = {"PreconditionFailed", "412"}
-_TRY_AGAIN = {"SlowDown", "ConditionalRequestConflict", "409", "ServiceUnavailable", "503"}
+_ABSENT: Final = {"NoSuchKey", "404", "NotFound"}
+_TAKEN: Final = {"PreconditionFailed", "412"}
+# The request had no effect and is welcome later.
+_SLOW_DOWN: Final = {
+    "SlowDown",
+    "ServiceUnavailable",
+    "503",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+    "Throttling",
+    "ThrottlingException",
+    "429",
+}
+_CLASH: Final = {"ConditionalRequestConflict", "OperationAborted", "409"}
+_ONCE_MORE: Final = {*_SLOW_DOWN, *_CLASH, "InternalError", "RequestTimeout"}
+
+_Answer = TypeVar("_Answer")
 
 
 class S3Storage:
@@ -58,7 +78,7 @@ class S3Storage:
     credentials, ``StorageError`` with ``outcome="unknown"`` for a put that got no answer.
     """
 
-    put_timeout_s = _PUT_DEADLINE_S + _CONNECT_S + _PUT_ANSWER_S
+    put_timeout_s = _PUT_LIMIT_S + _CONNECT_S + _PUT_ANSWER_S
 
     def __init__(
         self,
@@ -75,10 +95,10 @@ class S3Storage:
         self._prefix = prefix.strip("/")
         self._base = f"{self._prefix}/" if self._prefix else ""
         self._clock = clock or SystemClock()
-        settings = client_settings(bucket, options)
+        settings = s3_settings(bucket, options)
         session = _session()
-        self._client = _client(session, settings, _READ_S, attempts=5)
-        self._single = _client(session, settings, _PUT_ANSWER_S, attempts=1)
+        self._client = _client(session, settings, _READ_S)
+        self._puts = _client(session, settings, _PUT_ANSWER_S)
 
     @property
     def root(self) -> str:
@@ -100,32 +120,40 @@ class S3Storage:
 
     def exists(self, path: str) -> bool:
         key = self._key(path)
-        try:
+
+        def look() -> bool:
             self._client.head_object(Bucket=self._bucket, Key=key)
-        except aws.ClientError as error:
-            if _code(error) in _ABSENT:
-                return False
-            raise self._failed("look for", key, error) from error
-        except aws.BotoCoreError as error:
-            raise self._failed("look for", key, error) from error
-        return True
+            return True
+
+        return self._ask("look for", key, look, absent=lambda error: False)
 
     def read(self, path: str) -> bytes:
+        return self.read_version(path).data
+
+    def read_version(self, path: str) -> FileVersion:
         key = self._key(path)
-        try:
+
+        def get() -> FileVersion:
+            # The body comes within the attempt: a connection that breaks amid it is tried again.
             answer = self._client.get_object(Bucket=self._bucket, Key=key)
-            data: bytes = answer["Body"].read()
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            if isinstance(error, aws.ClientError) and _code(error) in _ABSENT:
-                raise FileNotFoundError(self._uri(key)) from error
-            raise self._failed("read", key, error) from error
-        return data
+            modified_ms = int(answer["LastModified"].timestamp() * 1_000)
+            said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+            now_ms = int(parsedate_to_datetime(said).timestamp() * 1_000) if said else modified_ms
+            return FileVersion(answer["Body"].read(), answer["ETag"], now_ms, modified_ms)
+
+        def absent(error: Exception) -> FileVersion:
+            raise FileNotFoundError(self._uri(key)) from error
+
+        return self._ask("read", key, get, absent)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._put("create", path, data, {"IfNoneMatch": "*"})
 
     def replace(self, path: str, data: bytes) -> None:
         self._put("replace", path, data, {})
+
+    def swap(self, path: str, data: bytes, tag: str) -> None:
+        self._put("replace", path, data, {"IfMatch": tag})
 
     def delete(self, paths: Iterable[str]) -> None:
         self._delete_keys(self._key(path) for path in paths)
@@ -142,14 +170,35 @@ class S3Storage:
     def _uri(self, key: str) -> str:
         return f"s3a://{self._bucket}/{key}"
 
+    def _ask(
+        self,
+        verb: str,
+        key: str,
+        send: Callable[[], _Answer],
+        absent: Callable[[Exception], _Answer] | None = None,
+    ) -> _Answer:
+        """The answer to a request that may be sent again; ``absent`` gives it for missing keys."""
+        patience = Patience(self._clock, _LIMIT_S)
+        while True:
+            try:
+                return send()
+            except (aws.ClientError, aws.BotoCoreError) as error:
+                if absent and isinstance(error, aws.ClientError) and _code(error) in _ABSENT:
+                    return absent(error)
+                if not _is_passing(error) or not patience.again(_is_throttled(error)):
+                    raise self._failed(verb, key, error, patience) from error
+
     def _pages(self, prefix: str, delimiter: str) -> Iterator[dict[str, Any]]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self._bucket, Prefix=prefix, Delimiter=delimiter
-        )
-        try:
-            yield from pages
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            raise self._failed("list", prefix, error) from error
+        wanted = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": delimiter}
+        while True:
+            page: dict[str, Any] = self._ask(
+                "list", prefix, lambda: self._client.list_objects_v2(**wanted)
+            )
+            yield page
+            following = page.get("NextContinuationToken")
+            if not page.get("IsTruncated") or following is None:
+                return
+            wanted["ContinuationToken"] = following
 
     def _files(self, prefix: str, delimiter: str) -> Iterator[StoredFile]:
         for page in self._pages(prefix, delimiter):
@@ -177,58 +226,69 @@ class S3Storage:
                 one.result()
 
     def _delete_batch(self, keys: Sequence[str]) -> None:
-        if not keys:
-            return
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        try:
-            answer = self._client.delete_objects(Bucket=self._bucket, Delete=wanted)
-        except (aws.ClientError, aws.BotoCoreError) as error:
-            raise self._failed("delete", keys[0], error) from error
-        for refused in answer.get("Errors", ()):
-            raise StorageError(
-                f"Cannot delete '{self._uri(refused['Key'])}': {refused.get('Code')}.",
-                path=self._uri(refused["Key"]),
-            )
+        """Delete at most ``_BATCH`` keys; an answer that refuses some of them is no success."""
+        left = [*keys]
+        patience = Patience(self._clock, _LIMIT_S)
+        while left:
+            wanted = {"Objects": [{"Key": key} for key in left], "Quiet": True}
+            send = partial(self._client.delete_objects, Bucket=self._bucket, Delete=wanted)
+            answer: dict[str, Any] = self._ask("delete", left[0], send)
+            refused = [one for one in answer.get("Errors", ()) if one.get("Code") not in _ABSENT]
+            left = [one["Key"] for one in refused]
+            if not left:
+                return
+            codes = sorted({str(one.get("Code")) for one in refused})
+            if not {*codes} <= _ONCE_MORE or not patience.again(not _SLOW_DOWN.isdisjoint(codes)):
+                uri = self._uri(left[0])
+                raise StorageError(
+                    f"Cannot delete {len(left)} of {len(keys)} files, '{uri}' among them: "
+                    f"{', '.join(codes)}{patience}.",
+                    path=uri,
+                )
 
     def _put(self, verb: str, path: str, data: bytes, condition: Mapping[str, str]) -> None:
         key, mark = self._key(path), self._clock.uuid()
         if not checked(path):
             raise StorageError("An empty path names no file.", path=path)
-        give_up = self._clock.monotonic() + _PUT_DEADLINE_S
+        patience = Patience(self._clock, _PUT_LIMIT_S)
         lost = False
-        for attempt in range(_PUT_ATTEMPTS):
+        while True:
             try:
-                self._single.put_object(
+                self._puts.put_object(
                     Bucket=self._bucket, Key=key, Body=data, Metadata={_MARK: mark}, **condition
                 )
                 return
             except (aws.ClientError, aws.BotoCoreError) as error:
-                if condition and isinstance(error, aws.ClientError) and _code(error) in _TAKEN:
+                if condition and _is_refusal(error):
                     if lost and self._mark_of(key) == mark:
                         return
-                    raise FileExists(f"'{self._uri(key)}' exists already.", path=path) from error
-                last = error
-            lost = lost or _may_have_landed(last)
-            pause = self._clock.random_int(100 * 2**attempt) / 1_000
-            if not _is_passing(last) or self._clock.monotonic() + pause >= give_up:
-                break
-            self._clock.sleep(pause)
-        raise self._failed(verb, key, last, unknown=lost) from last
+                    what = "is there already" if "IfNoneMatch" in condition else "has changed"
+                    raise FileExists(f"'{self._uri(key)}' {what}.", path=path) from error
+                lost = lost or _may_have_landed(error)
+                if not _is_passing(error) or not patience.again(_is_throttled(error)):
+                    raise self._failed(verb, key, error, patience, unknown=lost) from error
 
     def _mark_of(self, key: str) -> str | None:
-        try:
+        """Which put made the object; ``StorageError``, outcome unknown, where nobody can tell."""
+
+        def look() -> str | None:
             answer = self._client.head_object(Bucket=self._bucket, Key=key)
-        except aws.ClientError as error:
-            if _code(error) in _ABSENT:
-                return None
-            raise self._failed("create", key, error, unknown=True) from error
-        except aws.BotoCoreError as error:
-            raise self._failed("create", key, error, unknown=True) from error
-        mark: str | None = answer["Metadata"].get(_MARK)
-        return mark
+            mark: str | None = answer["Metadata"].get(_MARK)
+            return mark
+
+        try:
+            return self._ask("create", key, look, absent=lambda error: None)
+        except StorageError as error:
+            raise self._unanswered("create", key, str(error)) from error
 
     def _failed(
-        self, verb: str, key: str, error: Exception, *, unknown: bool = False
+        self,
+        verb: str,
+        key: str,
+        error: Exception,
+        patience: Patience,
+        *,
+        unknown: bool = False,
     ) -> StorageError | ConfigError:
         uri = self._uri(key)
         if isinstance(error, (aws.NoCredentialsError, aws.PartialCredentialsError)):
@@ -238,48 +298,20 @@ class S3Storage:
                 key="fs.s3a.access.key",
             )
         if unknown:
-            return StorageError(
-                f"The request to {verb} '{uri}' got no answer ({_reason(error)}): it may have "
-                "landed. Look before you repeat it.",
-                path=uri,
-                outcome="unknown",
-            )
-        return StorageError(f"Cannot {verb} '{uri}': {_reason(error)}.", path=uri)
+            return self._unanswered(verb, key, f"{_reason(error)}{patience}")
+        hint = ""
+        if _is_throttled(error):
+            hint = " The store serves no more requests a second: write less at a time, or later."
+        return StorageError(f"Cannot {verb} '{uri}': {_reason(error)}{patience}.{hint}", path=uri)
 
-
-def client_settings(bucket: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of ``boto3.client`` for Hadoop's ``fs.s3a.*`` options.
-
-    ``fs.s3a.bucket.<bucket>.*`` goes before ``fs.s3a.*``, as in Hadoop. What is not set is left
-    to the AWS chain. Both names and names with a leading ``spark.hadoop.`` are understood.
-    """
-
-    def option(name: str) -> str | None:
-        for start in (f"fs.s3a.bucket.{bucket}.", "fs.s3a."):
-            for key in (start + name, f"spark.hadoop.{start}{name}"):
-                if value := options.get(key, "").strip():
-                    return value
-        return None
-
-    access, secret = option("access.key"), option("secret.key")
-    if bool(access) != bool(secret):
-        missing = "fs.s3a.secret.key" if access else "fs.s3a.access.key"
-        raise ConfigError(f"The option {missing} is missing beside its partner.", key=missing)
-    endpoint = option("endpoint")
-    if endpoint and "://" not in endpoint:
-        secure = (option("connection.ssl.enabled") or "true").lower() != "false"
-        endpoint = f"{'https' if secure else 'http'}://{endpoint}"
-    path_style = (option("path.style.access") or "false").lower() == "true"
-    # Stores other than AWS take any region, but botocore wants one.
-    region = option("endpoint.region") or ("us-east-1" if endpoint else None)
-    return {
-        "aws_access_key_id": access,
-        "aws_secret_access_key": secret,
-        "aws_session_token": option("session.token"),
-        "endpoint_url": endpoint,
-        "region_name": region,
-        "path_style": path_style,
-    }
+    def _unanswered(self, verb: str, key: str, reason: str) -> StorageError:
+        uri = self._uri(key)
+        return StorageError(
+            f"The request to {verb} '{uri}' got no answer ({reason}): it may have landed. Look "
+            "before you repeat it.",
+            path=uri,
+            outcome="unknown",
+        )
 
 
 @cache
@@ -295,25 +327,37 @@ def _session() -> Any:
     return boto3.session.Session(botocore_session=core)
 
 
-def _client(session: Any, settings: Mapping[str, Any], read_s: int, attempts: int) -> Any:
-    arguments = dict(settings)
-    style = "path" if arguments.pop("path_style") else "auto"
+def _client(session: Any, settings: S3Settings, read_s: int) -> Any:
     config = Config(
         connect_timeout=_CONNECT_S,
         read_timeout=read_s,
-        retries={"mode": "standard", "total_max_attempts": attempts},
-        s3={"addressing_style": style},
-        max_pool_connections=32,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        s3={"addressing_style": "path" if settings.path_style else "auto"},
+        signature_version=UNSIGNED if settings.anonymous else None,
+        max_pool_connections=_CONNECTIONS,
         # Stores other than AWS refuse the newer checksum headers.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
     try:
-        return session.client("s3", config=config, **arguments)
+        return session.client(
+            "s3",
+            config=config,
+            aws_access_key_id=settings.access_key,
+            aws_secret_access_key=settings.secret_key,
+            aws_session_token=settings.session_token,
+            endpoint_url=settings.endpoint,
+            region_name=settings.region,
+        )
     except (aws.BotoCoreError, ValueError) as error:
         raise ConfigError(
             f"The S3 settings do not fit: {_reason(error)}.", key="fs.s3a.endpoint"
         ) from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the store says that a put's condition does not hold; a swap needs the file, too."""
+    return isinstance(error, aws.ClientError) and _code(error) in _TAKEN | _ABSENT
 
 
 def _code(error: Any) -> str:
@@ -324,18 +368,23 @@ def _status(error: Any) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
+def _is_throttled(error: Exception) -> bool:
+    """Whether the store refused for its load; such a request had no effect."""
+    return isinstance(error, aws.ClientError) and _code(error) in _SLOW_DOWN
+
+
 def _may_have_landed(error: Exception) -> bool:
     """Whether a put that ended in ``error`` may have had its effect."""
     if isinstance(error, aws.ClientError):
-        return _status(error) >= 500 and _code(error) not in _TRY_AGAIN
+        return _status(error) >= 500 and not _is_throttled(error)
     return isinstance(error, aws.HTTPClientError)
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether a put that ended in ``error`` is worth another attempt."""
+    """Whether a request that ended in ``error`` is worth another attempt."""
     if isinstance(error, aws.ClientError):
-        return _status(error) >= 500 or _code(error) in _TRY_AGAIN
-    return isinstance(error, (aws.HTTPClientError, aws.ConnectionError))
+        return _status(error) >= 500 or _code(error) in _ONCE_MORE
+    return isinstance(error, (aws.HTTPClientError, aws.ConnectionError, aws.IncompleteReadError))
 
 
 def _reason(error: Exception) -> str:

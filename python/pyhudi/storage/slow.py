@@ -62,7 +62,7 @@ class Pace:
     prefix_of: PrefixOf = one_prefix
 
 
-class _Turns:
+class Turns:
     """Gives out so many turns a second, evenly; ``now`` is a monotonic time in seconds."""
 
     def __init__(self, a_second: float) -> None:
@@ -98,7 +98,7 @@ class SlowStorage:
         self._inner = inner
         self._pace = pace or Pace()
         self._clock = clock or SystemClock()
-        self._turns: dict[tuple[str, bool], _Turns] = {}
+        self._turns: dict[tuple[str, bool], Turns] = {}
         self._guard = threading.Lock()
 
     @property
@@ -168,7 +168,7 @@ class SlowStorage:
         rate = pace.puts_a_second if changes else pace.gets_a_second
         with self._guard:
             self.counts[kind] += 1
-            served = self._turns.setdefault((pace.prefix_of(path), changes), _Turns(rate))
+            served = self._turns.setdefault((pace.prefix_of(path), changes), Turns(rate))
         now, wait_s = self._clock.monotonic(), 0.0
         if pace.over is OverRate.WAIT:
             wait_s = served.wait_for(turns, now)
