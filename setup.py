@@ -9,6 +9,7 @@ ZOOKEEPER = ["kazoo>=2.8,<3"]
 HIVE = ["pymetastore>=0.4,<1"]
 DYNAMODB = ["boto3>=1.36,<2"]
 DEV = [
+    "greenlet>=3.1,<4",
     "hudi==0.5.0",
     "hypothesis>=6.100,<7",
     "moto[server]>=5.0,<6",

@@ -1,0 +1,32 @@
+"""What must hold in every run; each checker names what it found wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tests.simulation.checkers.live_files import nothing_live_is_deleted
+from tests.simulation.checkers.nothing_lost import nothing_committed_is_lost
+from tests.simulation.checkers.one_home import a_key_has_one_home
+from tests.simulation.checkers.serial import every_read_is_serial
+from tests.simulation.checkers.settled import every_instant_settles
+from tests.simulation.world import Run
+
+Checker = Callable[[Run], Iterator[str]]
+
+CHECKERS: Final[tuple[Checker, ...]] = (
+    nothing_live_is_deleted,
+    a_key_has_one_home,
+    nothing_committed_is_lost,
+    every_read_is_serial,
+    every_instant_settles,
+)
+
+
+def anomalies(run: Run) -> list[tuple[str, str]]:
+    """(invariant, what was found) for each that does not hold."""
+    return [
+        (checker.__name__.replace("_", " "), found)
+        for checker in CHECKERS
+        for found in checker(run)
+    ]

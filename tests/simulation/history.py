@@ -1,0 +1,177 @@
+"""A run told in at most 25 lines: who did what, and what came of it.
+
+Instants are t1, t2, ... in the order of their times, file groups g1, g2, ... as they appear. What
+a reader of the history needs least is left out first, until it is short enough.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from pyhudi.format.instants import Instant, State, parse_instant
+from pyhudi.locks.filesystem import LOCK_PATH
+from tests.simulation.explore import Finding
+from tests.simulation.programs import outcome_of
+from tests.simulation.scheduler import Event, FaultKind, Kind
+from tests.simulation.world import SETTLER, Run
+
+MOST_LINES = 25
+COLUMNS = 96
+TIMELINE = ".hoodie/timeline/"
+
+_TIME = re.compile(r"(?<!\d)\d{17}(?!\d)")
+_DATA = re.compile(r"([^_/]+)_[^_/]+_(\d{17})\.parquet$")
+
+#: how needful a phrase is: 1 always told, 3 told where there is room
+ALWAYS, USEFUL, ROOM = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    who: str
+    text: str
+    need: int
+
+
+class Names:
+    """Short names for instants and file groups."""
+
+    def __init__(self, run: Run) -> None:
+        texts = [path for event in run.events for path in event.op.paths]
+        texts += [f.path for f in run.files.walk("")]
+        times = sorted({t for text in texts for t in _TIME.findall(text)})
+        self._times = {time: f"t{n}" for n, time in enumerate(times, 1)}
+        self._groups: dict[str, str] = {}
+
+    def time(self, time: str) -> str:
+        return self._times.get(time, time)
+
+    def slice(self, path: str) -> str:
+        found = _DATA.search(path)
+        if found is None:
+            return path
+        group = self._groups.setdefault(found[1], f"g{len(self._groups) + 1}")
+        return f"{group}@{self.time(found[2])}"
+
+    def anywhere(self, text: str) -> str:
+        """The text with short names put in."""
+        text = re.sub(r"\S+\.parquet", lambda m: self.slice(m[0]), text)
+        return _TIME.sub(lambda m: self.time(m[0]), text)
+
+
+def history(finding: Finding) -> str:
+    """The run of a finding, its schedule and what was wrong with it."""
+    run = finding.run
+    names = Names(run)
+    phrases = [p for event in run.events if (p := _phrase(event, names)) is not None]
+    end = [_ending(run), f"=> {names.anywhere(_first(finding))}"]
+    for need in (ROOM, USEFUL, ALWAYS):
+        lines = _lines([p for p in phrases if p.need <= need])
+        if len(lines) + len(end) <= MOST_LINES:
+            break
+    else:
+        kept = MOST_LINES - len(end) - 1
+        lines = [*lines[: kept // 2], "...", *lines[len(lines) - kept + kept // 2 :]]
+    return "\n".join([*lines, *end])
+
+
+def _first(finding: Finding) -> str:
+    invariant, found = finding.found[0]
+    return f"broken: {invariant}: {found}"
+
+
+def _ending(run: Run) -> str:
+    ends = [f"{who} {outcome_of(error)}" for who, error in run.outcomes.items() if who != SETTLER]
+    rows = run.observations[-1].seen
+    shown = ", ".join(f"{k}={' and '.join('+'.join(v) for v in vs)}" for k, vs in rows.items())
+    return f"in the end: {', '.join(ends)}; rows {shown or 'cannot be read'}"
+
+
+def _lines(phrases: list[Phrase]) -> list[str]:
+    """One line for what one actor does in a row, more where it is long."""
+    lines: list[tuple[str, str]] = []
+    for phrase in phrases:
+        if lines and lines[-1][0] == phrase.who:
+            if lines[-1][1].endswith(phrase.text):
+                continue
+            joined = f"{lines[-1][1]}; {phrase.text}"
+            if len(joined) + 12 <= COLUMNS:
+                lines[-1] = (phrase.who, joined)
+                continue
+        lines.append((phrase.who, phrase.text))
+    return [f"{who:10.10s}  {text}" for who, text in lines]
+
+
+def _phrase(event: Event, names: Names) -> Phrase | None:
+    text, need = _deed(event, names)
+    who = event.who.replace("'s heartbeat", " (beat)")
+    if event.fault is not None:
+        what = text or f"{event.op.what} {names.anywhere(' '.join(event.op.paths))}".strip()
+        if event.fault.kind is FaultKind.PAUSE:
+            return Phrase(who, f"STOPS for {event.fault.seconds:g} s before it {what}", ALWAYS)
+        return Phrase(who, f"{event.fault.kind.value.upper()}: {what}", ALWAYS)
+    if not text:
+        return None
+    if event.result in ("is cut off", "the name is taken"):
+        return Phrase(who, f"{text} ({event.result})", need)
+    return Phrase(who, text, need)
+
+
+def _deed(event: Event, names: Names) -> tuple[str, int]:
+    """What a step does, in words, and how needful they are; empty for what tells nothing."""
+    op = event.op
+    path = op.paths[0] if op.paths else ""
+    if path == "lock service":
+        return op.what, USEFUL
+    if path == LOCK_PATH:
+        return _lock(event), USEFUL
+    if op.kind is Kind.READ:
+        return _look(event, path, names)
+    if op.kind is not Kind.WRITE:
+        return "", ROOM
+    if op.what.endswith("delete"):
+        gone = [names.slice(p) for p in op.paths if p.endswith(".parquet")]
+        gone += [names.anywhere(p.rsplit("/", 1)[-1]) for p in op.paths if p.startswith(TIMELINE)]
+        return (f"deletes {', '.join(gone)}", ALWAYS) if gone else ("", ROOM)
+    if path.endswith(".parquet"):
+        return f"writes {names.slice(path)}", ALWAYS
+    instant = parse_instant(path.rsplit("/", 1)[-1], 2) if path.startswith(TIMELINE) else None
+    if instant is not None:
+        return _timeline(instant, op.what.startswith("late"), names)
+    return "", ROOM
+
+
+def _timeline(instant: Instant, late: bool, names: Names) -> tuple[str, int]:
+    time, action = names.time(instant.time), instant.action.value
+    what = f"{action} {time}" if action != "commit" else time
+    if instant.state is State.REQUESTED:
+        return f"requests {what}", ALWAYS
+    if instant.state is State.INFLIGHT:
+        return f"marks {what} inflight", ROOM
+    verb = "the late put lands and publishes" if late else "PUBLISHES"
+    return f"{verb} {what} (completed at {names.time(instant.completion_time or '')})", ALWAYS
+
+
+def _lock(event: Event) -> str:
+    what = event.op.what
+    if what == "put_if_absent":
+        return "takes the lock"
+    if what == "replace":
+        return "writes the lock file anew"
+    return {"read": "looks at the lock", "delete": "releases the lock"}.get(what, what)
+
+
+def _look(event: Event, path: str, names: Names) -> tuple[str, int]:
+    if path == TIMELINE[:-1] and isinstance(event.result, list):
+        found = [parse_instant(f.path.rsplit("/", 1)[-1], 2) for f in event.result]
+        done = sorted({i.time for i in found if i and i.state is State.COMPLETED})
+        open_ = sorted({i.time for i in found if i} - set(done))
+        text = f"loads the timeline: done {' '.join(map(names.time, done)) or 'nothing'}"
+        return text + (f", pending {' '.join(map(names.time, open_))}" if open_ else ""), USEFUL
+    if path.endswith(".parquet") and isinstance(event.result, bytes):
+        rows = json.loads(event.result)
+        shown = ", ".join(f"{k}={'+'.join(v)}" for k, v in rows.items())
+        return f"reads {names.slice(path)} ({shown})", USEFUL
+    return "", ROOM

@@ -1,0 +1,211 @@
+"""What the simulated processes run: writers as the planner has them, a cleaner, a reader.
+
+A base file is the JSON of its rows: key to the list of those who changed it, oldest first. A
+write adds its name to the rows that it changes, so that the rows tell which writes they have seen
+and in which order. Everything else is the product's own code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
+from pyhudi.format.instants import Action
+from pyhudi.format.markers import MarkerKind, marker_path
+from pyhudi.locks.base import TableLock
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.view import BaseFile
+from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.settle import settle_failed_writes
+from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
+
+PARTITION = "p"
+BACKOFF_S = 0.05
+
+Rows = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a process has: its way to the table, its lock handle, its clock."""
+
+    storage: Storage
+    lock: TableLock
+    clock: Clock
+
+
+class Program(Protocol):
+    """What one process does; its result is kept with how it ended."""
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Change ``keys``, those that are nowhere being added; ``buckets`` make a bucket table."""
+
+    keys: tuple[str, ...]
+    retries: int = 1
+    buckets: int = 0
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
+        """The loop of ``planner/write.py``: a lost race is written again as a new instant."""
+        for attempt in range(self.retries + 1):
+            try:
+                return self._attempt(machine, who, policy)
+            except CommitConflict:
+                if attempt == self.retries:
+                    raise
+                machine.clock.sleep(BACKOFF_S * 2**attempt)
+        raise AssertionError("unreachable")
+
+    def _attempt(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
+        table = open_table(machine.storage)
+        transaction = Transaction.begin(
+            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy
+        )
+        try:
+            stats = self._write(transaction, machine, who)
+            transaction.seal(lambda timeout_s: True, [s.path for s in stats])
+            metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
+            return transaction.commit(metadata, _footprint(transaction, stats, self.buckets > 0))
+        except CommitUnknown:
+            raise
+        except BaseException:
+            transaction.abort()
+            raise
+
+    def _write(self, transaction: Transaction, machine: Machine, who: str) -> tuple[WriteStat, ...]:
+        """Tag, assign, merge, mark and write, as the planner and its workers do."""
+        view = transaction.table.view(transaction.timeline)
+        files = view.latest(partitions=[PARTITION])
+        transaction.check_targets(files)
+        rows = {f: _rows(machine.storage, f) for f in files}
+        homes = {key: f for f in files for key in rows[f]}
+        changed: dict[BaseFile, list[str]] = {}
+        fresh: dict[FileId, list[str]] = {}
+        for key in self.keys:
+            if key in homes:
+                changed.setdefault(homes[key], []).append(key)
+        for key in self.keys:
+            if key not in homes:
+                home = self._new_home(key, files, changed, fresh, machine.clock)
+                if isinstance(home, BaseFile):
+                    changed.setdefault(home, []).append(key)
+                else:
+                    fresh.setdefault(home, []).append(key)
+        transaction.inflight(None)
+        stats = []
+        for file, keys in changed.items():
+            merged = dict(rows[file])
+            merged.update({key: [*merged.get(key, []), who] for key in keys})
+            stats.append(_put(transaction, machine, file.file_id, merged, file))
+        for file_id, keys in fresh.items():
+            stats.append(_put(transaction, machine, file_id, {key: [who] for key in keys}, None))
+        return tuple(stats)
+
+    def _new_home(
+        self,
+        key: str,
+        files: list[BaseFile],
+        changed: Mapping[BaseFile, list[str]],
+        fresh: Mapping[FileId, list[str]],
+        clock: Clock,
+    ) -> BaseFile | FileId:
+        """A group that is written anyway, else a new one; a bucket table's groups are its buckets."""
+        if self.buckets:
+            bucket = sum(key.encode()) % self.buckets
+            number = f"{bucket:08d}"
+            old = next((f for f in files if f.file_id.startswith(number)), None)
+            new = next((f for f in fresh if f.startswith(number)), None)
+            return old or new or bucket_file_id(bucket, clock.uuid())
+        if changed:
+            return next(iter(changed))
+        return next(iter(fresh)) if fresh else FileId(f"{clock.uuid()}-0")
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Roll back what dead writers left, ``times`` times: ``pyhudi clean --failed-writes``."""
+
+    times: int = 1
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
+        for _ in range(self.times):
+            settle_failed_writes(open_table(machine.storage), machine.lock, machine.clock, policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read the whole table ``times`` times; gives what was seen, key to its rows' values."""
+
+    times: int = 1
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> list[dict[str, list[Rows]]]:
+        return [read_table(open_table(machine.storage)) for _ in range(self.times)]
+
+
+def read_table(table: Table) -> dict[str, list[list[str]]]:
+    """Key to the values of every row that has it: one, unless the key has two homes."""
+    found: dict[str, list[list[str]]] = {}
+    for file in table.view(table.timeline()).latest():
+        for key, value in _rows(table.storage, file).items():
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def outcome_of(error: BaseException | None) -> str:
+    """How a program ended: ``done``, ``unknown``, ``died`` or the error's name."""
+    if error is None:
+        return "done"
+    if isinstance(error, CommitUnknown):
+        return "unknown"
+    return error.code() if isinstance(error, HudiError) else "died"
+
+
+def _rows(storage: Storage, file: BaseFile) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(storage.read(file.path))
+    return found
+
+
+def _put(
+    transaction: Transaction,
+    machine: Machine,
+    file_id: FileId,
+    rows: Rows,
+    old: BaseFile | None,
+) -> WriteStat:
+    """One task writes one file: marker first, then the file under a token of its own."""
+    time, storage = transaction.instant, machine.storage
+    token = f"0-{machine.clock.random_int(1_000_000)}-0"
+    path = f"{PARTITION}/{BaseFileName(file_id, token, time).render()}"
+    kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
+    storage.put_if_absent(marker_path(time, path, kind), b"")
+    data = json.dumps(dict(rows)).encode()
+    storage.put_if_absent(path, data)
+    return WriteStat(
+        file_id=file_id,
+        path=path,
+        partition_path=PARTITION,
+        prev_commit=old.instant if old else None,
+        num_writes=len(rows),
+        file_size_bytes=len(data),
+    )
+
+
+def _footprint(transaction: Transaction, stats: tuple[WriteStat, ...], bucketed: bool) -> Footprint:
+    groups = {(s.partition_path, s.file_id) for s in stats}
+    old = {(s.partition_path, s.file_id) for s in stats if s.prev_commit}
+    return Footprint(
+        who=f"upsert {transaction.instant}",
+        updated=frozenset(old),
+        created=frozenset(groups - old),
+        buckets=buckets_of(groups) if bucketed else frozenset(),
+    )

@@ -1,0 +1,270 @@
+"""A table in memory with processes on it: one run of a scenario under a pilot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pyhudi.config import FailedWrites
+from pyhudi.errors import HudiError
+from pyhudi.format.instants import State, parse_instant
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.locks.base import TableLock
+from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.active import COMMITS, LISTINGS
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import PROPERTIES, open_table
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.transaction import Committed, WriterPolicy
+from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
+from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, Task
+from tests.simulation.seams import (
+    PUT_TIMEOUT_S,
+    ProcessClock,
+    SteppedLock,
+    SteppedStorage,
+    TrueClock,
+    real_threads_replaced,
+)
+
+LEASE_S = 0.6
+HEARTBEAT = HeartbeatPolicy(interval_ms=300, tolerable_misses=1)
+LOCK_TIMEOUT_S = 30.0
+LONG_S = 20.0
+START_S = 100.0
+SETTLER = "settler"
+FIRST = "first"
+
+#: What a reader saw: key to the values of each row that has it.
+Seen = Mapping[str, list[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Who runs on which kind of table; ``first`` are the rows that are there from the start.
+
+    ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
+    whose monotonic clock stands still while they are stopped.
+    """
+
+    programs: Mapping[str, Program]
+    first: tuple[tuple[str, ...], ...] = (("k1", "k2"),)
+    version: int = 9
+    buckets: int = 0
+    lock: str = "file"
+    put_if_absent: bool = True
+    failed_writes: FailedWrites = FailedWrites.LAZY
+    skews: Mapping[str, float] = field(default_factory=dict)
+    standing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What could be read right after step ``step``; ``error`` where it could not be read."""
+
+    step: int
+    seen: Seen
+    error: str = ""
+    reader: str = ""
+    began: int = 0
+
+
+@dataclass(slots=True)
+class Run:
+    """All that came of one run."""
+
+    scenario: Scenario
+    events: list[Event]
+    observations: list[Observation]
+    outcomes: dict[str, BaseException | None]
+    committed: dict[str, Committed]
+    ended: dict[str, int]
+    begun: dict[str, int]
+    files: MemoryStorage
+
+
+class World:
+    """The processes of a scenario, ready to run under a scheduler."""
+
+    def __init__(self, scenario: Scenario, pilot: Pilot) -> None:
+        self.scenario = scenario
+        self.scheduler = Scheduler(pilot)
+        self.files = MemoryStorage("sim:/truth", TrueClock(self.scheduler))
+        self.locks = InProcessLocks()
+        self.observations: list[Observation] = []
+        self.outcomes: dict[str, BaseException | None] = {}
+        self.committed: dict[str, Committed] = {}
+        self.ended: dict[str, int] = {}
+        self.begun: dict[str, int] = {}
+        self.settling = False
+        _forget_caches()
+
+    def run(self) -> Run:
+        """Set the table up, let the processes run to their ends, settle, and look."""
+        scenario, scheduler = self.scenario, self.scheduler
+        scheduler.now = START_S
+        for path, data in _first_files(scenario.first, scenario.version, scenario.buckets):
+            self.files.put_if_absent(path, data)
+        _forget_caches()
+        self.play()
+        with real_threads_replaced(scheduler):
+            self._settle()
+            self._look(self._step())
+        return self._run()
+
+    def play(self) -> None:
+        """Let the processes run to their ends."""
+        with real_threads_replaced(self.scheduler):
+            for name, program in self.scenario.programs.items():
+                self._spawn(name, program)
+            try:
+                self.scheduler.run()
+            finally:
+                self.scheduler.end()
+
+    def digest(self) -> int:
+        """The state of which all that can still happen is a function."""
+        scheduler = self.scheduler
+        leases = tuple((v.owner.instant, v.ends) for v in self.locks.leases.values())
+        processes = tuple(
+            (p.name, p.seen, p.dead, p.cut_off, p.lost_s) for p in scheduler.processes
+        )
+        tasks = tuple((t.name, t.steps, t.wake, t.done) for t in scheduler.tasks)
+        files = frozenset(self.files._files.items())
+        return hash((files, leases, scheduler.now, processes, tasks))
+
+    def _run(self) -> Run:
+        return Run(
+            self.scenario,
+            self.scheduler.events,
+            self.observations,
+            self.outcomes,
+            self.committed,
+            self.ended,
+            self.begun,
+            self.files,
+        )
+
+    def _spawn(self, name: str, program: Program) -> None:
+        scenario = self.scenario
+        process = Process(
+            name,
+            skew_s=scenario.skews.get(name, 0.0),
+            stops_in_pauses=name in scenario.standing,
+        )
+        scheduler = self.scheduler
+        storage = SteppedStorage(
+            scheduler, process, self.files, self._landed, not scenario.put_if_absent
+        )
+        clock = ProcessClock(scheduler, process)
+        policy = WriterPolicy(HEARTBEAT, scenario.failed_writes, LOCK_TIMEOUT_S)
+        machine = Machine(storage, self._lock(process, storage, clock), clock)
+
+        def body() -> None:
+            self.begun[name] = self._step()
+            try:
+                result = program.run(machine, name, policy)
+            except BaseException as error:
+                self.outcomes[name] = error
+                if isinstance(error, HudiError):
+                    return
+                raise
+            self.ended[name] = self._step()
+            self.outcomes[name] = None
+            if isinstance(result, Committed):
+                self.committed[name] = result
+
+        scheduler.spawn(process, name, body)
+
+    def _lock(self, process: Process, storage: SteppedStorage, clock: ProcessClock) -> TableLock:
+        if self.scenario.lock == "file":
+            return FilesystemLock(storage, clock, lease_s=LEASE_S, margin_s=PUT_TIMEOUT_S)
+        return SteppedLock(
+            self.scheduler,
+            process,
+            lambda service: InProcessLock(self.locks, "t", service, LEASE_S),
+        )
+
+    def _step(self) -> int:
+        return self.scheduler.events[-1].number if self.scheduler.events else 0
+
+    def _landed(self, event: Event) -> None:
+        """A reader looks whenever what is visible may have changed."""
+        path = event.op.paths[0] if event.op.paths else ""
+        instant = parse_instant(path.rsplit("/", 1)[-1], 2 if self.scenario.version > 6 else 1)
+        if instant and instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
+            self._look(event.number)
+
+    def _look(self, step: int) -> None:
+        try:
+            seen = read_table(open_table(self.files))
+            self.observations.append(Observation(step, seen, began=step))
+        except FileNotFoundError as error:
+            self.observations.append(Observation(step, {}, f"{error} is not there", began=step))
+
+    def _settle(self) -> None:
+        """When all are dead or done and every lease has run out, one settling."""
+        self.settling = True
+        self.scheduler.now += LONG_S
+        self._spawn(SETTLER, Clean())
+        self.scheduler.run()
+        self.scheduler.end()
+
+
+def _forget_caches() -> None:
+    """Every process of a run is a new one."""
+    for cache in (COMMITS._entries, LISTINGS._known, VIEWS._views):
+        cache.clear()
+
+
+class Quiet:
+    """A pilot that lets each process run as far as it can, unharmed."""
+
+    def choose(self, number: int, task: Task, ready: Sequence[Task]) -> Task:
+        return task
+
+    def fault(self, number: int, task: Task) -> Fault | None:
+        return None
+
+    def tick(self, number: int) -> float:
+        return 0.0
+
+
+def initial_rows(scenario: Scenario) -> dict[str, list[str]]:
+    """Key to value of the rows that are there from the start."""
+    return {key: [FIRST] for group in scenario.first for key in group}
+
+
+@lru_cache(maxsize=64)
+def _first_files(
+    groups: tuple[tuple[str, ...], ...], version: int, buckets: int
+) -> tuple[tuple[str, bytes], ...]:
+    """The files of a table in which each of ``groups`` was written by a commit of its own."""
+    properties = new_table_properties(
+        name="t",
+        version=version,
+        record_key_fields=["key"],
+        partition_fields=["p"],
+        ordering_fields=[],
+        merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+        key_generator=KeyGenerator.SIMPLE,
+        extra={},
+    )
+    files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
+    for number, keys in enumerate(groups):
+        world = World(Scenario({FIRST: Upsert(keys, buckets=buckets)}, (), version), Quiet())
+        world.scheduler.now = float(number)
+        for path, data in files.items():
+            world.files.put_if_absent(path, data)
+        world.play()
+        error = world.outcomes[FIRST]
+        if error is not None:
+            raise error
+        files = {f.path: world.files.read(f.path) for f in world.files.walk("")}
+    return tuple(files.items())
