@@ -5,6 +5,7 @@
 >>> df.write.format("pyhudi").option("hoodie.table.name", "trips").save(path)
 >>> spark.read.format("pyhudi").load(path)
 >>> pyhudi.history(path)
+>>> pyhudi.commits(path, after=checkpoint)
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pyhudi.errors import HudiError, SetupError
 if TYPE_CHECKING:
     from pyhudi.spark.session import attach, configure
     from pyhudi.timeline.history import history
+    from pyhudi.timeline.tail import commits
 
 __version__ = "0.1.0"
-__all__ = ["HudiError", "__version__", "attach", "configure", "history"]
+__all__ = ["HudiError", "__version__", "attach", "commits", "configure", "history"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,4 +41,8 @@ def __getattr__(name: str) -> Any:
         from pyhudi.timeline.history import history
 
         return history
+    if name == "commits":
+        from pyhudi.timeline.tail import commits
+
+        return commits
     raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from pyhudi.clock import SystemClock
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.storage.open import open_storage
-from pyhudi.timeline.active import COMMITS, Timeline, instant_key
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.completion_order import completion_time
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table, open_table
 
@@ -78,34 +79,35 @@ def history(
 def table_history(table: Table, archived: bool = False) -> list[HistoryEntry]:
     """The same for an opened table."""
     timeline = table.timeline()
-    entries = [_active_entry(table, timeline, instant) for instant in timeline.instants]
+    entries = [table_entry(table, timeline, instant) for instant in timeline.instants]
     if archived:
         known = {(entry.instant, entry.action) for entry in entries}
         entries += [
-            _entry(found.instant, found.instant.completion_time, found.commit(), archived=True)
+            entry_of(found.instant, found.instant.completion_time, found.commit(), archived=True)
             for found in archived_instants(table.storage, table.config)
             if (found.instant.time, found.instant.action) not in known
         ]
     return sorted(entries, key=lambda entry: (entry.instant, entry.action.value))
 
 
-def _active_entry(table: Table, timeline: Timeline, instant: Instant) -> HistoryEntry:
-    completed_at = instant.completion_time
-    if completed_at is None and instant.state is State.COMPLETED:
-        modified_ms = timeline.modified_ms[instant_key(instant)]
-        completed_at = format_time(modified_ms, table.config.utc)
+def table_entry(table: Table, timeline: Timeline, instant: Instant) -> HistoryEntry:
+    """What is known of one instant of the active timeline; reads a commit's metadata."""
+    completed_at = None
+    if instant.state is State.COMPLETED:
+        completed_at = completion_time(timeline, instant, table.config.utc)
     metadata = CommitMetadata(operation="")
     if instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
         metadata = COMMITS.get(table.storage, timeline, instant)
-    return _entry(instant, completed_at, metadata)
+    return entry_of(instant, completed_at, metadata)
 
 
-def _entry(
+def entry_of(
     instant: Instant,
     completed_at: InstantTime | None,
     metadata: CommitMetadata,
     archived: bool = False,
 ) -> HistoryEntry:
+    """The entry of an instant with the metadata of its commit, empty where it is none."""
     stats = metadata.stats
     is_commit = instant.action in COMMIT_ACTIONS
     return HistoryEntry(

@@ -13,9 +13,9 @@ from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import FOLDER as MARKERS
-from pyhudi.format.plans import parse_requested_replace
 from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import is_clustering
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
@@ -71,15 +71,7 @@ def settle_failed_writes(
 
 def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
     """Whether a pending instant is a write; a clustering of layout 1 only looks like one."""
-    if instant.action not in WRITES:
-        return False
-    if instant.action is Action.COMMIT or timeline.layout == 2:
-        return True
-    path = timeline.file_of(Instant(instant.time, instant.action, State.REQUESTED))
-    try:
-        return parse_requested_replace(table.storage.read(path), path).clustering_plan is None
-    except FileNotFoundError:
-        return True
+    return instant.action in WRITES and not is_clustering(table, timeline, instant)
 
 
 def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bool:

@@ -1,0 +1,135 @@
+"""Following a table's commits from a checkpoint, beside any number of writers, without Spark.
+
+Invariant: a commit is never passed over. What the archive has taken since the checkpoint is told
+as ``HistoryExpired``, not left out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from pyhudi.clock import SystemClock
+from pyhudi.errors import ConfigError, HistoryExpired
+from pyhudi.format.instants import Instant, InstantTime, parse_as_of
+from pyhudi.storage.base import Storage
+from pyhudi.storage.open import open_storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.completion_order import Order, default_order, follow
+from pyhudi.timeline.history import HistoryEntry, table_entry
+from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import Table, open_table
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """What a table's writers completed, in order.
+
+    ``checkpoint`` is what to ask after next time, None while nothing has completed. ``fence`` is
+    the first pending write, at which ``fenced`` and ``requested`` stop their checkpoints.
+    """
+
+    commits: tuple[HistoryEntry, ...]
+    checkpoint: InstantTime | None
+    fence: InstantTime | None
+
+
+def commits(
+    path: str,
+    after: str | None = None,
+    *,
+    order: str | Order | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> Commits:
+    """The commits of the table at ``path`` above the checkpoint ``after``, and the next checkpoint.
+
+    ``order``: ``completed`` (default from table version 8), ``fenced`` (default in version 6) or
+    ``requested``; a checkpoint belongs to the order that gave it. ``after`` is a checkpoint or any
+    time that ``as.of.instant`` takes. Errors: ``HistoryExpired`` where commits above ``after``
+    have been archived, ``UnsupportedTable`` for ``completed`` in version 6, else as ``history``.
+    """
+    table = open_table(open_storage(path, hadoop_options or {}, SystemClock()))
+    return table_commits(table, after, order)
+
+
+def table_commits(table: Table, after: str | None, order: str | Order | None = None) -> Commits:
+    """The same for an opened table."""
+    config = table.config
+    chosen = default_order(config.layout) if order is None else _order(order)
+    start = parse_as_of(after, config.utc) if after else None
+    before, now = table.timeline(), table.timeline()
+    found = follow(before, now, start, chosen, config.utc, pending_clusterings(table, now))
+    if start is not None:
+        _check_archive(table, now, start, chosen)
+    entries = tuple(table_entry(table, now, instant) for instant in found.commits)
+    return Commits(entries, found.checkpoint, found.fence)
+
+
+def _order(text: str) -> Order:
+    try:
+        return Order(text)
+    except ValueError:
+        offered = ", ".join(order.value for order in Order)
+        raise ConfigError(f"'{text}' is no order of commits: give one of {offered}.") from None
+
+
+def _check_archive(table: Table, now: Timeline, start: InstantTime, order: Order) -> None:
+    newest = ARCHIVES.newest(table, order)
+    if newest is not None and newest > start:
+        kept = [i.time for i in now.commits]
+        raise HistoryExpired(
+            f"The commits after {start} were asked for, but some of them have been archived, the "
+            f"last of these at {newest}. Read the table as a whole, then follow it from {newest}.",
+            asked=start,
+            earliest=min(kept, default=newest),
+        )
+
+
+class Archives:
+    """The greatest archived times by table; an archive is read again only once it has changed."""
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._known: OrderedDict[str, tuple[object, dict[Order, InstantTime]]] = OrderedDict()
+        self._lock = Lock()
+
+    def newest(self, table: Table, order: Order) -> InstantTime | None:
+        """The greatest time, by ``order``, of an archived commit; None without any."""
+        storage = table.storage
+        listed = tuple(storage.list(table.config.history_folder))
+        if not listed:
+            return None
+        with self._lock:
+            known = self._known.get(storage.root)
+        if known is None or known[0] != listed:
+            known = (listed, _greatest(table))
+            self._keep(storage, known)
+        return known[1].get(order)
+
+    def _keep(self, storage: Storage, known: tuple[object, dict[Order, InstantTime]]) -> None:
+        with self._lock:
+            self._known[storage.root] = known
+            self._known.move_to_end(storage.root)
+            while len(self._known) > self._limit:
+                self._known.popitem(last=False)
+
+
+def _greatest(table: Table) -> dict[Order, InstantTime]:
+    archived = [entry.instant for entry in archived_instants(table.storage, table.config)]
+    instants = [i for i in archived if i.action in COMMIT_ACTIONS]
+    if not instants:
+        return {}
+    begun = max(i.time for i in instants)
+    ended = max(map(_ended, instants))
+    return {Order.REQUESTED: begun, Order.FENCED: begun, Order.COMPLETED: ended}
+
+
+def _ended(instant: Instant) -> InstantTime:
+    return instant.completion_time or instant.time
+
+
+ARCHIVES = Archives()
