@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import process_time
 
@@ -353,6 +353,26 @@ class Seeded:
         return tick(self._schedule, number)
 
 
+def search_seeds(
+    scenario: Scenario,
+    seeds: Iterable[int],
+    weather: Weather,
+    stop: Callable[[Finding], bool] = lambda _: True,
+) -> Explored:
+    """One run for each seed; ends early where ``stop`` says."""
+    explored, started = Explored(), process_time()
+    for seed in seeds:
+        explored.schedules += 1
+        explored.whole += 1
+        finding = run_seed(scenario, seed, weather)
+        if finding is not None:
+            explored.findings.append(finding)
+            if stop(finding):
+                break
+    explored.seconds = process_time() - started
+    return explored
+
+
 def run_seed(scenario: Scenario, seed: int, weather: Weather) -> Finding | None:
     """One run by lots; what it finds can be replayed by its schedule."""
     pilot = Seeded(seed, weather)
@@ -365,9 +385,13 @@ def run_seed(scenario: Scenario, seed: int, weather: Weather) -> Finding | None:
 # -- a shorter way to the same anomaly -------------------------------------------------------------
 
 
-def shrink(finding: Finding, tries: int = 400) -> Finding:
-    """The same anomaly with as few decisions as can be found: parts are left out by halves."""
+def shrink(finding: Finding, keep: str = "", tries: int = 400) -> Finding:
+    """The same anomaly with as few decisions as can be found: parts are left out by halves.
+
+    ``keep`` is the invariant that must stay broken, by default any of those that are.
+    """
     best = finding
+    kept = {keep} if keep else finding.broken
     size = max(1, len(best.schedule.decisions) // 2)
     while tries > 0:
         at, shrunk = 0, False
@@ -375,7 +399,7 @@ def shrink(finding: Finding, tries: int = 400) -> Finding:
             tries -= 1
             shorter = best.schedule.without(range(at, at + size))
             again = judge(best.scenario, shorter)
-            if again is not None and again.broken & finding.broken:
+            if again is not None and again.broken & kept:
                 best, shrunk = again, True
             else:
                 at += size

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from tests.simulation.explore import Bound, Finding
-from tests.simulation.programs import Upsert
+from pyhudi.config import FailedWrites
+from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
+from pyhudi.transactions.phases import Phase
+from pyhudi.transactions.transaction import Transaction
+from tests.simulation.explore import Bound, Explored, Finding, Weather, explore, search_seeds
+from tests.simulation.programs import Clean, Upsert
+from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
 TRANSACTION = "pyhudi.transactions.transaction"
@@ -22,9 +27,32 @@ def _nothing(*_: Any, **__: Any) -> None:
     """The guard looks away."""
 
 
+def _for_ever(*_: Any, **__: Any) -> float:
+    """The lock is ours, whoever has it."""
+    return float("inf")
+
+
+def _count_as_failed(transaction: Transaction) -> None:
+    """What many do with a put that got no answer: take it for failed, and clean up."""
+    storage, instant = transaction.table.storage, transaction.instant
+    transaction._move(Phase.UNKNOWN)
+    delete_files(storage, marked_files(storage, instant) or ())
+    delete_markers(storage, instant)
+    transaction._heartbeat.stop()
+
+
+#: what is replaced by what; nothing where the scenario is without the guard already
 GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
     "conflict check": {f"{TRANSACTION}.check_conflicts": _nothing},
-    "merge target": {f"{TRANSACTION}.Transaction.check_targets": _nothing},
+    "merge target newer than own instant": {f"{TRANSACTION}.Transaction.check_targets": _nothing},
+    "put-if-absent": {},
+    "primary-key conflict check": {},
+    "holder check before commit": {"pyhudi.locks.filesystem.FilesystemLock.check": _for_ever},
+    "heartbeat check before commit": {f"{TRANSACTION}.Transaction._check_fences": _nothing},
+    "scheduling under the lock": {},
+    "outcome unknown is not a failure": {
+        f"{TRANSACTION}.Transaction._leave_unknown": _count_as_failed
+    },
 }
 
 
@@ -36,24 +64,70 @@ class Case:
     scenario: Scenario
     bound: Bound
     broken: str
+    #: how many seeds to try instead, where a bound that finds it is too far
+    seeds: int = 0
+
+    def search(self) -> Explored:
+        """Look for the anomaly, the guard being off already; ends where it is found."""
+        if self.seeds:
+            return search_seeds(self.scenario, range(self.seeds), Weather(faults=0), self.is_it)
+        return explore(self.scenario, self.bound, self.is_it)
 
     def is_it(self, finding: Finding) -> bool:
         return self.broken in finding.broken
 
 
 LOST = "nothing committed is lost"
+HOME = "a key has one home"
+LIVE = "nothing live is deleted"
+
+ONE_KEY = {"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}
+ONE_ROW = (("k1",),)
+STOP = Bound(preemptions=0, faults=1, kinds=(FaultKind.PAUSE,))
+
 CASES = (
+    Case("conflict check", Scenario(ONE_KEY, ONE_ROW), Bound(preemptions=1), LOST),
     Case(
-        "conflict check",
-        Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}, (("k1",),)),
+        "merge target newer than own instant",
+        Scenario(ONE_KEY, ONE_ROW, skews={"w2": 5.0}),
         Bound(preemptions=1),
         LOST,
     ),
     Case(
-        "merge target",
-        Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}, (("k1",),), skews={"w2": 5.0}),
+        "put-if-absent",
+        Scenario(ONE_KEY, ONE_ROW, lock="service", put_if_absent=False),
+        Bound(),
+        LIVE,
+        seeds=2_000,
+    ),
+    Case(
+        "primary-key conflict check",
+        Scenario({"w1": Upsert(("new",)), "w2": Upsert(("new",))}, ONE_ROW),
+        Bound(preemptions=1),
+        HOME,
+    ),
+    Case("holder check before commit", Scenario(ONE_KEY, ONE_ROW), STOP, LOST),
+    Case(
+        "heartbeat check before commit",
+        Scenario(
+            {"w1": Upsert(("k1",)), "cleaner": Clean()},
+            ONE_ROW,
+            failed_writes=FailedWrites.EAGER,
+        ),
+        STOP,
+        LIVE,
+    ),
+    Case(
+        "scheduling under the lock",
+        Scenario({"w1": Upsert(("k1",)), "clustering": Cluster(locked=False)}, ONE_ROW),
         Bound(preemptions=1),
         LOST,
+    ),
+    Case(
+        "outcome unknown is not a failure",
+        Scenario({"w1": Upsert(("k1",))}, ONE_ROW),
+        Bound(preemptions=0, faults=1, kinds=(FaultKind.CUT_OFF_AFTER,)),
+        LIVE,
     ),
 )
 

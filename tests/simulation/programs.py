@@ -8,22 +8,31 @@ and in which order. Everything else is the product's own code.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, CommitUnknown, HudiError
-from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
-from pyhudi.format.instants import Action
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.markers import MarkerKind, marker_path
-from pyhudi.locks.base import TableLock
+from pyhudi.format.plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    RequestedReplace,
+    render_requested_replace,
+)
+from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.markers import delete_markers
 from pyhudi.transactions.settle import settle_failed_writes
+from pyhudi.transactions.times import next_time, take_time
 from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
 
 PARTITION = "p"
@@ -39,6 +48,7 @@ class Machine:
     storage: Storage
     lock: TableLock
     clock: Clock
+    step: Callable[[], int]
 
 
 class Program(Protocol):
@@ -106,9 +116,11 @@ class Upsert:
         for file, keys in changed.items():
             merged = dict(rows[file])
             merged.update({key: [*merged.get(key, []), who] for key in keys})
-            stats.append(_put(transaction, machine, file.file_id, merged, file))
+            stats.append(_put(transaction.instant, machine, file.file_id, merged, file))
         for file_id, keys in fresh.items():
-            stats.append(_put(transaction, machine, file_id, {key: [who] for key in keys}, None))
+            stats.append(
+                _put(transaction.instant, machine, file_id, {key: [who] for key in keys}, None)
+            )
         return tuple(stats)
 
     def _new_home(
@@ -119,7 +131,7 @@ class Upsert:
         fresh: Mapping[FileId, list[str]],
         clock: Clock,
     ) -> BaseFile | FileId:
-        """A group that is written anyway, else a new one; a bucket table's groups are its buckets."""
+        """A group that is written anyway, else a new one; a bucket table's are its buckets."""
         if self.buckets:
             bucket = sum(key.encode()) % self.buckets
             number = f"{bucket:08d}"
@@ -143,13 +155,72 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """Rewrite all groups into one: planned under the lock, or, with that guard off, beside it.
+
+    The services themselves are not there yet: the steps are this program's, their parts the
+    product's (``take_time``, the plan, the view, the lock, and the writers' check of the plan).
+    """
+
+    locked: bool = True
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
+        table = open_table(machine.storage)
+        owner = LockOwner.this_process(who)
+        if self.locked:
+            machine.lock.acquire(policy.lock_timeout_s, owner)
+        try:
+            files = table.view(table.timeline()).latest()
+            plan = _clustering_of(files, machine.storage.root)
+            time, _ = take_time(table, machine.clock, Action.CLUSTERING, plan)
+        finally:
+            if self.locked:
+                machine.lock.release()
+        rows: dict[str, list[str]] = {}
+        for file in files:
+            rows |= _rows(machine.storage, file)
+        _put_instant(table, Instant(time, Action.CLUSTERING, State.INFLIGHT), b"")
+        group = FileId(f"{machine.clock.uuid()}-0")
+        stat = _put(time, machine, group, rows, None)
+        replaced = {PARTITION: tuple(f.file_id for f in files)}
+        metadata = CommitMetadata("CLUSTER", (stat,), {}, replaced)
+        machine.lock.acquire(policy.lock_timeout_s, owner)
+        try:
+            completion = next_time(machine.clock, table.timeline(), table.config.utc)
+            machine.lock.check(machine.storage.put_timeout_s)
+            done = Instant(time, Action.REPLACECOMMIT, State.COMPLETED, completion)
+            _put_instant(table, done, render_commit(metadata, table.config.layout))
+        finally:
+            machine.lock.release()
+        delete_markers(machine.storage, time)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnce:
+    """What one read saw, and between which steps it did."""
+
+    began: int
+    ended: int
+    seen: dict[str, list[list[str]]]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
-    """Read the whole table ``times`` times; gives what was seen, key to its rows' values."""
+    """Read the whole table ``times`` times, file by file."""
 
     times: int = 1
 
-    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> list[dict[str, list[Rows]]]:
-        return [read_table(open_table(machine.storage)) for _ in range(self.times)]
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> list[ReadOnce]:
+        found = []
+        for _ in range(self.times):
+            began = machine.step()
+            try:
+                seen, error = read_table(open_table(machine.storage)), ""
+            except FileNotFoundError as gone:
+                seen, error = {}, f"{gone} is not there"
+            found.append(ReadOnce(began, machine.step(), seen, error))
+        return found
 
 
 def read_table(table: Table) -> dict[str, list[list[str]]]:
@@ -176,14 +247,14 @@ def _rows(storage: Storage, file: BaseFile) -> dict[str, list[str]]:
 
 
 def _put(
-    transaction: Transaction,
+    time: InstantTime,
     machine: Machine,
     file_id: FileId,
     rows: Rows,
     old: BaseFile | None,
 ) -> WriteStat:
     """One task writes one file: marker first, then the file under a token of its own."""
-    time, storage = transaction.instant, machine.storage
+    storage = machine.storage
     token = f"0-{machine.clock.random_int(1_000_000)}-0"
     path = f"{PARTITION}/{BaseFileName(file_id, token, time).render()}"
     kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
@@ -209,3 +280,16 @@ def _footprint(transaction: Transaction, stats: tuple[WriteStat, ...], bucketed:
         created=frozenset(groups - old),
         buckets=buckets_of(groups) if bucketed else frozenset(),
     )
+
+
+def _put_instant(table: Table, instant: Instant, data: bytes) -> None:
+    name = instant_file_name(instant, table.config.layout)
+    table.storage.put_if_absent(f"{table.config.timeline_folder}/{name}", data)
+
+
+def _clustering_of(files: list[BaseFile], root: str) -> bytes:
+    slices = tuple(
+        ClusteringSlice(f"{root}/{f.path}", (), f.file_id, f.partition_path) for f in files
+    )
+    plan = ClusteringPlan((ClusteringGroup(slices),))
+    return render_requested_replace(RequestedReplace("CLUSTER", plan))

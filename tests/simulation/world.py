@@ -164,7 +164,7 @@ class World:
         )
         clock = ProcessClock(scheduler, process)
         policy = WriterPolicy(HEARTBEAT, scenario.failed_writes, LOCK_TIMEOUT_S)
-        machine = Machine(storage, self._lock(process, storage, clock), clock)
+        machine = Machine(storage, self._lock(process, storage, clock), clock, self._step)
 
         def body() -> None:
             self.begun[name] = self._step()
@@ -179,6 +179,10 @@ class World:
             self.outcomes[name] = None
             if isinstance(result, Committed):
                 self.committed[name] = result
+            elif isinstance(result, list):
+                self.observations += [
+                    Observation(r.ended, r.seen, r.error, name, r.began) for r in result
+                ]
 
         scheduler.spawn(process, name, body)
 

@@ -17,13 +17,24 @@ State = Mapping[str, tuple[str, ...]]
 
 
 def every_read_is_serial(run: Run) -> Iterator[str]:
-    reads = [o for o in run.observations if not o.error]
-    for order in _orders(run, _seen_writers(reads)):
-        if all(_fits(run, order, read) for read in reads):
-            return
+    reads = sorted((o for o in run.observations if not o.error), key=lambda o: o.step)
+    if any(_explains(run, order, reads) for order in _orders(run, _seen_writers(reads))):
+        return
     last = {k: " and ".join("+".join(v) for v in vs) for k, vs in sorted(reads[-1].seen.items())}
     told = ", ".join(sorted(run.committed)) or "nobody"
     yield f"no serial order of the commits explains the reads: {last} in the end; told: {told}"
+
+
+def _explains(run: Run, order: Sequence[str], reads: Sequence[Observation]) -> bool:
+    """Whether each read shows a prefix, and none that began after another's end a shorter one."""
+    shown: list[tuple[Observation, int]] = []
+    for read in reads:
+        least = max((n for other, n in shown if other.step < read.began), default=0)
+        count = _prefix(run, order, read, least)
+        if count is None:
+            return False
+        shown.append((read, count))
+    return True
 
 
 def _seen_writers(reads: Sequence[Observation]) -> set[str]:
@@ -46,8 +57,11 @@ def _orders(run: Run, seen: set[str]) -> Iterator[tuple[str, ...]]:
 _NEVER = 1 << 60
 
 
-def _fits(run: Run, order: Sequence[str], read: Observation) -> bool:
-    """Whether the read is the state after a prefix that holds all that was over by then."""
+def _prefix(run: Run, order: Sequence[str], read: Observation, least: int) -> int | None:
+    """How many of ``order`` the read shows; None where it is the state after no prefix.
+
+    What was over when it began must be among them.
+    """
     over = {w for w in order if run.ended.get(w, _NEVER) < read.began}
     seen = {k: tuple(map(tuple, vs)) for k, vs in read.seen.items()}
     state = {k: tuple(v) for k, v in initial_rows(run.scenario).items()}
@@ -58,6 +72,7 @@ def _fits(run: Run, order: Sequence[str], read: Observation) -> bool:
             assert isinstance(program, Upsert)
             for key in program.keys:
                 state[key] = (*state.get(key, ()), who)
-        if over <= set(order[:count]) and seen == {k: (v,) for k, v in state.items()}:
-            return True
-    return False
+        fits = count >= least and over <= set(order[:count])
+        if fits and seen == {k: (v,) for k, v in state.items()}:
+            return count
+    return None
