@@ -86,6 +86,18 @@ class ConcurrencyMode(str, Enum):
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 
+class ConflictRule(str, Enum):
+    SIMPLE = "simple"
+    PARTITION = "partition"
+    BUCKET = "bucket"
+    PREFER_WRITER = "prefer_writer"
+
+
+class SchemaConflicts(str, Enum):
+    SIMPLE = "simple"
+    RECONCILE = "reconcile"
+
+
 class FailedWrites(str, Enum):
     EAGER = "EAGER"
     LAZY = "LAZY"
@@ -152,4 +164,10 @@ SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
         "InProcessLockProvider": LockProvider.IN_PROCESS,
     },
     BloomType: {"BLOOM_FILTER": BloomType.SIMPLE},
+    ConflictRule: {
+        "SimpleConcurrentFileWritesConflictResolutionStrategy": ConflictRule.SIMPLE,
+        "BucketIndexConcurrentFileWritesConflictResolutionStrategy": ConflictRule.BUCKET,
+        "PreferWriterConflictResolutionStrategy": ConflictRule.PREFER_WRITER,
+    },
+    SchemaConflicts: {"SimpleSchemaConflictResolutionStrategy": SchemaConflicts.SIMPLE},
 }

@@ -23,6 +23,7 @@ from pyhudi.choices import (
     BloomType,
     Codec,
     ConcurrencyMode,
+    ConflictRule,
     DuplicatePolicy,
     FailedWrites,
     IndexType,
@@ -116,6 +117,8 @@ def resolve_write(
     if values.get("insert_drop_duplicates"):
         values.setdefault("duplicate_policy", DuplicatePolicy.DROP)
         values["combine_before_insert"] = True
+    if values.get("conflict_rule") is ConflictRule.BUCKET:
+        _require_bucket_index(values.get("index_type"))
     of_locks = {name: values.pop(name) for name in _OF_LOCKS & values.keys()}
     return WriteOptions(
         **values,
@@ -124,6 +127,16 @@ def resolve_write(
         other=given.other,
         ignored=tuple(sorted(given.ignored | later.ignored)),
     )
+
+
+def _require_bucket_index(index: object) -> None:
+    if index is not IndexType.BUCKET:
+        key = "hoodie.write.lock.conflict.resolution.strategy"
+        raise ConfigError(
+            f"'{key}' is bucket, but hoodie.index.type is not: file groups have no bucket to "
+            "compare. Set hoodie.index.type=bucket, or leave the strategy out.",
+            key=key,
+        )
 
 
 def resolve_read(

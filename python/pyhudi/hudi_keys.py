@@ -83,9 +83,9 @@ IGNORED: frozenset[str] = frozenset(
     table.partition_extractor_class table.timeline.timezone write.application.id
     write.can.ignore.post.commit.failures
     write.complex.keygen.validation.enable write.concat.handle.class
-    write.conflict.resolution.strategy write.empty.clean.interval.hours write.ignore.failed
+    write.empty.clean.interval.hours write.ignore.failed
     write.lock.app_id write.lock.client.num_retries write.lock.client.wait_time_ms_between_retry
-    write.lock.conflict.resolution.strategy write.lock.max_wait_time_ms_between_retry
+    write.lock.max_wait_time_ms_between_retry
     write.lock.num_retries write.lock.storage.heartbeat.poll.secs
     write.lock.wait_time_ms_between_retry write.merge.handle.class write.merge.handle.fallback
     write.record.merge.custom.implementation.classes write.record.positions write.schema

@@ -18,6 +18,7 @@ from pyhudi.choices import (
     BloomType,
     Codec,
     ConcurrencyMode,
+    ConflictRule,
     DuplicatePolicy,
     FailedWrites,
     IndexType,
@@ -25,6 +26,7 @@ from pyhudi.choices import (
     Operation,
     OverwriteMode,
     QueryType,
+    SchemaConflicts,
     SortMode,
     TimestampType,
 )
@@ -176,6 +178,18 @@ class WriteOptions:
         "With several writers new keys open file groups of their own, so inserts never conflict.")
     conflict_retries: int = option(4, "hoodie.write.num.retries.on.conflict.failures", W,
         "A lost race is written again as a new instant; Hudi's default is not to.")
+    conflict_rule: ConflictRule = option(
+        ConflictRule.SIMPLE, "hoodie.write.lock.conflict.resolution.strategy", W,
+        "What two writes must not share: file groups, partitions, or buckets.",
+        "hoodie.write.conflict.resolution.strategy")
+    early_conflicts: bool = option(
+        False, "hoodie.write.concurrency.early.conflict.detection.enable", W,
+        "Looks, before data is written, for running writes that change the same file groups.")
+    key_conflicts: bool = option(True, "hoodie.write.concurrency.key.conflict.check.enable", W,
+        "Lets no key that two upserts bring at once stay in two files; off saves reading them.")
+    schema_conflicts: SchemaConflicts = option(
+        SchemaConflicts.SIMPLE, "hoodie.write.concurrency.schema.conflict.resolution.strategy", W,
+        "Of two schema changes at once the second fails, or (reconcile) both are merged.")
     failed_writes: FailedWrites | None = option(None, "hoodie.clean.failed.writes.policy", W,
         "Who rolls failed writes back: the next write, or (LAZY) one that sees a stale heartbeat.",
         "hoodie.cleaner.policy.failed.writes")

@@ -4,10 +4,17 @@ import itertools
 
 import pytest
 
+from pyhudi.choices import ConflictRule
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.transactions.conflicts import Footprint, buckets_of, footprint_of, judge
+from pyhudi.transactions.conflicts import (
+    STRATEGIES,
+    Footprint,
+    buckets_of,
+    footprint_of,
+    judge,
+)
 
 G1, G2 = ("p", FileId("g1")), ("q", FileId("g2"))
 NEW = ("p", FileId("new"))
@@ -138,3 +145,34 @@ def test_nobody_conflicts_with_a_write_that_touched_nothing() -> None:
         judge(a, b).conflict
         for a, b in itertools.combinations([fp((G1,)), fp((G2,)), fp(created=(NEW,))], 2)
     )
+
+
+def in_bucket(group: tuple[str, FileId]) -> Footprint:
+    return fp(updated=(group,), bucketed=True)
+
+
+PARTITIONS = "both wrote to the same partitions"
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs", "rule"),
+    [
+        (ConflictRule.PARTITION, fp((G1,)), fp(created=(NEW,)), PARTITIONS),
+        (ConflictRule.PARTITION, fp((G1,)), fp((G2,)), NOTHING),
+        (ConflictRule.PARTITION, fp((G1,)), fp(swept=("p",)), SWEPT),
+        (ConflictRule.SIMPLE, fp((G1,)), fp(created=(NEW,)), NOTHING),
+        (ConflictRule.PREFER_WRITER, fp((G1,)), fp((G1,)), SAME),
+        (ConflictRule.BUCKET, in_bucket(BUCKET_A), in_bucket(BUCKET_A), BUCKETS),
+        (ConflictRule.BUCKET, in_bucket(BUCKET_A), in_bucket(BUCKET_C), NOTHING),
+    ],
+)
+def test_each_strategy_has_its_own_unit(
+    name: ConflictRule, ours: Footprint, theirs: Footprint, rule: str
+) -> None:
+    assert STRATEGIES[name].judge(ours, theirs).rule == rule
+
+
+def test_only_a_preferred_writer_does_not_give_way_to_services() -> None:
+    assert [name for name, each in STRATEGIES.items() if not each.gives_way] == [
+        ConflictRule.PREFER_WRITER
+    ]

@@ -37,7 +37,7 @@ def test_nothing_is_read_where_nothing_has_completed(world: World) -> None:
     loaded = world.table().timeline()
     watched = FaultyStorage(world.memory)
 
-    check_conflicts(world.table(watched), loaded, loaded, LATE, touching_everything(world), "{}")
+    check_conflicts(world.table(watched), loaded, loaded, LATE, touching_everything(world))
 
     assert [c.method for c in watched.calls if c.paths[0] != ".hoodie/hoodie.properties"] == []
 

@@ -31,7 +31,6 @@ from tests.transactions.world import (
     finish,
     other_lock,
     put_file,
-    schema,
     work,
 )
 
@@ -353,41 +352,6 @@ def test_a_lock_that_is_lost_before_the_put_fences(world: World) -> None:
         finish(transaction, written)
 
     assert world.table().timeline().commits == ()
-
-
-@pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize(
-    ("older", "newer", "fits"),
-    [
-        (("key", "value"), ("key", "value"), True),
-        (("key", "value", "added"), ("key", "value"), False),
-        (("key", "value"), ("key", "value", "added"), True),
-        (("key", "value", "a"), ("key", "value", "b"), False),
-    ],
-)
-@pytest.mark.parametrize("older_first", [False, True])
-def test_the_newest_schema_must_hold_the_columns_of_both_writers(
-    new_world: NewWorld,
-    version: int,
-    older: tuple[str, ...],
-    newer: tuple[str, ...],
-    fits: bool,
-    older_first: bool,
-) -> None:
-    world = new_world(version)
-    world.upsert({"k": "0"})
-    world.upsert({"j": "0"})
-    begun = [(world.begin(), "k", older), (begin_beside(world), "j", newer)]
-    written = [(t, work(t, {key: "1"}), schema(*columns)) for t, key, columns in begun]
-    first, second = written if older_first else reversed(written)
-    finish(*first)
-
-    if fits:
-        finish(*second)
-        assert world.rows() == {"k": "1", "j": "1"}
-    else:
-        with pytest.raises(CommitConflict, match="different schemas: (added|a|b)"):
-            finish(*second)
 
 
 # -- the metadata table

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyhudi.format.filenames import FileId
 from pyhudi.timeline.view import BaseFile
+from pyhudi.transactions.conflicts import Group
 from pyhudi.write.spec import GroupPlan
 
 #: a share is told to one part in this many of the largest one
@@ -40,6 +42,11 @@ class Assignment:
     slots: Mapping[str, Sequence[int]]
     bytes_of: Mapping[int, int]
     rows_of: Mapping[int, int] = field(default_factory=dict)
+
+    def updated(self) -> frozenset[Group]:
+        """The groups that exist and get a new base file."""
+        groups = self.groups.values()
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if g.base_file)
 
 
 def assign(

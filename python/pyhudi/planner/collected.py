@@ -51,10 +51,12 @@ def collected(write: Write) -> pa.Table | None:
     combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
     plain = not inserting or not combining
     keyed = bool(write.config.record_key_fields)
-    rows = write.prepared.rows
-    if not (simple and plain and keyed and estimated_bytes(rows) <= COLLECT_BYTES):
+    if not (simple and plain and keyed):
         return None
-    return collect(write, rows, COLLECT_BYTES)
+    rows, kept = write.prepared.rows, write.kept
+    if kept.table is None and kept.rows is None and estimated_bytes(rows) <= COLLECT_BYTES:
+        kept.table = collect(write, rows, COLLECT_BYTES)
+    return kept.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def write_collected(write: Write, table: pa.Table) -> Written:
     sizing = sizing_of(write, files)
     assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
     _place(table, keys, assignment.slots, groups)
+    write.transaction.check_updates(assignment.updated())
     profile: CommitMetadata = workload(write, assignment, updates, inserts)
     write.transaction.inflight(profile)
     if not assignment.groups:
@@ -138,6 +141,15 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
 
 
 def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
+    """Where the keys are; files that an earlier attempt has asked are not asked again."""
+    known = write.kept.matches
+    unknown = [file for file in files if file.path not in known]
+    for number, found in _ask(write, keys, unknown) if unknown else ():
+        known[unknown[number].path] = found
+    return [(o, known[file.path]) for o, file in enumerate(files) if file.path in known]
+
+
+def _ask(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
     """Look the keys up in the files, here where that is little work, else on executors."""
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
     wanted = dict(zip(keys.partitions, keys.distinct, strict=True))

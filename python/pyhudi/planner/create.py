@@ -23,8 +23,8 @@ from pyhudi.format.table_config import (
     TableType,
     parse_table_config,
 )
+from pyhudi.format.widening import same_type
 from pyhudi.planner.columns import check_distinct, check_names, own_spelling
-from pyhudi.planner.widening import same_type
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import PROPERTIES, Table, table_exists

@@ -18,6 +18,7 @@ from pyhudi.format.filenames import bucket_file_id
 from pyhudi.index.lookup import KEY, ORDINAL
 from pyhudi.planner.assign import Assignment, Sizing, assign
 from pyhudi.planner.buckets import BUCKET, bucket_files, with_bucket
+from pyhudi.planner.kept import Tagged
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
@@ -36,7 +37,7 @@ ROUTE = "_pyhudi_route"
 
 def write_grouped(write: Write, only_new_groups: bool = False) -> Written:
     """Write the prepared rows by file group."""
-    rows = write.prepared.rows.localCheckpoint(eager=False)
+    rows = write.kept.checkpointed(write.prepared)
     partitions = _partition_counts(write, rows)
     if not partitions:
         write.transaction.inflight(CommitMetadata(operation=write.operation.value.upper()))
@@ -85,6 +86,7 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
     else:
         tagged = tag_partitioned(write, rows, files)
     tagged = tagged.localCheckpoint(eager=False)
+    write.kept.tagged = Tagged(tagged, files)
     if inserting:
         return _without_duplicates(write, tagged)
     if write.operation is Operation.DELETE:
@@ -202,6 +204,7 @@ def _write(
     inserts: dict[str, int],
 ) -> Written:
     """Publish the profile and run the write stage: one group in one task, sorted by group."""
+    write.transaction.check_updates(assignment.updated())
     write.transaction.inflight(workload(write, assignment, updates, inserts))
     if not assignment.groups:
         return Written()

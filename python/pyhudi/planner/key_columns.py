@@ -14,8 +14,8 @@ from pyhudi.config import IndexType, Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.table_config import TableConfig
+from pyhudi.format.widening import same_type, typed
 from pyhudi.planner.columns import find_field
-from pyhudi.planner.widening import same_type, typed
 from pyhudi.timeline.schema import SparkSchema
 
 #: types of whose values the texts are equal

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyhudi.config import IndexType, Operation
+from pyhudi.config import ConcurrencyMode, IndexType, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
@@ -20,6 +20,7 @@ from pyhudi.planner.filters import matching_partitions
 from pyhudi.planner.grouped import write_grouped
 from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.intent import Overwrite
+from pyhudi.planner.key_conflicts import KeyCheck, checks_keys
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
 from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
@@ -30,6 +31,9 @@ from pyhudi.transactions.conflicts import Footprint, buckets_of
 from pyhudi.transactions.transaction import Committed
 
 log = logging.getLogger(__name__)
+
+#: in the metadata of a commit that was made after lost races: how many, of how many allowed
+RETRIES_KEY = "pyhudi.conflict.retries"
 
 Replaced = Mapping[str, tuple[FileId, ...]]
 
@@ -145,16 +149,14 @@ def finish(write: Write, outcome: Outcome) -> Committed:
         [file.path for file in outcome.written.files],
     )
     stats = tuple(file.stat() for file in outcome.written.files)
-    metadata = CommitMetadata(
-        operation=write.operation.value.upper(),
-        stats=stats,
-        extra={
-            **write.options.commit_metadata,
-            SCHEMA_KEY: canonical_json(write.prepared.avro),
-        },
-        replaced=outcome.replaced,
-    )
-    return transaction.commit(metadata, _footprint(write, stats, outcome))
+    extra = {**write.options.commit_metadata, SCHEMA_KEY: canonical_json(write.prepared.avro)}
+    if write.kept.retries:
+        extra[RETRIES_KEY] = f"{write.kept.retries} of {write.options.conflict_retries}"
+    metadata = CommitMetadata(write.operation.value.upper(), stats, extra, outcome.replaced)
+    check = KeyCheck(write, outcome.written.files) if checks_keys(write) else None
+    if check is not None and write.options.concurrency_mode is ConcurrencyMode.OPTIMISTIC:
+        check.look_ahead()
+    return transaction.commit(metadata, _footprint(write, stats, outcome), check)
 
 
 def _footprint(write: Write, stats: Iterable[WriteStat], outcome: Outcome) -> Footprint:

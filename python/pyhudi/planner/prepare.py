@@ -20,11 +20,11 @@ from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
+from pyhudi.format.widening import merged_type, typed
 from pyhudi.planner.columns import check_distinct, check_names
 from pyhudi.planner.key_columns import with_key_columns
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.planner.timestamp_keys import TimestampFormat
-from pyhudi.planner.widening import merged_type, typed
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.write.spec import DELETE
 
@@ -42,6 +42,7 @@ class Prepared:
     arrow: pa.Schema
     data_columns: tuple[str, ...]
     has_deletes: bool
+    named_keys: bool = False
 
 
 def prepare(
@@ -81,7 +82,8 @@ def prepare(
     if soft and operation in OVERWRITES and not options.combine_before_insert:
         rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
     avro = spark_to_avro(schema, config.name)
-    return Prepared(rows, schema, avro, spark_to_arrow(schema), tuple(target.fieldNames()), deletes)
+    names = tuple(target.fieldNames())
+    return Prepared(rows, schema, avro, spark_to_arrow(schema), names, deletes, named_keys)
 
 
 def prepare_partitions(

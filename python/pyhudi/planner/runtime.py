@@ -14,6 +14,7 @@ from pyhudi.planner.application_markers import ApplicationMarkers
 from pyhudi.planner.stage import Attempts
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts import STRATEGIES
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.transaction import WriterPolicy
 from pyhudi.write.spec import FileSystemSpec
@@ -42,5 +43,8 @@ def writer_policy(options: WriteOptions) -> WriterPolicy:
     return WriterPolicy(
         heartbeat=HeartbeatPolicy(options.heartbeat_ms, options.heartbeat_misses),
         failed_writes=options.failed_writes or FailedWrites.EAGER,
+        conflicts=STRATEGIES[options.conflict_rule],
+        schemas=options.schema_conflicts,
+        early=options.early_conflicts,
         lock_timeout_s=options.lock.lock_wait_ms / 1000,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,7 +17,9 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructField, St
 
 from pyhudi.config import IndexType, MergeMode, Operation
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
+from pyhudi.planner.kept import Tagged
 from pyhudi.planner.keys import PARTITION_PATH
+from pyhudi.planner.routing import as_sql_array
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
 from pyhudi.write.spec import DELETE
@@ -26,21 +29,42 @@ ARRIVAL = "_pyhudi_arrival"
 WAVES = 3
 
 
-def base_keys(write: Write, files: Sequence[BaseFile], beside: Sequence[str] = ()) -> DataFrame:
-    """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it."""
+class KeyFile(Protocol):
+    """A base file as far as its keys are read."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def partition_path(self) -> str: ...
+
+
+def base_keys(
+    write: Write,
+    files: Sequence[KeyFile],
+    beside: Sequence[str] = (),
+    ordinals: Sequence[int] | None = None,
+) -> DataFrame:
+    """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it.
+
+    ``ordinals`` are the places in ``files`` of those to read; all without it.
+    """
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
+    wanted = list(range(len(files)) if ordinals is None else ordinals)
     spec = LookupSpec(
         root=root,
         fs=filesystem,
-        files={o: (f.path, f.partition_path) for o, f in enumerate(files)},
+        files={o: (files[o].path, files[o].partition_path) for o in wanted},
         use_bloom=write.options.index_type is IndexType.BLOOM,
         beside=pa.schema([write.prepared.arrow.field(name) for name in beside]),
     )
     spark = write.spark
-    slices = max(1, min(len(files), spark.sparkContext.defaultParallelism * WAVES))
-    ordinals = spark.range(0, len(files), 1, slices).select(F.col("id").cast("int").alias(ORDINAL))
+    slices = max(1, min(len(wanted), spark.sparkContext.defaultParallelism * WAVES))
+    chosen = F.col("id").cast("int")
+    if ordinals is not None:
+        chosen = F.split(F.lit(as_sql_array(wanted)), ",").cast("array<int>")[chosen]
+    asked = spark.range(0, len(wanted), 1, slices).select(chosen.alias(ORDINAL))
     schema = _hits_schema(write, beside)
-    return ordinals.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
+    return asked.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
 
 
 def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
@@ -56,9 +80,29 @@ def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
 
 
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
-    """Rows with ``ORDINAL``: a key belongs to the file of its own partition that holds it."""
-    keys = base_keys(write, files).withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
+    """Rows with ``ORDINAL``: a key belongs to the file of its own partition that holds it.
+
+    After a lost race only files that are new since are read; what the keys matched among the
+    others is taken over.
+    """
+    before = write.kept.tagged
+    known = {} if before is None else {f.path: o for o, f in enumerate(before.files)}
+    new = [o for o, file in enumerate(files) if file.path not in known]
+    found = base_keys(write, files, ordinals=new if known else None)
+    keys = found.withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
+    if before is not None:
+        keys = keys.unionByName(_still_tagged(before, files))
     return rows.join(keys, [KEY, PARTITION_PATH], "left")
+
+
+def _still_tagged(before: Tagged, files: Sequence[BaseFile]) -> DataFrame:
+    """(key, ordinal, partition path) of the keys found before in files that are still newest."""
+    place = {file.path: ordinal for ordinal, file in enumerate(files)}
+    now = [place.get(file.path, -1) for file in before.files]
+    moved = F.split(F.lit(as_sql_array(now)), ",").cast("array<int>")[F.col(ORDINAL)]
+    columns = [KEY, PARTITION_PATH, ORDINAL]
+    known = before.rows.where(F.col(ORDINAL).isNotNull()).select(*columns).distinct()
+    return known.withColumn(ORDINAL, moved).where(F.col(ORDINAL) >= 0)
 
 
 def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:

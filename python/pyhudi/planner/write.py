@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
@@ -18,6 +18,7 @@ from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
 from pyhudi.planner.intent import Intent, Overwrite, action_of, decide
+from pyhudi.planner.kept import Kept
 from pyhudi.planner.key_encoding import named_by_rule, named_in_table
 from pyhudi.planner.operations import run_operation
 from pyhudi.planner.prepare import (
@@ -57,6 +58,7 @@ class Request:
     options: WriteOptions
     operation: Operation
     intent: Intent
+    kept: Kept = field(default_factory=Kept)
 
 
 def write_table(
@@ -123,7 +125,8 @@ def _new_table(storage: Storage, request: Request) -> Table:
 
 
 def _with_retries(request: Request, table: Table) -> Committed:
-    clock, retries = request.runtime.clock, request.options.conflict_retries
+    clock, options = request.runtime.clock, request.options
+    retries = options.conflict_retries
     for attempt in range(retries + 1):
         try:
             return _attempt(request, table)
@@ -135,6 +138,9 @@ def _with_retries(request: Request, table: Table) -> Committed:
             log.warning("%s Retry %d of %d in %d ms.", conflict, attempt + 1, retries, wait)
             clock.sleep(wait / 1000)
             table = open_table(table.storage)
+            request.kept.retries += 1
+            # Every column of the table as it was is there; one that was added since holds nulls.
+            request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
 
 
@@ -158,7 +164,10 @@ def _attempt(request: Request, table: Table) -> Committed:
         if transaction.timeline.keys() != before.keys():
             # A commit came between: it may have changed the schema.
             prepared = _checked(request, table, transaction.timeline)
-        write = Write(runtime, table, options, operation, request.intent, prepared, transaction)
+        request.kept.fit(prepared)
+        write = Write(
+            runtime, table, options, operation, request.intent, prepared, transaction, request.kept
+        )
         return run_operation(write)
     except CommitUnknown:
         raise

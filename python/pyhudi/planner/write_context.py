@@ -10,6 +10,7 @@ from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.intent import Intent
+from pyhudi.planner.kept import Kept
 from pyhudi.planner.prepare import Prepared
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.table import Table
@@ -28,6 +29,7 @@ class Write:
     intent: Intent
     prepared: Prepared
     transaction: Transaction
+    kept: Kept
 
     @property
     def spark(self) -> SparkSession:

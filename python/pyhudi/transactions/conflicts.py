@@ -2,13 +2,17 @@
 
 ``judge(ours, theirs)`` reads nothing and decides by the rules of RFC-22: the unit of conflict is
 the file group; rows added to new groups never conflict, unless the other side replaced the whole
-partition meanwhile, or both created the same bucket of a bucket-indexed table.
+partition meanwhile, or both created the same bucket of a bucket-indexed table. Coarser units are
+other strategies, all of them lines of ``STRATEGIES``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
+from pyhudi.choices import ConflictRule
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import FileId, bucket_number
 from pyhudi.format.instants import Instant
@@ -53,21 +57,56 @@ class Verdict:
 
 
 def judge(ours: Footprint, theirs: Footprint) -> Verdict:
-    """Compare two footprints; the first rule that finds an overlap decides."""
+    """Compare by file group; the first rule that finds an overlap decides."""
     both = ours.updated & theirs.updated
     if both:
         return Verdict(ours, theirs, "both changed the same file groups", _names(both))
+    return _by_bucket(ours, theirs)
+
+
+def _by_bucket(ours: Footprint, theirs: Footprint) -> Verdict:
+    """Compare by partition and bucket number: a bucket may be created under two ids at once."""
+    twice = ours.buckets & theirs.buckets
+    names = tuple(f"{_name(p)} bucket {b}" for p, b in sorted(twice))
+    return _unless_swept(ours, theirs, "both wrote the same buckets", names)
+
+
+def _by_partition(ours: Footprint, theirs: Footprint) -> Verdict:
+    """Compare by partition: one writer each."""
+    both = _paths(ours.partitions & theirs.partitions)
+    return _unless_swept(ours, theirs, "both wrote to the same partitions", both)
+
+
+def _unless_swept(
+    ours: Footprint, theirs: Footprint, rule: str, overlap: tuple[str, ...]
+) -> Verdict:
+    """The verdict by ``rule``, unless one has replaced a partition that the other wrote to."""
     swept = (ours.partitions & theirs.replaced_partitions) | (
         theirs.partitions & ours.replaced_partitions
     )
     if swept:
         rule = "wrote to a partition that the other replaced as a whole"
-        return Verdict(ours, theirs, rule, tuple(sorted(p or "(unpartitioned)" for p in swept)))
-    twice = ours.buckets & theirs.buckets
-    if twice:
-        names = tuple(f"{p or '(unpartitioned)'} bucket {b}" for p, b in sorted(twice))
-        return Verdict(ours, theirs, "both wrote the same buckets", names)
-    return Verdict(ours, theirs, "do not overlap", ())
+        return Verdict(ours, theirs, rule, _paths(swept))
+    return Verdict(ours, theirs, rule if overlap else "do not overlap", overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How conflicts are told, and whether a write gives way to a service that is still pending.
+
+    Where it does not, the service must give way at its own commit.
+    """
+
+    judge: Callable[[Footprint, Footprint], Verdict]
+    gives_way: bool = True
+
+
+STRATEGIES: Final[dict[ConflictRule, Strategy]] = {
+    ConflictRule.SIMPLE: Strategy(judge),
+    ConflictRule.PARTITION: Strategy(_by_partition),
+    ConflictRule.BUCKET: Strategy(_by_bucket),
+    ConflictRule.PREFER_WRITER: Strategy(judge, gives_way=False),
+}
 
 
 def footprint_of(instant: Instant, metadata: CommitMetadata, bucketed: bool = False) -> Footprint:
@@ -107,6 +146,14 @@ def _sweeps(metadata: CommitMetadata) -> bool:
         "INSERT_OVERWRITE_TABLE",
         "DELETE_PARTITION",
     }
+
+
+def _name(partition: str) -> str:
+    return partition or "(unpartitioned)"
+
+
+def _paths(partitions: frozenset[str]) -> tuple[str, ...]:
+    return tuple(map(_name, sorted(partitions)))
 
 
 def _names(groups: frozenset[Group]) -> tuple[str, ...]:

@@ -7,16 +7,23 @@ Where nothing has completed, nothing is read.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
+from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.errors import CommitConflict, WriteFailed
-from pyhudi.format.commit_metadata import SCHEMA_KEY
+from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_requested_replace
-from pyhudi.format.schemas import avro_to_spark
+from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+from pyhudi.timeline.schema import schema_of, table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts import Footprint, Group, footprint_of, judge
+from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, footprint_of
+from pyhudi.transactions.schema_conflicts import same_schema, settled
+
+#: looks at one commit that came between
+TheirCheck = Callable[[Instant, CommitMetadata], None]
 
 RETRY = "Nothing of this write is visible. Run it again: it then starts from the new state."
 
@@ -27,14 +34,16 @@ def check_conflicts(
     now: Timeline,
     instant: InstantTime,
     ours: Footprint,
-    schema: str | None = None,
+    strategy: Strategy = STRATEGIES[ConflictRule.SIMPLE],
+    check_theirs: TheirCheck | None = None,
 ) -> None:
     """``CommitConflict`` (ours, theirs, overlap) where a commit since ``loaded`` overlaps.
 
-    ``schema`` is the table schema (Avro JSON) that our commit would declare. ``WriteFailed``
+    ``check_theirs`` sees each new commit that does not, and may raise as well. ``WriteFailed``
     where a pending clustering is about to rewrite a group that we changed.
     """
-    check_clustering(table, now, instant, ours)
+    if strategy.gives_way:
+        check_clustering(table, now, instant, ours)
     before, after = loaded.keys(), now.keys()
     _check_vanished(before - after, now, instant)
     new = [i for i in now.completed if instant_key(i) not in before]
@@ -50,7 +59,7 @@ def check_conflicts(
         if theirs.action not in COMMIT_ACTIONS:
             continue
         metadata = COMMITS.get(table.storage, now, theirs)
-        verdict = judge(ours, footprint_of(theirs, metadata, bool(ours.buckets)))
+        verdict = strategy.judge(ours, footprint_of(theirs, metadata, bool(ours.buckets)))
         if verdict.conflict:
             raise CommitConflict(
                 f"{verdict.explain()}. {theirs.time} was first. {RETRY}",
@@ -58,7 +67,8 @@ def check_conflicts(
                 theirs=theirs.time,
                 overlap=verdict.overlap,
             )
-        _check_schema(instant, ours, schema, theirs, metadata.extra.get(SCHEMA_KEY))
+        if check_theirs is not None:
+            check_theirs(theirs, metadata)
     if now.layout == 1:
         _check_newest(now, instant, ours)
 
@@ -79,28 +89,40 @@ def _check_vanished(gone: frozenset[InstantKey], now: Timeline, instant: Instant
         )
 
 
-def _check_schema(
-    instant: InstantTime, ours: Footprint, mine: str | None, theirs: Instant, other: str | None
-) -> None:
-    """The schema of the commit with the greatest time is the table's: it must hold both."""
-    if mine is None or other is None or mine == other:
-        return
-    kept, dropped = _columns(mine), _columns(other)
-    if theirs.time > instant:
-        kept, dropped = dropped, kept
-    changed = tuple(name for name, kind in dropped.items() if kept.get(name) != kind)
-    if changed:
-        raise CommitConflict(
-            f"{ours.who} and commit {theirs.time}, which was first, declare different schemas: "
-            f"{', '.join(changed)}. {RETRY}",
-            ours=instant,
-            theirs=theirs.time,
-            overlap=changed,
-        )
+def declared_schema(
+    table: Table,
+    loaded: Timeline,
+    now: Timeline,
+    instant: InstantTime,
+    schema: str | None,
+    rule: SchemaConflicts,
+) -> str | None:
+    """The schema (Avro JSON) that our commit declares, for the ``schema`` that it was made with.
 
-
-def _columns(schema: str) -> dict[str, object]:
-    return {f["name"]: f["type"] for f in avro_to_spark(json.loads(schema))["fields"]}
+    ``SchemaConflict`` by ``rule``; ``CommitConflict`` where it would not become the table's: that
+    is declared by the commit with the greatest instant time, and another one is greater.
+    """
+    if schema is None or loaded.keys() == now.keys():
+        return schema
+    ours = avro_to_spark(json.loads(schema))
+    declared = settled(
+        rule, table_schema(table, loaded, None), table_schema(table, now, None), ours
+    )
+    for theirs in now.commits:
+        if theirs.time < instant:
+            continue
+        other = schema_of(table, now, theirs)
+        if other is not None and not same_schema(other, declared):
+            raise CommitConflict(
+                f"Write {instant} and commit {theirs.time}, which was first, declare different "
+                f"schemas, and readers follow the later instant. {RETRY}",
+                ours=instant,
+                theirs=theirs.time,
+                overlap=("schema",),
+            )
+    if same_schema(declared, ours):
+        return schema
+    return canonical_json(spark_to_avro(declared, table.config.name))
 
 
 def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Footprint) -> None:

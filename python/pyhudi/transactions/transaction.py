@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
 from pyhudi.errors import (
@@ -36,9 +37,15 @@ from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
-from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy
+from pyhudi.transactions.early import check_running
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
-from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.judgement import (
+    TheirCheck,
+    check_clustering,
+    check_conflicts,
+    declared_schema,
+)
 from pyhudi.transactions.markers import (
     delete_files,
     delete_markers,
@@ -58,12 +65,19 @@ PUBLISH_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class WriterPolicy:
-    """How a writer behaves beside others; times in the units of their names."""
+    """How a writer behaves beside others; times in the units of their names.
+
+    ``conflicts`` and ``schemas`` say what two writes must not do at once; with ``early`` a write
+    also looks for running ones before it writes data.
+    """
 
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
     failed_writes: FailedWrites = FailedWrites.EAGER
     lock_timeout_s: float = 60.0
     seal_timeout_s: float = 600.0
+    conflicts: Strategy = STRATEGIES[ConflictRule.SIMPLE]
+    schemas: SchemaConflicts = SchemaConflicts.SIMPLE
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +181,24 @@ class Transaction:
                 overlap=tuple(newer),
             )
 
+    def check_updates(self, updated: Iterable[Group]) -> None:
+        """Fail before data is written, where it is known already that the commit would.
+
+        ``updated`` are the file groups that will change. ``WriteFailed`` where a pending
+        clustering is about to rewrite one of them; with early detection ``CommitConflict`` where
+        a commit has changed one meanwhile, or a running write is about to.
+        """
+        ours = Footprint(f"{self.operation} {self.instant}", frozenset(updated))
+        if not ours.updated:
+            return
+        if self._policy.early:
+            now = self.table.timeline()
+            strategy = self._policy.conflicts
+            check_conflicts(self.table, self.timeline, now, self.instant, ours, strategy)
+            check_running(self.table, self._clock, self._policy.heartbeat, now, self.instant, ours)
+        elif self._policy.conflicts.gives_way:
+            check_clustering(self.table, self.timeline, self.instant, ours)
+
     def seal(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
         """Take no more markers, wait until no attempt writes, delete marked files not named.
 
@@ -198,8 +230,16 @@ class Transaction:
 
     # -- end -----------------------------------------------------------------------------------
 
-    def commit(self, metadata: CommitMetadata, footprint: Footprint) -> Committed:
-        """Resolve conflicts and publish; the outcome is committed, an error, or unknown."""
+    def commit(
+        self,
+        metadata: CommitMetadata,
+        footprint: Footprint,
+        check_theirs: TheirCheck | None = None,
+    ) -> Committed:
+        """Resolve conflicts and publish; the outcome is committed, an error, or unknown.
+
+        ``check_theirs`` may object to a commit that has come between and does not overlap.
+        """
         if self.phase is not Phase.SEALED:
             raise RuntimeError(f"a transaction in phase {self.phase.value} cannot commit")
         owner = LockOwner.this_process(self.instant)
@@ -207,8 +247,7 @@ class Transaction:
         try:
             now = self.table.timeline()
             self._check_fences(now)
-            schema = metadata.extra.get(SCHEMA_KEY)
-            check_conflicts(self.table, self.timeline, now, self.instant, footprint, schema)
+            metadata = self._resolved(now, metadata, footprint, check_theirs)
             completion = next_time(self._clock, now, self.table.config.utc)
             self.table = drop_metadata_table(self.table)
             self._lock.check(self.table.storage.put_timeout_s)
@@ -218,6 +257,22 @@ class Transaction:
             self._release()
         self._clean_up()
         return Committed(self.instant, completion, metadata)
+
+    def _resolved(
+        self,
+        now: Timeline,
+        metadata: CommitMetadata,
+        footprint: Footprint,
+        check_theirs: TheirCheck | None,
+    ) -> CommitMetadata:
+        """The commit as it goes with those that have come between; an error where it does not."""
+        table, loaded, policy = self.table, self.timeline, self._policy
+        check_conflicts(table, loaded, now, self.instant, footprint, policy.conflicts, check_theirs)
+        given = metadata.extra.get(SCHEMA_KEY)
+        schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
+        if schema is None or schema == given:
+            return metadata
+        return replace(metadata, extra={**metadata.extra, SCHEMA_KEY: schema})
 
     def _check_fences(self, now: Timeline) -> None:
         mine = [i for i in now.at(self.instant) if i.action is self._action]

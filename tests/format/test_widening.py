@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import SchemaConflict
-from pyhudi.planner.widening import WIDENS, merged_type, typed
+from pyhudi.format.widening import WIDENS, merged_type, typed
 
 
 def array(of: Any) -> dict[str, Any]:

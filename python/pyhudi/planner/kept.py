@@ -1,0 +1,57 @@
+"""What the attempts of one write share: the input, evaluated once, and where its keys were found.
+
+A write that lost a race is made again as a new instant with all its files written anew, but it
+neither runs the caller's query again nor looks keys up in files that nobody has touched
+(DESIGN.md, "A retry").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pyhudi.planner.prepare import Prepared
+from pyhudi.timeline.view import BaseFile
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Rows with the ordinals that their keys have in ``files``."""
+
+    rows: DataFrame
+    files: Sequence[BaseFile]
+
+
+@dataclass(slots=True)
+class Kept:
+    """Empty before the first attempt; what a later one may use where its rows look the same."""
+
+    retries: int = 0
+    rows: DataFrame | None = None
+    tagged: Tagged | None = None
+    table: pa.Table | None = None
+    #: positions of keys (``index.matches``) by the path of the base file that holds them
+    matches: dict[str, bytes] = field(default_factory=dict)
+    _shape: Any = None
+
+    def fit(self, prepared: Prepared) -> None:
+        """Drop everything unless the rows of ``prepared`` are those that are kept.
+
+        Another writer may have added a column meanwhile, or decided how keys are spelt: the rows
+        are other ones then, and the input is evaluated once more.
+        """
+        shape = (prepared.schema, prepared.named_keys)
+        if shape != self._shape:
+            self.rows = self.tagged = self.table = None
+            self.matches = {}
+            self._shape = shape
+
+    def checkpointed(self, prepared: Prepared) -> DataFrame:
+        """The rows on the executors, from where no task computes them again."""
+        if self.rows is None:
+            self.rows = prepared.rows.localCheckpoint(eager=False)
+        return self.rows

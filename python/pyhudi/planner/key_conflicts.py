@@ -1,0 +1,93 @@
+"""Primary-key conflicts: two writes that bring one new key at the same time.
+
+Each of them looked the key up before the other had committed, so both would open a place for it,
+in different file groups: no conflict of groups, and yet a key in two files. The second one to
+commit compares the keys of the files that took new rows in (RFC-22, unique records).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import functions as F
+
+from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.errors import CommitConflict
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.index.lookup import KEY
+from pyhudi.planner.stage import FileWritten, job
+from pyhudi.planner.tag import BASE_PARTITION, base_keys
+from pyhudi.planner.write_context import Write
+from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.states import COMMIT_ACTIONS
+
+log = logging.getLogger(__name__)
+
+SHOWN: Final = 5
+
+
+def checks_keys(write: Write) -> bool:
+    """Whether this write looks keys up, so that it may promise that each has one place.
+
+    An insert promises nothing of the kind, and a bucket is the one place of its keys.
+    """
+    if not write.options.key_conflicts or not write.config.record_key_fields:
+        return False
+    if write.options.index_type is IndexType.BUCKET:
+        return False
+    if write.operation is Operation.INSERT:
+        return write.options.duplicate_policy is not DuplicatePolicy.NONE
+    return write.operation is Operation.UPSERT
+
+
+class KeyCheck:
+    """Compares our new rows with those of each commit that came between, every commit once."""
+
+    def __init__(self, write: Write, written: Sequence[FileWritten]) -> None:
+        self._write = write
+        self._ours = [file for file in written if file.num_inserts]
+        self._seen: set[InstantTime] = set()
+
+    def look_ahead(self) -> None:
+        """Compare with what has completed by now, so that less is left to do under the lock."""
+        if not self._ours:
+            return
+        table, loaded = self._write.table, self._write.transaction.timeline
+        now = table.timeline()
+        before = loaded.keys()
+        for theirs in now.completed:
+            if theirs.action in COMMIT_ACTIONS and (theirs.time, theirs.action) not in before:
+                self(theirs, COMMITS.get(table.storage, now, theirs))
+
+    def __call__(self, theirs: Instant, metadata: CommitMetadata) -> None:
+        """``CommitConflict`` with some of the keys that both have brought."""
+        if not self._ours or theirs.time in self._seen:
+            return
+        self._seen.add(theirs.time)
+        everywhere = self._write.options.index_type is IndexType.GLOBAL_SIMPLE
+        partitions = {file.partition_path for file in self._ours}
+        others = [
+            stat
+            for stat in metadata.stats
+            if stat.path and stat.num_inserts and (everywhere or stat.partition_path in partitions)
+        ]
+        if not others:
+            return
+        columns = [KEY] if everywhere else [KEY, BASE_PARTITION]
+        with job(self._write.spark, self._write.describe("compare keys with a concurrent write")):
+            mine = base_keys(self._write, self._ours).select(*columns)
+            both = mine.join(base_keys(self._write, others).select(*columns), columns, "semi")
+            found = sorted(row[0] for row in both.select(F.col(KEY)).limit(SHOWN).collect())
+        if found:
+            raise CommitConflict(
+                f"{self._write.operation.value} {self._write.instant} and {theirs.time} both "
+                f"brought rows with keys that the table did not have: {', '.join(found)}. "
+                f"{theirs.time} was first. Nothing of this write is visible. Run it again: it "
+                "then updates the rows of these keys.",
+                ours=self._write.instant,
+                theirs=theirs.time,
+                overlap=tuple(found),
+            )

@@ -1,0 +1,177 @@
+"""Schema changes at the same time: RFC-82's eight cases, on tables in memory.
+
+A line of the table below reads: the table's schema when the write begins, what another writer
+commits meanwhile (nothing where it is the same), the write's own, and the schema that the table
+has in the end, or the column on which the write fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.choices import SchemaConflicts
+from pyhudi.errors import CommitConflict, SchemaConflict
+from pyhudi.timeline.schema import table_schema
+from pyhudi.transactions.schema_conflicts import settled
+from pyhudi.transactions.transaction import Transaction
+from tests.transactions.world import NEVER, World, finish, work
+
+NewWorld = Callable[..., World]
+
+S1 = "key, value"
+WITH_A, WITH_B = "key, value, a", "key, value, b"
+NONE = ""
+
+CASES = [
+    # case, at start, meanwhile, ours, outcome by the simple rule, outcome by reconcile
+    (1, NONE, NONE, S1, S1, S1),
+    (2, NONE, S1, S1, S1, S1),
+    (3, NONE, WITH_A, WITH_B, "conflict on b", "key, value, a, b"),
+    (4, S1, NONE, S1, S1, S1),
+    (5, S1, NONE, WITH_A, WITH_A, WITH_A),
+    (6, S1, WITH_A, S1, WITH_A, WITH_A),
+    (7, S1, WITH_A, WITH_A, WITH_A, WITH_A),
+    (8, S1, WITH_A, WITH_B, "conflict on b", "key, value, a, b"),
+]
+
+
+def avro(columns: str, **types: str) -> str:
+    names = columns.split(", ")
+    fields = [{"name": n, "type": ["null", types.get(n, "string")], "default": None} for n in names]
+    return json.dumps(
+        {"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": fields}
+    )
+
+
+def begin(world: World, rule: SchemaConflicts) -> Transaction:
+    return world.begin(policy=replace(NEVER, schemas=rule))
+
+
+def insert(world: World, transaction: Transaction, key: str, columns: str, **types: str) -> None:
+    """Commit one new row in a file group of its own."""
+    written = work(transaction, {key: "1"}, partition=key)
+    finish(transaction, written, avro(columns, **types))
+
+
+def columns_of(world: World) -> str:
+    table = world.table()
+    found = table_schema(table, table.timeline(), None)
+    assert found is not None
+    return ", ".join(f["name"] for f in found["fields"])
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("rule", SchemaConflicts)
+@pytest.mark.parametrize(
+    ("case", "start", "meanwhile", "ours", "simple", "reconciled"),
+    CASES,
+    ids=[f"case {case[0]}" for case in CASES],
+)
+def test_the_eight_cases_of_rfc_82(
+    new_world: NewWorld, version: int, rule: SchemaConflicts, case: int,
+    start: str, meanwhile: str, ours: str, simple: str, reconciled: str,
+) -> None:  # fmt: skip
+    world = new_world(version)
+    if start:
+        insert(world, world.begin(), "s", start)
+    theirs = begin(world, rule)
+    mine = begin(world, rule)
+    if meanwhile:
+        insert(world, theirs, "t", meanwhile)
+    outcome = simple if rule is SchemaConflicts.SIMPLE else reconciled
+
+    if outcome.startswith("conflict on "):
+        with pytest.raises(SchemaConflict) as failed:
+            insert(world, mine, "m", ours)
+        assert failed.value.facts["column"] == outcome.removeprefix("conflict on ")
+        mine.abort()
+        assert columns_of(world) == meanwhile
+    else:
+        insert(world, mine, "m", ours)
+        assert columns_of(world) == outcome
+    expected = {"s": "1"} if start else {}
+    expected |= {"t": "1"} if meanwhile else {}
+    expected |= {} if outcome.startswith("conflict on ") else {"m": "1"}
+    assert world.rows() == expected
+
+
+def test_columns_that_both_widen_get_the_wider_type(new_world: NewWorld) -> None:
+    world = new_world(9)
+    insert(world, world.begin(), "s", S1, value="int")
+    theirs, mine = (begin(world, SchemaConflicts.RECONCILE) for _ in range(2))
+    insert(world, theirs, "t", S1, value="long")
+
+    insert(world, mine, "m", S1, value="double")
+
+    found = table_schema(world.table(), world.table().timeline(), None)
+    assert found is not None
+    assert [f["type"] for f in found["fields"]] == ["string", "double"]
+
+
+def test_types_that_do_not_go_together_name_column_both_types_and_rule(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(9)
+    insert(world, world.begin(), "s", S1)
+    theirs, mine = (begin(world, SchemaConflicts.RECONCILE) for _ in range(2))
+    insert(world, theirs, "t", WITH_A, a="long")
+
+    with pytest.raises(SchemaConflict) as failed:
+        insert(world, mine, "m", WITH_A, a="string")
+
+    facts = failed.value.facts
+    assert (facts["column"], facts["ours"], facts["theirs"]) == ("a", "string", "long")
+    assert "rule" in facts
+
+
+def test_a_column_that_one_side_dropped_is_not_reconciled() -> None:
+    def struct(*names: str) -> dict[str, object]:
+        fields = [{"name": n, "type": "string", "nullable": True} for n in names]
+        return {"type": "struct", "fields": fields}
+
+    start = struct("key", "old")
+    for now, ours in (
+        (struct("key"), struct("key", "old", "new")),
+        (struct("key", "old", "new"), struct("key")),
+    ):
+        with pytest.raises(SchemaConflict) as failed:
+            settled(SchemaConflicts.RECONCILE, start, now, ours)
+        assert failed.value.facts["column"] == "old"
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("rule", SchemaConflicts)
+def test_a_schema_that_a_later_instant_would_hide_is_written_again(
+    new_world: NewWorld, version: int, rule: SchemaConflicts
+) -> None:
+    """The table's schema is that of the greatest instant, whichever completed last."""
+    world = new_world(version)
+    insert(world, world.begin(), "s", S1)
+    mine = begin(world, rule)
+    insert(world, begin(world, rule), "t", S1)
+
+    with pytest.raises(CommitConflict, match="readers follow the later instant"):
+        insert(world, mine, "m", WITH_A)
+    mine.abort()
+    insert(world, begin(world, rule), "m", WITH_A)
+
+    assert columns_of(world) == WITH_A
+
+
+def test_files_of_a_failed_schema_change_are_gone(new_world: NewWorld) -> None:
+    world = new_world(9)
+    insert(world, world.begin(), "s", S1)
+    theirs, mine = (begin(world, SchemaConflicts.SIMPLE) for _ in range(2))
+    insert(world, theirs, "t", WITH_A)
+    before = world.data_files()
+    with pytest.raises(SchemaConflict):
+        insert(world, mine, "m", WITH_B)
+
+    mine.abort()
+
+    assert world.data_files() == before
+    assert world.leftovers() == []
