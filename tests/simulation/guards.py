@@ -44,7 +44,11 @@ def _count_as_failed(transaction: Transaction) -> None:
 #: what is replaced by what; nothing where the scenario is without the guard already
 GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
     "conflict check": {f"{TRANSACTION}.check_conflicts": _nothing},
-    "merge target newer than own instant": {f"{TRANSACTION}.Transaction.check_targets": _nothing},
+    "merge target newer than own instant": {
+        f"{TRANSACTION}.Transaction.check_targets": _nothing,
+        # Most such instants are not even requested.
+        "pyhudi.transactions.times.overtaken": _nothing,
+    },
     "put-if-absent": {},
     "primary-key conflict check": {},
     "holder check before commit": {"pyhudi.locks.filesystem.FilesystemLock.check": _for_ever},

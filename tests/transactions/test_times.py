@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,9 +11,20 @@ from hypothesis import strategies as st
 
 from pyhudi.format.instants import Action, InstantTime, format_time, parse_time
 from pyhudi.storage.base import StoredFile
+from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.transactions.times import next_time
 from tests.fakes import FakeClock
+from tests.transactions.world import (
+    LAPSE_S,
+    NEVER,
+    POLICY,
+    World,
+    dead_writer,
+    finish,
+    settle,
+    work,
+)
 
 NOW = 1_700_000_000_000
 
@@ -71,3 +84,86 @@ def test_the_hour_that_local_time_shows_twice_does_not_run_back() -> None:
 def test_a_table_in_local_time_gets_local_times() -> None:
     assert next_time(FakeClock(NOW), timeline(), False) == "20231114231320000"
     assert Action.COMMIT.value == "commit"
+
+
+# -- taking a time
+
+
+def test_a_time_that_a_commit_overtook_is_given_up(world: World) -> None:
+    """A reader that follows instant times may have passed it before its first file was there."""
+    world.upsert({"k": "0"})
+    ahead = FakeClock(world.clock.now_ms() + 5_000, seed=1)
+    late: list[InstantTime] = []
+
+    def other_commits(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith("requested") and not late:
+            late.append(InstantTime(call.paths[0].rsplit("/", 1)[-1].split(".")[0]))
+            world.upsert({"k": "1"}, clock=ahead)
+
+    slow = world.begin(FaultyStorage(world.memory, before=other_commits))
+
+    assert slow.instant > world.table().timeline().commits[-1].time > late[0]
+    assert world.table().timeline().at(late[0]) == ()
+    finish(slow, work(slow, {"k": "2"}))
+    assert world.rows() == {"k": "2"}
+
+
+def test_a_pending_instant_with_a_later_time_overtakes_nothing(world: World) -> None:
+    world.begin(clock=FakeClock(world.clock.now_ms() + 5_000, seed=1))
+    before = len(world.clock.slept)
+    assert world.begin(policy=NEVER).instant > world.table().timeline().pending[0].time
+    assert len(world.clock.slept) == before
+
+
+class Counter:
+    """A counter as a service keeps it: one step at a time, above all that it gave."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.asked: list[int] = []
+
+    def next_ms(self, at_least: int) -> int:
+        self.asked.append(at_least)
+        self.last = max(self.last + 1, at_least)
+        return self.last
+
+
+def test_instants_and_completions_come_from_the_source(world: World) -> None:
+    counter = Counter()
+    counter.last = NOW + 10_000_000
+    policy = replace(POLICY, times=counter)
+
+    done = world.upsert({"k": "1"}, policy=policy)
+
+    assert done.instant == format_time(NOW + 10_000_001, True)
+    assert done.completion_time == format_time(NOW + 10_000_002, True)
+    assert counter.asked[0] == NOW
+
+
+def test_rollbacks_take_their_times_from_it_too(world: World) -> None:
+    dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    counter = Counter()
+    counter.last = NOW + 10_000_000
+
+    settle(world, replace(POLICY, times=counter))
+
+    (rollback,) = world.table().timeline().instants
+    assert rollback.time == format_time(NOW + 10_000_001, True)
+
+
+@given(
+    now=st.integers(0, 10_000),
+    asks=st.lists(st.tuples(st.booleans(), st.integers(-10_000, 10_000)), max_size=30),
+)
+def test_writers_with_skewed_clocks_and_one_counter_get_ever_later_times(
+    now: int, asks: list[tuple[bool, int]]
+) -> None:
+    """Neither sees the other's instants: the counter alone keeps them apart."""
+    counter, empty = Counter(), timeline()
+    clocks = FakeClock(NOW + now), FakeClock(NOW - now, seed=1)
+    times = []
+    for which, skew in asks:
+        clocks[which].skew(skew / 1000)
+        times.append(next_time(clocks[which], empty, True, counter))
+    assert all(earlier < later for earlier, later in itertools.pairwise(times))

@@ -37,7 +37,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.markers import delete_files, delete_markers, files_of, marked_files
-from pyhudi.transactions.times import next_time, take_time
+from pyhudi.transactions.times import TimeSource, next_time, take_time
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ class Policy(Protocol):
 
     @property
     def lock_timeout_s(self) -> float: ...
+    @property
+    def times(self) -> TimeSource: ...
 
 
 class Undone(Enum):
@@ -82,9 +84,9 @@ def roll_back(
             plan = _plan(table, target)
             lock.renew()
             content = render_rollback_plan(plan)
-            rollback, _ = take_time(table, clock, Action.ROLLBACK, content)
+            rollback, _ = take_time(table, clock, Action.ROLLBACK, content, source=policy.times)
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
-        _execute(table, lock, clock, *found)
+        _execute(table, lock, clock, policy.times, *found)
         return undone
     finally:
         lock.release()
@@ -109,7 +111,7 @@ def finish_rollback(
             log.warning("rollback %s of the commit %s is pending", time, target.commit_time)
             return
         log.warning("finishing rollback %s of %s", time, target.commit_time)
-        _execute(table, lock, clock, rollback, plan)
+        _execute(table, lock, clock, policy.times, rollback, plan)
     finally:
         lock.release()
 
@@ -174,7 +176,12 @@ def _plan(table: Table, target: Instant) -> RollbackPlan:
 
 
 def _execute(
-    table: Table, lock: TableLock, clock: Clock, rollback: Instant, plan: RollbackPlan
+    table: Table,
+    lock: TableLock,
+    clock: Clock,
+    times: TimeSource,
+    rollback: Instant,
+    plan: RollbackPlan,
 ) -> None:
     """Delete, in this order: data files, markers, the failed instant; then complete.
 
@@ -206,7 +213,7 @@ def _execute(
         },
         instants_rollback=(target,),
     )
-    completion = next_time(clock, table.timeline(), table.config.utc)
+    completion = next_time(clock, table.timeline(), table.config.utc, times)
     lock.check(storage.put_timeout_s)
     done = Instant(rollback.time, Action.ROLLBACK, State.COMPLETED, completion)
     _put(table, done, render_rollback_metadata(metadata))

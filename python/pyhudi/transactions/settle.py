@@ -26,6 +26,7 @@ from pyhudi.transactions.rollback import (
     roll_back,
     was_rolled_back,
 )
+from pyhudi.transactions.times import TimeSource
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class Policy(Protocol):
     def failed_writes(self) -> FailedWrites: ...
     @property
     def lock_timeout_s(self) -> float: ...
+    @property
+    def times(self) -> TimeSource: ...
 
 
 def settle_failed_writes(

@@ -1,6 +1,12 @@
-"""Instant times: unique, increasing, and never below anything that was loaded."""
+"""Instant times: unique, increasing, and never below anything that was loaded.
+
+Where they come from is a seam: the machine's clock by default, or a counter that all writers of a
+table share. Times of clocks are kept apart by the timeline, a counter's are so by themselves.
+"""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 from pyhudi.clock import Clock
 from pyhudi.errors import FileExists, WriteFailed
@@ -22,23 +28,49 @@ ATTEMPTS = 100
 PAUSE_MS = 20
 
 
-def next_time(clock: Clock, timeline: Timeline, utc: bool) -> InstantTime:
+class TimeSource(Protocol):
+    """Where instant times come from, as milliseconds: the digits of a time read as UTC."""
+
+    def next_ms(self, at_least: int) -> int:
+        """A time that is not below ``at_least``; a counter's is above all that it gave before.
+
+        ``StorageError`` where the source cannot be asked: a time that it gave, but that did not
+        arrive, is lost, and nothing else.
+        """
+
+
+class ClockTimes:
+    """Times by the writer's own clock, which ``at_least`` tells."""
+
+    def next_ms(self, at_least: int) -> int:
+        return at_least
+
+
+CLOCK_TIMES = ClockTimes()
+
+
+def next_time(
+    clock: Clock, timeline: Timeline, utc: bool, source: TimeSource = CLOCK_TIMES
+) -> InstantTime:
     """A time above the clock's and above every requested and completion time of ``timeline``.
 
     A writer whose clock is behind thus still moves forward (DESIGN.md, begin). ``utc`` is the
     table's timeline time zone: UTC, or else the driver's local zone.
     """
-    now = format_time(clock.now_ms(), utc)
-    greatest = timeline.greatest_time()
-    if now > greatest:
-        return now
+    now, greatest = format_time(clock.now_ms(), utc), timeline.greatest_time()
     # The digits count on as if they were UTC: in the hour that a local clock shows twice, one
     # millisecond later by the zone's own rules may read as an earlier time.
-    return format_time(parse_time(greatest, True) + 1, True)
+    least = parse_time(now, True) if now > greatest else parse_time(greatest, True) + 1
+    return format_time(source.next_ms(least), True)
 
 
 def take_time(
-    table: Table, clock: Clock, action: Action, content: bytes, loaded: Timeline | None = None
+    table: Table,
+    clock: Clock,
+    action: Action,
+    content: bytes,
+    loaded: Timeline | None = None,
+    source: TimeSource = CLOCK_TIMES,
 ) -> tuple[InstantTime, Timeline]:
     """Request an instant of ``action``: its time, and the timeline that shows it.
 
@@ -46,9 +78,11 @@ def take_time(
     took each time first; nothing is left then.
     """
     for _ in range(ATTEMPTS):
-        taken = _try_time(table, clock, action, content, loaded or table.timeline())
-        if taken is not None:
-            return taken
+        shown = loaded or table.timeline()
+        time = next_time(clock, shown, table.config.utc, source)
+        timeline = _try_time(table, clock, action, content, time)
+        if timeline is not None:
+            return time, timeline
         loaded = None
     raise WriteFailed(
         f"No unused instant time was found in {ATTEMPTS} attempts: other writers took each of "
@@ -58,15 +92,14 @@ def take_time(
 
 
 def _try_time(
-    table: Table, clock: Clock, action: Action, content: bytes, loaded: Timeline
-) -> tuple[InstantTime, Timeline] | None:
-    """Try one time above those of ``loaded``; None where somebody else has it.
+    table: Table, clock: Clock, action: Action, content: bytes, time: InstantTime
+) -> Timeline | None:
+    """Request ``time``: the timeline that shows it; None where it cannot be had.
 
     Put-if-absent alone does not make a time unique, for each action has names of its own; where
     another action took the same time between the two listings both give it up (DESIGN.md, begin).
     """
     storage, config = table.storage, table.config
-    time = next_time(clock, loaded, config.utc)
     name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
     path = f"{config.timeline_folder}/{name}"
     try:
@@ -74,10 +107,21 @@ def _try_time(
     except FileExists:
         return None
     files = list_timeline(storage, config)
-    for other in files:
-        found = parse_instant(other.name, config.layout)
-        if found is not None and found.time == time and other.name != name:
-            storage.delete([path])
-            clock.sleep((1 + clock.random_int(PAUSE_MS)) / 1000)
-            return None
-    return time, timeline_of(files, config.layout, config.timeline_folder)
+    timeline = timeline_of(files, config.layout, config.timeline_folder)
+    parsed = ((other.name, parse_instant(other.name, config.layout)) for other in files)
+    shared = any(found and found.time == time and other != name for other, found in parsed)
+    if not shared and not overtaken(timeline, time):
+        return timeline
+    storage.delete([path])
+    if shared:
+        clock.sleep((1 + clock.random_int(PAUSE_MS)) / 1000)
+    return None
+
+
+def overtaken(timeline: Timeline, time: InstantTime) -> bool:
+    """Whether a commit with a later time completed before the request of ``time`` was there.
+
+    Whoever followed the table by instant times may have passed it by then: it is given up, so
+    that no instant ever appears below a commit that readers saw (``timeline/completion_order``).
+    """
+    return any(commit.time > time for commit in timeline.commits)

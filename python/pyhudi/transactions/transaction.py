@@ -56,7 +56,7 @@ from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
 from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.times import next_time, take_time
+from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class WriterPolicy:
     """How a writer behaves beside others; times in the units of their names.
 
     ``conflicts`` and ``schemas`` say what two writes must not do at once; with ``early`` a write
-    also looks for running ones before it writes data.
+    also looks for running ones before it writes data. ``times`` is where instant times come from.
     """
 
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
@@ -78,6 +78,7 @@ class WriterPolicy:
     conflicts: Strategy = STRATEGIES[ConflictRule.SIMPLE]
     schemas: SchemaConflicts = SchemaConflicts.SIMPLE
     early: bool = False
+    times: TimeSource = CLOCK_TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class Transaction:
         loaded = settle_failed_writes(table, lock, clock, policy)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
-        self.instant, self.timeline = take_time(table, clock, action, content, loaded)
+        self.instant, self.timeline = take_time(table, clock, action, content, loaded, policy.times)
         self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
         self._move(Phase.REQUESTED)
         try:
@@ -248,7 +249,7 @@ class Transaction:
             now = self.table.timeline()
             self._check_fences(now)
             metadata = self._resolved(now, metadata, footprint, check_theirs)
-            completion = next_time(self._clock, now, self.table.config.utc)
+            completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
             self.table = drop_metadata_table(self.table)
             self._lock.check(self.table.storage.put_timeout_s)
             self._publish(completion, metadata)
