@@ -96,6 +96,15 @@ minio: ## Build MinIO with Go into .tools/bin (some minutes); without Go, S3 tes
 	  test -x .tools/bin/minio || GOBIN=$(CURDIR)/.tools/bin go install github.com/minio/minio@$(MINIO); \
 	else echo "no Go here: the S3 tests run on moto only"; fi
 
+# The native library of its store is a dependency of type so.
+DYNAMODB := 2.6.1
+.tools/dynamodb.classpath: .ci/dynamodb.xml | .tools/given
+	$(MVN_DEPENDENCY):build-classpath -f .ci/dynamodb.xml -Ddynamodb.version=$(DYNAMODB) \
+	  -Dmdep.outputFile=$(CURDIR)/$@
+
+.PHONY: dynamodb
+dynamodb: .tools/dynamodb.classpath ## Fetch DynamoDB Local; without it, its tests use moto
+
 # ---- checks
 
 PYTHON_CODE := python tests integration benchmarks docs/generate.py setup.py
@@ -131,7 +140,7 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 test: check test-spark3 test-spark4 test-integration ## All tests, with a sample of each matrix
 
 .PHONY: test-spark3
-test-spark3: $(VENV)/.ready jars ## The test suite on Spark 3.5
+test-spark3: $(VENV)/.ready jars dynamodb ## The test suite on Spark 3.5
 	$(PYTEST) tests -m 'not matrix' $(ARGS)
 
 .PHONY: test-spark4
@@ -139,7 +148,7 @@ test-spark4: $(VENV4)/.ready jars ## Those tests of the suite that start Spark, 
 	$(PYTEST4) tests -m 'spark and not matrix' $(ARGS)
 
 .PHONY: test-integration
-test-integration: $(VENV)/.ready jars peers ## A sample of each integration matrix
+test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integration matrix
 	$(PYTEST) integration -m 'not matrix' $(ARGS)
 
 .PHONY: integration

@@ -147,9 +147,9 @@ def test_keys_are_found_in_any_case() -> None:
         ),
         (
             "hoodie.write.lock.provider",
-            "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+            "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
             "lock_provider",
-            LockProvider.ZOOKEEPER,
+            LockProvider.STORAGE,
         ),
     ],
 )

@@ -27,7 +27,10 @@ CHANCE = {
 # Modules that something outside the package starts by name.
 STARTED_BY_NAME = re.compile(r"pyhudi(?:\.\w+)+")
 # The test kit is public: it is there for the tests of others, too.
-TEST_KIT = {f"python/pyhudi/storage/{name}.py" for name in ("memory", "faults", "slow")}
+TEST_KIT = {
+    f"python/pyhudi/{name}.py"
+    for name in ("storage/memory", "storage/faults", "storage/slow", "locks/in_process")
+}
 STARTERS = ("setup.py", "Makefile", "jvm-shim", "integration", "benchmarks", "docs")
 
 VAGUE_NAME = re.compile(r"(?:class|object|trait|def)\s+(\w*(?:Manager|Helper|Utils?|Impl))\b")

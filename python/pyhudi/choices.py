@@ -68,11 +68,14 @@ class SortMode(str, Enum):
 
 
 class LockProvider(str, Enum):
-    STORAGE = "storage"
     FILE_SYSTEM = "filesystem"
+    NUMBERED_FILES = "numbered_files"
+    STORAGE = "storage"
     ZOOKEEPER = "zookeeper"
+    ZOOKEEPER_IMPLICIT = "zookeeper_implicit"
     HIVE_METASTORE = "hive_metastore"
     DYNAMODB = "dynamodb"
+    DYNAMODB_IMPLICIT = "dynamodb_implicit"
     IN_PROCESS = "in_process"
 
 
@@ -159,8 +162,10 @@ SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
         "StorageBasedLockProvider": LockProvider.STORAGE,
         "FileSystemBasedLockProvider": LockProvider.FILE_SYSTEM,
         "ZookeeperBasedLockProvider": LockProvider.ZOOKEEPER,
+        "ZookeeperBasedImplicitBasePathLockProvider": LockProvider.ZOOKEEPER_IMPLICIT,
         "HiveMetastoreBasedLockProvider": LockProvider.HIVE_METASTORE,
         "DynamoDBBasedLockProvider": LockProvider.DYNAMODB,
+        "DynamoDBBasedImplicitPartitionKeyLockProvider": LockProvider.DYNAMODB_IMPLICIT,
         "InProcessLockProvider": LockProvider.IN_PROCESS,
     },
     BloomType: {"BLOOM_FILTER": BloomType.SIMPLE},

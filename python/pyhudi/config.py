@@ -39,7 +39,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, IGNORED, has_no_effect
-from pyhudi.lock_options import LOCK_TABLE, LockOptions
+from pyhudi.lock_options import LOCK_TABLE, LockOptions, check_lock_options
 from pyhudi.option import Option, Scope
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE, ReadOptions, WriteOptions
 
@@ -119,10 +119,11 @@ def resolve_write(
         values["combine_before_insert"] = True
     if values.get("conflict_rule") is ConflictRule.BUCKET:
         _require_bucket_index(values.get("index_type"))
-    of_locks = {name: values.pop(name) for name in _OF_LOCKS & values.keys()}
+    lock = LockOptions(**{name: values.pop(name) for name in _OF_LOCKS & values.keys()})
+    check_lock_options(lock, values.get("concurrency_mode") is ConcurrencyMode.OPTIMISTIC)
     return WriteOptions(
         **values,
-        lock=LockOptions(**of_locks),
+        lock=lock,
         commit_metadata=named,
         other=given.other,
         ignored=tuple(sorted(given.ignored | later.ignored)),

@@ -85,8 +85,9 @@ IGNORED: frozenset[str] = frozenset(
     write.complex.keygen.validation.enable write.concat.handle.class
     write.empty.clean.interval.hours write.ignore.failed
     write.lock.app_id write.lock.client.num_retries write.lock.client.wait_time_ms_between_retry
-    write.lock.max_wait_time_ms_between_retry
-    write.lock.num_retries write.lock.storage.heartbeat.poll.secs
+    write.lock.heartbeat_interval_ms
+    write.lock.max_wait_time_ms_between_retry write.lock.num_retries
+    write.lock.storage.heartbeat.poll.secs write.lock.storage.renew.interval.secs
     write.lock.wait_time_ms_between_retry write.merge.handle.class write.merge.handle.fallback
     write.record.merge.custom.implementation.classes write.record.positions write.schema
     write.status.storage.level write.tagged.record.storage.level

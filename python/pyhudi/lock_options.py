@@ -5,9 +5,12 @@ Read as the tables of ``option_tables``; a write has them resolved in ``WriteOpt
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.choices import BillingMode, LockProvider
+from pyhudi.errors import ConfigError
 from pyhudi.option import Scope, option, rows_of
 
 W = Scope.WRITER
@@ -24,11 +27,9 @@ class LockOptions:
     """What a write may say about the table lock, resolved."""
 
     lock_provider: LockProvider | None = option(None, LOCK + "provider", W,
-        "Who guards the commit; by default the table's own lock file.")
+        "Who guards the commit; by default the table's own lock file. See the page on locks.")
     lock_wait_ms: int = option(60_000, LOCK + "wait_time_ms", W,
         "How long a commit waits for the table lock.")
-    lock_heartbeat_ms: int = option(60_000, LOCK + "heartbeat_interval_ms", W,
-        "Hive Metastore: how often the lock is kept alive there.", minimum=1)
 
     # ---- the lock file
     lock_path: str | None = option(None, LOCK + "filesystem.path", W,
@@ -42,7 +43,7 @@ class LockOptions:
     zookeeper_port: int | None = option(None, ZOOKEEPER + "port", W,
         "Port of the servers that are named without one.", minimum=1)
     zookeeper_base_path: str | None = option(None, ZOOKEEPER + "base_path", W,
-        "Node under which the lock is; all writers of the table must say the same.")
+        "Node under which the locks are; all writers of the table must say the same.")
     zookeeper_lock_key: str | None = option(None, ZOOKEEPER + "lock_key", W,
         "Name of the lock under the base path, by default the table's name.")
     zookeeper_session_timeout_ms: int = option(60_000, ZOOKEEPER + "session_timeout_ms", W,
@@ -56,15 +57,15 @@ class LockOptions:
     hive_table: str | None = option(None, HIVE + "table", W,
         "Hive table that is locked in this table's stead; it need not exist.")
     hive_uris: tuple[str, ...] = option((), HIVE + "uris", W,
-        "Thrift addresses of the metastore.")
+        "Addresses of the metastore, thrift://host:port; the first that answers is taken.")
 
     # ---- DynamoDB
     dynamodb_table: str | None = option(None, DYNAMODB + "table", W,
         "DynamoDB table of the locks; made if it is not there.")
     dynamodb_partition_key: str | None = option(None, DYNAMODB + "partition_key", W,
         "Value of the attribute 'key' that is this table's lock, by default the table's name.")
-    dynamodb_region: str = option("us-east-1", DYNAMODB + "region", W,
-        "AWS region of the DynamoDB table.")
+    dynamodb_region: str | None = option(None, DYNAMODB + "region", W,
+        "AWS region of the DynamoDB table: AWS_REGION of the environment, or us-east-1.")
     dynamodb_endpoint_url: str | None = option(None, DYNAMODB + "endpoint_url", W,
         "Address of DynamoDB where it is not the region's own.")
     dynamodb_billing_mode: BillingMode = option(
@@ -78,11 +79,52 @@ class LockOptions:
         "How long to wait for a DynamoDB table that is made here.", minimum=1)
 
     # ---- the storage's conditional puts
-    storage_validity_s: int = option(300, STORAGE + "validity.timeout.secs", W,
-        "How long the lock of a writer that died outlives it.", minimum=1)
-    storage_renew_s: int = option(30, STORAGE + "renew.interval.secs", W,
-        "How often the lock is renewed while it is held.", minimum=1)
+    storage_validity_s: int = option(60, STORAGE + "validity.timeout.secs", W,
+        "How long the lock of a writer that died outlives it; Hudi's default is 300.", minimum=1)
 # fmt: on
 
 
 LOCK_TABLE = rows_of(LockOptions)
+_KEYS = {row.name: row.key for row in LOCK_TABLE}
+
+#: what each provider cannot do without
+NEEDED: Mapping[LockProvider, tuple[str, ...]] = {
+    LockProvider.ZOOKEEPER: ("zookeeper_url", "zookeeper_base_path"),
+    LockProvider.ZOOKEEPER_IMPLICIT: ("zookeeper_url",),
+    LockProvider.HIVE_METASTORE: ("hive_database", "hive_table", "hive_uris"),
+    LockProvider.DYNAMODB: ("dynamodb_table",),
+    LockProvider.DYNAMODB_IMPLICIT: ("dynamodb_table",),
+}
+
+
+def check_lock_options(said: LockOptions, many_writers: bool) -> None:
+    """Refuse what no lock can be made of; ``ConfigError`` with ``key``. Asks no service."""
+    provider = said.lock_provider
+    if provider is None:
+        return
+    for name in NEEDED.get(provider, ()):
+        if not getattr(said, name):
+            raise ConfigError(
+                f"The lock provider '{provider.value}' needs '{_KEYS[name]}', which is not set. "
+                "Set it to what all writers of the table use.",
+                key=_KEYS[name],
+            )
+    if provider is LockProvider.IN_PROCESS and many_writers:
+        raise ConfigError(
+            "The in-process lock keeps out no writer of another process, so it cannot guard a "
+            "table with several. Set hoodie.write.lock.provider to one that all of them reach, or "
+            "leave it out for the table's own lock file.",
+            key=_KEYS["lock_provider"],
+        )
+    if provider is LockProvider.ZOOKEEPER:
+        _check_form("zookeeper_base_path", said.zookeeper_base_path, r"/.*", "/hudi/locks")
+    for uri in said.hive_uris if provider is LockProvider.HIVE_METASTORE else ():
+        _check_form("hive_uris", uri, r"thrift://[^/\s:]+:\d+", "thrift://metastore:9083")
+
+
+def _check_form(name: str, value: str | None, pattern: str, like: str) -> None:
+    if not re.fullmatch(pattern, value or ""):
+        raise ConfigError(
+            f"'{_KEYS[name]}' is '{value}', but it must be like '{like}'. Correct the value.",
+            key=_KEYS[name],
+        )

@@ -3,50 +3,81 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import LockTimeout, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
-from pyhudi.locks.filesystem import FilesystemLock
-from pyhudi.locks.in_process import InProcessLock, InProcessLocks
-from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
+from tests.contracts import lock_worlds
+from tests.contracts.lock_worlds import LEASE_S, LockWorld, WatchedClock
 from tests.fakes import FakeClock
 from tests.s3_server import S3Server
 
-LEASE_S = 60.0
 ANN = LockOwner("20240101000000001", "ann.example", 11, "nightly load")
 BOB = LockOwner("20240101000000002", "bob.example", 22)
 
 NewHandle = Callable[[Clock], TableLock]
 
 
-@pytest.fixture(params=["in process", "file in memory", "file on disk", "file on s3"])
-def new_handle(request: pytest.FixtureRequest, tmp_path: Path) -> NewHandle:
-    """Makes handles on one and the same free lock."""
-    if request.param == "in process":
-        locks = InProcessLocks()
-        return lambda clock: InProcessLock(locks, "table", clock, LEASE_S)
-    storage: Storage
-    if request.param == "file in memory":
-        storage = MemoryStorage()
-    elif request.param == "file on disk":
-        storage = LocalStorage(str(tmp_path))
-    else:
-        server: S3Server = request.getfixturevalue("s3")
-        storage = open_storage(server.new_table(), server.hadoop_options)
-    return lambda clock: FilesystemLock(storage, clock, lease_s=LEASE_S, margin_s=2.0)
+LOCKS = [
+    "in process",
+    "lock file in memory", "lock file on disk", "lock file on s3",
+    "numbered files in memory", "numbered files on disk", "numbered files on s3",
+    "storage in memory", "storage on s3",
+    "dynamodb", "zookeeper", "hive metastore",
+]  # fmt: skip
+
+
+@pytest.fixture(params=LOCKS)
+def lock_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LockWorld]:
+    """One free lock of each kind in turn."""
+    kind, _, place = request.param.partition(" in memory")[0].partition(" on ")
+    with ExitStack() as stack:
+        if kind == "in process":
+            world = lock_worlds.in_process()
+        elif kind == "zookeeper":
+            server = request.getfixturevalue("zookeeper")
+            world = stack.enter_context(lock_worlds.zookeeper_lock(server))
+        elif kind == "hive metastore":
+            world = lock_worlds.hive_lock(request.getfixturevalue("metastore"))
+        elif kind == "dynamodb":
+            world = lock_worlds.dynamodb_lock(request.getfixturevalue("dynamodb"))
+        else:
+            on: Any = MemoryStorage()
+            if place == "disk":
+                on = LocalStorage(str(tmp_path))
+            elif place == "s3":
+                s3: S3Server = request.getfixturevalue("s3")
+                on = open_storage(s3.new_table(), s3.hadoop_options)
+            make = {
+                "lock file": lock_worlds.lock_file,
+                "numbered files": lock_worlds.numbered_files,
+                "storage": lock_worlds.storage_lock,
+            }[kind]
+            world = make(on)
+        stack.callback(world.close)
+        yield world
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(now_ms=1_704_067_200_000)
+def new_handle(lock_world: LockWorld) -> NewHandle:
+    """Makes handles on one and the same free lock."""
+    return lock_world.handle
+
+
+@pytest.fixture
+def clock(lock_world: LockWorld) -> FakeClock:
+    clock = WatchedClock(now_ms=1_704_067_200_000)
+    clock.world = lock_world
+    return clock
 
 
 def test_a_free_lock_is_taken_at_once(new_handle: NewHandle, clock: FakeClock) -> None:
@@ -77,7 +108,7 @@ def test_a_taken_lock_times_out_and_names_owner_host_since_and_remedy(
     assert refused.value.facts["owner"] == ANN
     assert refused.value.facts["host"] == "ann.example"
     assert refused.value.facts["since"] == 1_704_067_200_000
-    assert 10 <= sum(clock.slept) < 12
+    assert 9.99 <= sum(clock.slept) < 12
 
 
 def test_a_released_lock_can_be_taken_by_another(new_handle: NewHandle, clock: FakeClock) -> None:

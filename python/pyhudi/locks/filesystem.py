@@ -25,14 +25,13 @@ from typing import Final
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
+from pyhudi.locks.leased import wait_for
 from pyhudi.locks.lock_file import LockFile, parse_lock_file, render_lock_file
 from pyhudi.storage.base import Storage
 
 LOCK_PATH: Final = ".hoodie/lock"
 
 _LOG: Final = logging.getLogger(__name__)
-_FIRST_PAUSE_MS: Final = 20
-_LONGEST_PAUSE_MS: Final = 1_000
 _LEAST_LEASE_S: Final = 30.0
 
 
@@ -90,15 +89,8 @@ class FilesystemLock:
     def acquire(self, timeout_s: float, owner: LockOwner) -> None:
         if self._lease is not None:
             raise RuntimeError(f"this handle has the lock {self._where()} already")
-        give_up = self._clock.monotonic() + timeout_s
-        pause_ms = _FIRST_PAUSE_MS
-        while not self._try(owner):
-            rest = give_up - self._clock.monotonic()
-            if rest <= 0:
-                raise self._timeout(timeout_s)
-            drawn_ms = pause_ms // 2 + self._clock.random_int(pause_ms)
-            self._clock.sleep(min(drawn_ms / 1_000, rest))
-            pause_ms = min(2 * pause_ms, _LONGEST_PAUSE_MS)
+        if not wait_for(self._clock, lambda: self._try(owner), timeout_s):
+            raise self._timeout(timeout_s)
 
     def held(self) -> bool:
         lease = self._lease

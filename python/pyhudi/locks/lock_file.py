@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from pyhudi.locks.base import LockOwner
+from pyhudi.locks.owner_text import owner_facts, owner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,7 @@ def render_lock_file(file: LockFile) -> bytes:
             "token": file.token,
             "beat": file.beat,
             "leaseSeconds": file.lease_s,
-            "sinceMs": file.since_ms,
-            "instant": owner.instant,
-            "host": owner.host,
-            "pid": owner.pid,
-            "application": owner.application,
+            **owner_facts(owner, file.since_ms),
         },
     }
     return json.dumps(content, indent=2).encode()
@@ -61,13 +58,11 @@ def parse_lock_file(raw: bytes) -> LockFile:
     try:
         content = json.loads(raw)
         ours = content["pyhudi"]
-        owner = LockOwner(
-            str(ours["instant"]), str(ours["host"]), int(ours["pid"]), str(ours["application"])
-        )
+        owner, since_ms = owner_of(ours)
         return LockFile(
             token=str(ours["token"]),
             owner=owner,
-            since_ms=int(ours["sinceMs"]),
+            since_ms=since_ms,
             lease_s=float(ours["leaseSeconds"]),
             beat=int(ours["beat"]),
             raw=raw,

@@ -21,11 +21,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config import LockProvider, WriteOptions
-from pyhudi.errors import ConfigError, SetupError
+from pyhudi.config import WriteOptions
+from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
-from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
-from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.locks.open import LockOpener
 from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import job
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
 JARS = "spark.jars"
 CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
-IN_PROCESS = InProcessLocks()
-#: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
-LOCK_FILE = "lock"
 #: columnar batches to Python workers: fewer, larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
 
@@ -154,20 +150,10 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     def storage(root: str) -> Storage:
         return open_storage(root, hadoop.s3a(normalize_root(root)), clock)
 
+    locks = LockOpener(clock, storage)
+
     def lock(table: Table, options: WriteOptions) -> TableLock:
-        said = options.lock
-        if said.lock_provider is LockProvider.IN_PROCESS:
-            return InProcessLock(IN_PROCESS, table.storage.root, clock)
-        if said.lock_provider not in (None, LockProvider.FILE_SYSTEM):
-            raise ConfigError(
-                f"The lock provider {said.lock_provider.value} is not there yet. Leave "
-                "hoodie.write.lock.provider out to use the table's own lock file.",
-                key="hoodie.write.lock.provider",
-            )
-        folder, path = table.storage, LOCK_PATH
-        if said.lock_path:
-            folder, path = storage(said.lock_path), LOCK_FILE
-        return FilesystemLock(folder, clock, path=path, expire_minutes=said.lock_expire_minutes)
+        return locks.open(options.lock, table.config.name, table.storage)
 
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):

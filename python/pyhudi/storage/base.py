@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pyhudi.errors import StorageError
 
@@ -92,6 +92,7 @@ class FileVersion:
     modified_ms: int
 
 
+@runtime_checkable
 class VersionedStorage(Storage, Protocol):
     """A storage that replaces a file only where it still is a certain version of it."""
 

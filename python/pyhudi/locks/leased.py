@@ -1,0 +1,199 @@
+"""The lock contract over a service that keeps locks: what is the same for all of them.
+
+A ``LockService`` asks its service (files, a register, ZooKeeper, a metastore) and says what it
+found; ``LeasedLock`` waits, counts the lease and fences.
+
+Invariant: the lease is counted by the holder's monotonic clock from before the request that took
+or renewed it, so the holder believes itself out no later than the service does.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.errors import StorageError, WriterFenced
+from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
+
+_LOG: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_MS: Final = 20
+_LONGEST_PAUSE_MS: Final = 1_000
+#: for services that keep a queue, where whoever is next in it should not be asleep
+QUEUE_PAUSE_MS: Final = 100
+
+
+class LockService(Protocol):
+    """One handle's end of a lock service. ``StorageError`` where the service does not answer."""
+
+    @property
+    def where(self) -> str:
+        """Names the lock, for people."""
+
+    @property
+    def lease_s(self) -> float:
+        """How long the service keeps the lock of a holder that is silent; asked once it is ours."""
+
+    def ask(self, owner: LockOwner) -> bool:
+        """One attempt to take the lock; repeated until it is true or withdrawn."""
+
+    def withdraw(self) -> None:
+        """Stop asking, and leave nothing of it behind; ends what was lost as well."""
+
+    def is_ours(self) -> bool:
+        """Whether the service still has us as the holder."""
+
+    def extend(self, remaining_s: float) -> bool:
+        """Begin the lease anew while ``remaining_s`` of it are left; False where it was lost."""
+
+    def free(self) -> None:
+        """Give up what is ours, and nothing else."""
+
+    def holder(self) -> LockHolder | None:
+        """The present holder, whoever it is."""
+
+    def remedy(self, holder: LockHolder | None) -> str:
+        """What somebody can do whose wait for the lock was in vain."""
+
+
+class LeasedLock:
+    """A ``TableLock`` on what ``service`` keeps; waiters pause ``longest_pause_ms`` at most."""
+
+    def __init__(
+        self,
+        service: LockService,
+        clock: Clock | None = None,
+        longest_pause_ms: int = _LONGEST_PAUSE_MS,
+    ) -> None:
+        self._service = service
+        self._clock = clock or SystemClock()
+        self._longest_pause_ms = longest_pause_ms
+        self._ends: float | None = None  # of the lease, monotonic seconds
+        self._guard = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"LeasedLock({self._service.where})"
+
+    def acquire(self, timeout_s: float, owner: LockOwner) -> None:
+        service = self._service
+        if self._ends is not None:
+            raise RuntimeError(f"this handle has the lock {service.where} already")
+        started = self._clock.monotonic()
+
+        def attempt() -> bool:
+            nonlocal started
+            started = self._clock.monotonic()
+            return service.ask(owner)
+
+        try:
+            if not wait_for(self._clock, attempt, timeout_s, self._longest_pause_ms):
+                holder = service.holder()
+                raise lock_timeout(service.where, timeout_s, holder, service.remedy(holder))
+        except BaseException:
+            self._withdraw()
+            raise
+        self._ends = started + service.lease_s
+
+    def held(self) -> bool:
+        ends = self._ends
+        return ends is not None and ends > self._clock.monotonic()
+
+    def check(self, needed_s: float = 0.0) -> float:
+        with self._guard:
+            ends = self._held_until()
+            if not self._service.is_ours():
+                raise self._lost()
+            remaining = ends - self._clock.monotonic()
+            if remaining <= needed_s:
+                raise WriterFenced(
+                    f"Only {max(remaining, 0):.1f} s remain of the lease on the lock "
+                    f"{self._service.where}, and {needed_s:g} s are needed. Start the write anew."
+                )
+            return remaining
+
+    def renew(self) -> None:
+        with self._guard:
+            ends, started = self._held_until(), self._clock.monotonic()
+            if ends <= started:
+                raise WriterFenced(
+                    f"The lease on the lock {self._service.where} has run out. Start the write "
+                    "anew."
+                )
+            if not self._service.extend(ends - started):
+                raise self._lost()
+            self._ends = started + self._service.lease_s
+
+    def release(self) -> None:
+        with self._guard:
+            ends, self._ends = self._ends, None
+            if ends is None:
+                return
+            try:
+                self._service.free()
+            except StorageError as error:
+                # What the lock guarded is done; the lease ends by itself.
+                _LOG.warning("The lock %s was not released: %s", self._service.where, error)
+
+    def describe(self) -> LockHolder | None:
+        return self._service.holder()
+
+    def _held_until(self) -> float:
+        if self._ends is None:
+            raise WriterFenced(f"This writer does not hold the lock {self._service.where}.")
+        return self._ends
+
+    def _lost(self) -> WriterFenced:
+        self._ends = None
+        holder = self._service.holder()
+        self._withdraw()
+        now = f"{holder} has it now" if holder else "nobody holds it now"
+        return WriterFenced(f"The lock {self._service.where} is lost: {now}. Start the write anew.")
+
+    def _withdraw(self) -> None:
+        try:
+            self._service.withdraw()
+        except StorageError as error:
+            _LOG.warning("The lock %s may be waited for still: %s", self._service.where, error)
+
+
+class Sightings:
+    """What waiters saw, and when: a holder unchanged for a whole lease is dead.
+
+    Times are monotonic, so that no two clocks are compared. One object may serve many handles: a
+    lock that outlasts the patience of one write is then taken over by the next.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[object, float]] = {}
+        self._guard = threading.Lock()
+
+    def unchanged_s(self, lock: str, mark: object, before: float, after: float) -> float:
+        """Seconds for which the holder of ``lock`` has certainly shown the same ``mark``.
+
+        ``before`` and ``after`` are the times around the look that found it.
+        """
+        with self._guard:
+            if self._seen.get(lock, (None, 0.0))[0] != mark:
+                self._seen[lock] = (mark, after)
+            return before - self._seen[lock][1]
+
+
+def wait_for(
+    clock: Clock,
+    attempt: Callable[[], bool],
+    timeout_s: float,
+    longest_pause_ms: int = _LONGEST_PAUSE_MS,
+) -> bool:
+    """Repeat ``attempt`` until it succeeds or about ``timeout_s`` have passed; pauses grow."""
+    give_up = clock.monotonic() + timeout_s
+    pause_ms = _FIRST_PAUSE_MS
+    while not attempt():
+        rest = give_up - clock.monotonic()
+        if rest <= 0:
+            return False
+        drawn_ms = pause_ms // 2 + clock.random_int(pause_ms)
+        clock.sleep(min(drawn_ms / 1_000, rest))
+        pause_ms = min(2 * pause_ms, longest_pause_ms)
+    return True

@@ -1,0 +1,129 @@
+"""From options to the table's lock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyhudi.choices import LockProvider
+from pyhudi.clock import Clock
+from pyhudi.errors import ConfigError
+from pyhudi.format.xxhash64 import table_hash
+from pyhudi.lock_options import LockOptions
+from pyhudi.locks.base import TableLock
+from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
+from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
+from pyhudi.locks.hive_metastore import HiveLock, HivePlace
+from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock, LockService, Sightings
+from pyhudi.locks.numbered import NumberedFiles
+from pyhudi.locks.register import RegisterLock
+from pyhudi.locks.storage_lock import StorageRegister
+from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+from pyhudi.storage.base import Storage, VersionedStorage
+
+#: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
+LOCK_FILE: Final = "lock"
+#: where Hudi's providers put the locks of tables that they name by a hash of the base path
+IMPLICIT_BASE_PATH: Final = "/tmp"
+IMPLICIT_LOCK_KEY: Final = "lock_key"
+DYNAMODB_LEASE_S: Final = 60.0
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LockOpener:
+    """Opens the locks of one process; what its waiters saw of others is kept from lock to lock."""
+
+    clock: Clock
+    storage: Callable[[str], Storage]
+    sightings: Sightings = field(default_factory=Sightings)
+
+    def open(self, said: LockOptions, table_name: str, storage: Storage) -> TableLock:
+        """A handle on the lock of the table ``table_name`` that ``storage`` holds.
+
+        ``ConfigError`` with ``key`` where the provider does not serve this storage, ``SetupError``
+        where its package is missing. Asks no service yet.
+        """
+        clock = self.clock
+        match said.lock_provider:
+            case LockProvider.NUMBERED_FILES:
+                files = NumberedFiles(storage, clock, sightings=self.sightings)
+                return LeasedLock(files, clock)
+            case LockProvider.STORAGE:
+                return LeasedLock(self._conditional(said, storage), clock)
+            case LockProvider.DYNAMODB | LockProvider.DYNAMODB_IMPLICIT:
+                return LeasedLock(self._dynamodb(said, table_name, storage), clock)
+            case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
+                place = _zookeeper_place(said, table_name, storage.root)
+                return self._queued(ZookeeperLock(place, clock))
+            case LockProvider.HIVE_METASTORE:
+                hive = HivePlace(said.hive_database or "", said.hive_table or "", said.hive_uris)
+                return self._queued(HiveLock(hive, clock))
+            case LockProvider.IN_PROCESS:
+                _LOG.warning("The in-process lock is for tests; the table's lock file is used.")
+        return self._lock_file(said, storage)
+
+    def _lock_file(self, said: LockOptions, storage: Storage) -> TableLock:
+        path = LOCK_PATH
+        if said.lock_path:
+            storage, path = self.storage(said.lock_path), LOCK_FILE
+        return FilesystemLock(
+            storage, self.clock, path=path, expire_minutes=said.lock_expire_minutes
+        )
+
+    def _queued(self, service: LockService) -> TableLock:
+        return LeasedLock(service, self.clock, QUEUE_PAUSE_MS)
+
+    def _conditional(self, said: LockOptions, storage: Storage) -> LockService:
+        if not isinstance(storage, VersionedStorage):
+            raise ConfigError(
+                f"The lock provider 'storage' needs a store with conditional puts, and "
+                f"'{storage.root}' is on none; Apache Hudi's own serves object stores only, too. "
+                "Leave hoodie.write.lock.provider out to use the table's lock file.",
+                key="hoodie.write.lock.provider",
+            )
+        lease_s = float(said.storage_validity_s)
+        if lease_s <= storage.put_timeout_s:
+            raise ConfigError(
+                f"'hoodie.write.lock.storage.validity.timeout.secs' is {lease_s:g}, but a put to "
+                f"this store may take {storage.put_timeout_s:g} s. Give it at least thrice that.",
+                key="hoodie.write.lock.storage.validity.timeout.secs",
+            )
+        register = StorageRegister(storage, self.clock)
+        return RegisterLock(register, self.clock, lease_s=lease_s, sightings=self.sightings)
+
+    def _dynamodb(self, said: LockOptions, table_name: str, storage: Storage) -> LockService:
+        table = DynamoTable.of(said, said.dynamodb_table or "")
+        if said.lock_provider is LockProvider.DYNAMODB_IMPLICIT:
+            key = table_hash(storage.root)
+        else:
+            key = said.dynamodb_partition_key or table_name
+        register = DynamoRegister(table, key, self.clock)
+        return RegisterLock(
+            register, self.clock, lease_s=DYNAMODB_LEASE_S, sightings=self.sightings
+        )
+
+
+def _zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:
+    if said.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
+        path = f"{IMPLICIT_BASE_PATH}/{table_hash(root)}/{IMPLICIT_LOCK_KEY}"
+    else:
+        base = (said.zookeeper_base_path or "").rstrip("/")
+        path = f"{base}/{said.zookeeper_lock_key or table_name}"
+    return ZookeeperPlace(
+        _servers(said.zookeeper_url or "", said.zookeeper_port),
+        path,
+        said.zookeeper_session_timeout_ms / 1_000,
+        said.zookeeper_connection_timeout_ms / 1_000,
+    )
+
+
+def _servers(url: str, port: int | None) -> str:
+    """``url`` with ``port`` at each server that is named without one; a chroot stays behind."""
+    names, slash, chroot = url.replace(" ", "").partition("/")
+    if port is not None:
+        names = ",".join(n if ":" in n else f"{n}:{port}" for n in names.split(",") if n)
+    return names + slash + chroot

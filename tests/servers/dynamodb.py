@@ -1,0 +1,55 @@
+"""A DynamoDB on this machine: DynamoDB Local where `make dynamodb` has been run, else moto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.process import SMALL_JVM, free_port, running
+
+CLASSPATH = Path(__file__).parents[2] / ".tools" / "dynamodb.classpath"
+#: the environment in which clients of it find credentials, of which any will do
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+
+@dataclass(frozen=True)
+class DynamoDb:
+    """A running server; ``kind`` is ``DynamoDB Local`` or ``moto``."""
+
+    kind: str
+    endpoint: str
+
+
+@contextmanager
+def dynamodb_server(folder: Path) -> Iterator[DynamoDb]:
+    """Run a server that forgets everything at its end; its log goes to ``folder``."""
+    if not CLASSPATH.exists():
+        yield from _moto()
+        return
+    classpath = CLASSPATH.read_text().strip()
+    native = next(jar for jar in classpath.split(":") if jar.endswith(".so") and "amd64" in jar)
+    port = free_port()
+    command = [
+        *SMALL_JVM,
+        f"-Dsqlite4java.library.path={Path(native).parent}",
+        "-cp",
+        classpath,
+        str(Path(__file__).with_name("Dynamo.java")),
+        str(port),
+    ]
+    with running(command, port, folder / "dynamodb.log"):
+        yield DynamoDb("DynamoDB Local", f"http://127.0.0.1:{port}")
+
+
+def _moto() -> Iterator[DynamoDb]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield DynamoDb("moto", f"http://{host}:{port}")
+    finally:
+        server.stop()
