@@ -1,0 +1,154 @@
+"""What a user reads when writers meet: each message of docs/conflicts.md is raised here.
+
+``python -m tests.docs.test_conflict_messages`` writes the messages into the page again.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyhudi.choices import SchemaConflicts
+from pyhudi.errors import HudiError
+from pyhudi.format.instants import Action
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.storage.faults import Effect, Fault, FaultyStorage
+from tests.transactions.world import (
+    LAPSE_S,
+    NEVER,
+    World,
+    die,
+    finish,
+    schema,
+    settle,
+    work,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "conflicts.md"
+WIDTH = 96
+EARLY = replace(NEVER, early=True)
+
+
+def same_group(world: World) -> None:
+    world.upsert({"k": "0"})
+    first, second = world.begin(), world.begin(policy=NEVER)
+    written = [(t, work(t, {"k": "1"})) for t in (first, second)]
+    finish(*written[0])
+    finish(*written[1])
+
+
+def replaced_partition(world: World) -> None:
+    world.upsert({"old": "0"})
+    second = world.begin()
+    first = world.begin(action=Action.REPLACECOMMIT, policy=NEVER)
+    written = work(second, {"k": "1"})
+    finish(first, work(first, {"j": "1"}, overwrite=True))
+    finish(second, written)
+
+
+def running_write(world: World) -> None:
+    world.upsert({"k": "0"})
+    running, mine = world.begin(policy=NEVER), world.begin(policy=EARLY)
+    work(running, {"k": "1"})
+    mine.check_updates((f.partition_path, f.file_id) for f in world.view().latest())
+
+
+def schemas(world: World) -> None:
+    world.upsert({"k": "0"})
+    first, second = world.begin(policy=NEVER), world.begin(policy=NEVER)
+    assert NEVER.schemas is SchemaConflicts.SIMPLE
+    finish(first, work(first, {"a": "1"}, "b"), schema("key", "value", "tip"))
+    finish(second, work(second, {"b": "1"}, "c"), schema("key", "value", "toll"))
+
+
+def lock_timeout(world: World) -> None:
+    owner = LockOwner("20240501123005123", "etl-7", 4711, "application_1714550000_0042")
+    taken = FilesystemLock(world.memory, world.clock)
+    taken.acquire(1, owner)
+    FilesystemLock(world.memory, world.clock).acquire(20, owner)
+
+
+def rolled_back(world: World) -> None:
+    slow = world.begin(policy=NEVER)
+    written = work(slow, {"k": "1"})
+    die(slow)
+    world.clock.advance(LAPSE_S + 1)
+    settle(world)
+    finish(slow, written)
+
+
+def silent(world: World) -> None:
+    slow = world.begin(policy=NEVER)
+    written = work(slow, {"k": "1"})
+    die(slow)
+    world.clock.advance(LAPSE_S + 1)
+    finish(slow, written)
+
+
+def unknown(world: World) -> None:
+    lost = Fault(Effect.LOSE_REQUEST, path="*_*.commit", times=3)
+    world.upsert({"k": "1"}, FaultyStorage(world.memory, lost))
+
+
+SCENES: dict[str, Callable[[World], None]] = {
+    "Both changed the same rows": same_group,
+    "The other replaced the partition": replaced_partition,
+    "The other is still running": running_write,
+    "Both changed the schema": schemas,
+    "The lock stays taken": lock_timeout,
+    "This writer was taken for dead": rolled_back,
+    "This writer was silent for too long": silent,
+    "The last put got no answer": unknown,
+}
+
+
+def message(world: World, scene: Callable[[World], None]) -> str:
+    """The scene's error as the page shows it, with times and ids that do not depend on the run."""
+    with pytest.raises(HudiError) as raised:
+        scene(world)
+    seen: dict[str, str] = {}
+
+    def instant(found: re.Match[str]) -> str:
+        return seen.setdefault(found[0], f"202405011230051{len(seen) + 11}")
+
+    text = re.sub(r"(?<!\d)2023\d{13}(?!\d)", instant, str(raised.value))
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}-0", "5f1c9d2e-7a41-4c0b-9f6e-2b8d1a3c4e50-0", text)
+    text = re.sub(r"memory:/t\d+", "s3a://lake/trips", text)
+    text = re.sub(r"2023-11-14 [\d:]{8} UTC", "2024-05-01 12:30:05 UTC", text)
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def block(text: str, title: str) -> re.Match[str]:
+    found = re.search(rf"## {re.escape(title)}\n\n```text\n(.*?)\n```\n", text, re.DOTALL)
+    assert found is not None, f"docs/conflicts.md has no section '{title}'"
+    return found
+
+
+@pytest.mark.parametrize("title", SCENES)
+def test_the_page_shows_what_is_raised(title: str) -> None:
+    world = World(9)
+    try:
+        assert block(PAGE.read_text(encoding="utf-8"), title)[1] == message(world, SCENES[title])
+    finally:
+        world.close()
+
+
+def main() -> None:
+    """Put the messages of today into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for title, scene in SCENES.items():
+        world = World(9)
+        begin, end = block(text, title).span(1)
+        text = text[:begin] + message(world, scene) + text[end:]
+        world.close()
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
