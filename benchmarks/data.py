@@ -88,18 +88,18 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
     shutil.rmtree(folder, ignore_errors=True)
     draw = np.random.default_rng(rows)
     for number, part in enumerate(np.array_split(np.arange(rows, dtype=np.int64), _BULK_FILES)):
-        _write(folder / "bulk", f"part-{number}", orders(part, 0))
+        write_rows(folder / "bulk", f"part-{number}", orders(part, 0))
     touched = draw.permutation(rows).astype(np.int64)
     updates, news = rows * 4 // 100, rows // 100
     changed = np.sort(np.concatenate([touched[:updates], np.arange(rows, rows + news)]))
-    _write(folder / "upsert", "part-0", orders(changed, 1))
+    write_rows(folder / "upsert", "part-0", orders(changed, 1))
     gone = np.sort(touched[updates : updates + rows // 100])
-    _write(folder / "delete", "part-0", orders(gone, 2).select([KEY, PARTITION, ORDERING]))
+    write_rows(folder / "delete", "part-0", orders(gone, 2).select([KEY, PARTITION, ORDERING]))
     tiny = []
     for number in range(appends):
         first = rows * 2 + number * append_rows
         ids = np.arange(first, first + append_rows, dtype=np.int64)
-        tiny.append(_write(folder / f"append-{number:04d}", "part-0", orders(ids, 0)))
+        tiny.append(write_rows(folder / f"append-{number:04d}", "part-0", orders(ids, 0)))
     width = max(rows // 100, 1)
     starts = [int(k) for k in draw.integers(0, rows - width, 5)]
     return Inputs(
@@ -113,7 +113,7 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
     )
 
 
-def _write(folder: Path, name: str, rows: pa.Table) -> Path:
+def write_rows(folder: Path, name: str, rows: pa.Table) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, folder / f"{name}.parquet", compression="snappy")
     return folder

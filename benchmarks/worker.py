@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,25 @@ class Worker:
         # The number of partitions is an engine's own affair: not an answer to compare.
         return {"seconds": timed(partitions)["seconds"], "result": None}
 
+    def race(self, table: str, sources: list[list[str]]) -> dict[str, Any]:
+        """One writer a list, each upserting its inputs in turn; what became of every write."""
+        self.engine.expect_other_writers()
+
+        def write(inputs: list[str]) -> list[dict[str, Any]]:
+            done = []
+            for source in inputs:
+                begin = time.perf_counter()
+                try:
+                    self.engine.upsert(table, self._rows(source))
+                    error = ""
+                except Exception as e:
+                    error = " ".join(str(e).split())[:300]
+                done.append({"seconds": time.perf_counter() - begin, "error": error})
+            return done
+
+        with ThreadPoolExecutor(len(sources)) as pool:
+            return timed(lambda: [one for all_ in pool.map(write, sources) for one in all_])
+
     def checksum(self, table: str) -> list[str]:
         """Number of rows and two sums over a hash of all columns."""
         hashed = self._frame(table).select(F.xxhash64(*COLUMNS).alias("h"))
@@ -122,7 +142,7 @@ def main() -> None:
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
         "create", "append", "upsert", "delete", "full_read", "column_sum", "lookup",
-        "range_filter", "plan", "checksum", "size", "drop",
+        "range_filter", "plan", "race", "checksum", "size", "drop",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 

@@ -36,6 +36,9 @@ class Engine(ABC):
         """The session, as the engine's users make it from a builder with ``conf``."""
         return builder.getOrCreate()
 
+    def expect_other_writers(self) -> None:  # noqa: B027 - most need nothing
+        """Prepare for writers beside this one; nothing for formats that always are."""
+
     def path(self, table: str) -> Path:
         """The folder of a table."""
         return self.root / table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -50,8 +51,9 @@ class Delta(Engine):
         return self.spark.read.format("delta").load(str(self.path(table)))
 
     def _merge(self, table: str, rows: DataFrame, actions: str) -> None:
-        rows.createOrReplaceTempView("incoming")
+        view = f"incoming_{threading.get_ident()}"
+        rows.createOrReplaceTempView(view)
         self.spark.sql(
-            f"MERGE INTO delta.`{self.path(table)}` t USING incoming s "
+            f"MERGE INTO delta.`{self.path(table)}` t USING {view} s "
             f"ON t.id = s.id AND t.region = s.region WHEN {actions}"
         )

@@ -21,11 +21,24 @@ OPTIONS = {
 }
 
 
+#: several writers, as both engines are told of them
+MANY = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.num.retries.on.conflict.failures": "20",
+}
+
+
 class HudiFamily(Engine):
     """A writer that takes Hudi's options."""
 
     source: ClassVar[str]
     extra: ClassVar[dict[str, str]] = {}
+    many: ClassVar[dict[str, str]] = MANY
+    _among_others = False
+
+    def expect_other_writers(self) -> None:
+        self._among_others = True
 
     def create(self, table: str, rows: DataFrame) -> None:
         self._write(table, rows, "bulk_insert", "overwrite")
@@ -46,6 +59,7 @@ class HudiFamily(Engine):
         chosen = {
             **OPTIONS,
             **self.extra,
+            **(self.many if self._among_others else {}),
             "hoodie.table.name": table,
             "hoodie.datasource.write.operation": operation,
         }
@@ -63,6 +77,14 @@ class ApacheHudi(HudiFamily):
         "writer and sort mode NONE for bulk_insert, timeline-server markers; operations "
         "bulk_insert (creation and tiny appends), upsert, delete"
     )
+
+    # Its writers of a race are threads of one JVM, for which this is the cheapest lock.
+    many: ClassVar[dict[str, str]] = {
+        **MANY,
+        "hoodie.write.lock.provider": (
+            "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+        ),
+    }
 
     @classmethod
     def jars(cls) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -65,8 +66,9 @@ class Iceberg(Engine):
         return self.spark.table(f"ice.db.{table}")
 
     def _merge(self, table: str, rows: DataFrame, actions: str) -> None:
-        rows.createOrReplaceTempView("incoming")
+        view = f"incoming_{threading.get_ident()}"
+        rows.createOrReplaceTempView(view)
         self.spark.sql(
-            f"MERGE INTO ice.db.{table} t USING incoming s "
+            f"MERGE INTO ice.db.{table} t USING {view} s "
             f"ON t.id = s.id AND t.region = s.region WHEN {actions}"
         )
