@@ -4,7 +4,8 @@ Many clients ask for a marker each time they begin a file. Directly, each marker
 own; by the marker server, a client asks for those of one task together, and the server puts what
 all clients asked for into at most twenty files. The store is simulated, for figures that repeat:
 every request takes a latency, and a prefix serves so many puts and gets a second, a batched delete
-counting once for each of its keys; who comes too soon waits his turn. ``--s3`` takes a real one.
+counting once for each of its keys; who comes too soon waits his turn. With ``--minio`` a real
+server keeps the files, behind the same delays.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.pool import Pool
+from pathlib import Path
 
 from pyhudi.clock import SystemClock
 from pyhudi.format.instants import InstantTime
@@ -29,6 +33,7 @@ from pyhudi.transactions.marker_server import MarkerServer, new_token
 from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.markers import delete_markers, marked_files
 from pyhudi.write.announce import MarkerAddress
+from tests.s3_server import BUCKET, s3_server
 
 PROCESSES = 2
 
@@ -123,26 +128,29 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100, help="files of a task")
     parser.add_argument("--latency-ms", type=float, default=20.0)
     parser.add_argument("--kinds", default="direct,server,single")
-    parser.add_argument("--s3", help="endpoint,access key,secret key,bucket of a real store")
+    parser.add_argument("--minio", action="store_true", help="on a MinIO server, so delayed")
     given = parser.parse_args()
     pool = multiprocessing.get_context("fork").Pool(PROCESSES)
     print(f"{'kind':32s} {'markers':>8s} {'files':>8s} {'requests':>9s} {'create s':>9s} "
           f"{'markers/s':>10s} {'delete s':>9s}")  # fmt: skip
-    for kind in given.kinds.split(","):
-        if given.s3:
-            endpoint, access, secret, bucket = given.s3.split(",")
-            options = {
-                "fs.s3a.endpoint": endpoint, "fs.s3a.access.key": access,
-                "fs.s3a.secret.key": secret, "fs.s3a.path.style.access": "true",
-            }  # fmt: skip
-            storage: Storage = S3Storage(bucket, "markers", options)
-        else:
-            storage = SlowStorage(MemoryStorage(), Pace(latency_ms=given.latency_ms))
-        together = 1 if kind == "single" else given.files
-        shape = Shape(given.markers, given.clients, given.files, together)
-        title = kind if kind == "direct" else f"server, {together} to a request"
-        measure(title, storage, shape, pool)
+    pace = Pace(latency_ms=given.latency_ms)
+    with store(given.minio) as inner:
+        for kind in given.kinds.split(","):
+            together = 1 if kind == "single" else given.files
+            shape = Shape(given.markers, given.clients, given.files, together)
+            title = kind if kind == "direct" else f"server, {together} to a request"
+            measure(title, SlowStorage(inner, pace), shape, pool)
     pool.terminate()
+
+
+@contextmanager
+def store(real: bool) -> Iterator[Storage]:
+    """What answers behind the delay: memory, or a MinIO server of this machine."""
+    if not real:
+        yield MemoryStorage()
+        return
+    with tempfile.TemporaryDirectory(prefix="markers-") as folder, s3_server(Path(folder)) as s3:
+        yield S3Storage(BUCKET, "markers", s3.hadoop_options)
 
 
 if __name__ == "__main__":
