@@ -53,7 +53,7 @@ def arm(method: str, pattern: str) -> None:
         if call.method == method and fits:
             die()
 
-    def opened(root: str, options: dict[str, str], clock: object = None) -> Storage:
+    def opened(root: str, options: dict[str, str], *_: object) -> Storage:
         return FaultyStorage(open_storage(root, options), before=before)
 
     module("pyhudi.spark.session").open_storage = opened

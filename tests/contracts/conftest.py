@@ -14,6 +14,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.slow import OverRate, Pace, SlowStorage
 from tests.fakes import FakeClock
+from tests.hadoop_jvm import HadoopJvm, hadoop_jvm
 from tests.s3_server import S3Server, s3_server
 
 _served_by: list[str] = []
@@ -27,7 +28,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture(params=["memory", "local", "s3", "faulty", "slow", "strict"])
+@pytest.fixture(scope="session")
+def hadoop() -> Iterator[HadoopJvm]:
+    """Hadoop's client, of the version that comes with the Spark at hand."""
+    with hadoop_jvm() as running:
+        yield running
+
+
+# Spark's lines bring different Hadoop clients, so that one runs on each of them.
+HADOOP = pytest.param("hadoop", marks=pytest.mark.spark)
+
+
+@pytest.fixture(params=["memory", "local", "s3", HADOOP, "faulty", "slow", "strict"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty table on each storage in turn, those of the test kit included."""
     if request.param == "memory":
@@ -41,6 +53,9 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
         return SlowStorage(LocalStorage(str(tmp_path / "t")), pace, FakeClock())
     if request.param == "local":
         return LocalStorage(str(tmp_path / "a table=50% ö"))
+    if request.param == "hadoop":
+        running: HadoopJvm = request.getfixturevalue("hadoop")
+        return running.storage(f"raw://{tmp_path}/a table=50% ö")
     server: S3Server = request.getfixturevalue("s3")
     return open_storage(server.new_table("t =50%"), server.hadoop_options)
 

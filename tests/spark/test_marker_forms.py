@@ -35,7 +35,7 @@ class Markers:
     def __init__(self) -> None:
         self.sealed: list[list[str]] = []
 
-    def storage(self, root: str, options: Mapping[str, str], clock: object = None) -> Storage:
+    def storage(self, root: str, options: Mapping[str, str], *_: object) -> Storage:
         inner = open_storage(root, options)
 
         def look(call: Call) -> None:

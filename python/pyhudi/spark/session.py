@@ -30,6 +30,7 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import job
 from pyhudi.spark import by_value, typed_errors
 from pyhudi.spark.endpoint import Endpoint
+from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
@@ -148,7 +149,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     clock = SystemClock()
 
     def storage(root: str) -> Storage:
-        return open_storage(root, hadoop.s3a(normalize_root(root)), clock)
+        return open_storage(root, hadoop.s3a(normalize_root(root)), clock, hadoop.files)
 
     locks = LockOpener(clock, storage)
 
@@ -158,6 +159,8 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):
             return FileSystemSpec("local"), root
+        if not root.startswith("s3a://"):
+            return hadoop_filesystem(root)
         settings = s3_settings(bucket_of(root), hadoop.s3a(root))
         return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
 
@@ -218,11 +221,25 @@ class HadoopOptions:
 
     def s3a(self, root: str) -> dict[str, str]:
         """Key -> value of the ``fs.s3a.*`` settings of the table at ``root``, where it is on S3."""
-        if root.startswith("/"):
+        if not root.startswith("s3a://"):
             return {}
-        conf = _live(self._spark)._jsc.hadoopConfiguration()
+        conf = self._conf()
         found = {key: conf.get(key) for key in option_names(bucket_of(root))}
         return {key: str(value) for key, value in found.items() if value is not None}
+
+    def files(self, root: str) -> Py4JHadoopFiles:
+        """The folder ``root`` by Hadoop's client; ``UnsupportedTable`` where it cannot."""
+        return hadoop_files(_live(self._spark)._jvm, self._conf(), root)
+
+    def _conf(self) -> Any:
+        return _live(self._spark)._jsc.hadoopConfiguration()
+
+
+def hadoop_filesystem(root: str) -> tuple[FileSystemSpec, str]:
+    """The same folder as pyarrow reaches it, by the libhdfs of the machine that opens it."""
+    scheme, _, rest = root.partition("://")
+    authority, slash, path = rest.partition("/")
+    return FileSystemSpec("hdfs", {"host": f"{scheme}://{authority}"}), slash + path
 
 
 class SparkAttempts:

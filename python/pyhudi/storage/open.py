@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.storage.base import Storage, checked
+from pyhudi.storage.hadoop import NO_ATOMIC_RENAME, HadoopFiles, HadoopStorage
 from pyhudi.storage.local import LocalStorage
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -24,16 +25,22 @@ _URI_SIGNS: Final = "/-_.~!*'(),;:$&+=@"  # what java.net.URI takes in a path as
 
 
 def open_storage(
-    root_uri: str, hadoop_options: Mapping[str, str], clock: Clock | None = None
+    root_uri: str,
+    hadoop_options: Mapping[str, str],
+    clock: Clock | None = None,
+    hadoop: Callable[[str], HadoopFiles] | None = None,
 ) -> Storage:
     """The storage of the table at ``root_uri``; nothing is read or made yet.
 
-    ``hadoop_options`` are Hadoop's settings (``fs.s3a.*``). Errors: ``ConfigError`` for a path
-    that is not absolute, ``UnsupportedTable`` for a file system that pyhudi does not speak.
+    ``hadoop_options`` are Hadoop's settings (``fs.s3a.*``); ``hadoop`` opens a folder by the
+    client of a JVM, where there is one. Errors: ``ConfigError`` for a path that is not absolute,
+    ``UnsupportedTable`` for a file system that cannot be reached, or not relied upon.
     """
     root = normalize_root(root_uri)
     if root.startswith("/"):
         return LocalStorage(root, clock)
+    if not root.startswith("s3a://"):
+        return _by_hadoop(root, hadoop, clock)
     # Only here: boto3 is optional, and its import takes longer than all of pyhudi's.
     from pyhudi.storage.s3 import S3Storage
 
@@ -42,8 +49,30 @@ def open_storage(
     return S3Storage(bucket, prefix, hadoop_options, clock)
 
 
+def _by_hadoop(
+    root: str, hadoop: Callable[[str], HadoopFiles] | None, clock: Clock | None
+) -> Storage:
+    scheme = root.partition(":")[0]
+    if scheme in NO_ATOMIC_RENAME:
+        raise UnsupportedTable(
+            f"pyhudi does not keep tables on '{scheme}:' ('{root}'): a rename there copies and "
+            "deletes, so two writers might both commit, and nothing would tell. Use local disks, "
+            "S3, HDFS or a file system with atomic renames.",
+            feature=f"{scheme}: file system",
+        )
+    if hadoop is None:
+        raise UnsupportedTable(
+            f"'{root}' is reached by Hadoop's client in a Spark session only; without one pyhudi "
+            "opens tables on local disks and on S3.",
+            feature=f"{scheme}: file system without Spark",
+        )
+    files = hadoop(root)
+    path = root.partition("://")[2].partition("/")[2]
+    return HadoopStorage(f"{scheme}://{files.authority()}/{path}", files, clock)
+
+
 def normalize_root(uri: str) -> str:
-    """The one spelling of a table's root: ``/absolute/path`` or ``s3a://bucket/prefix``.
+    """The one spelling of a table's root: ``/absolute/path``, ``s3a://bucket/prefix`` or a URI.
 
     Equal places give equal texts: schemes, doubled and trailing slashes, ``.`` and ``..`` are
     resolved, nothing is percent-decoded (see the module). Errors as in ``open_storage``.
@@ -62,11 +91,7 @@ def normalize_root(uri: str) -> str:
         return _local_root(uri, rest)
     if scheme in _S3_SCHEMES:
         return _s3_root(uri, rest)
-    raise UnsupportedTable(
-        f"pyhudi does not reach '{uri}': it keeps tables on local disks and on S3 so far, not on "
-        f"'{scheme}:'.",
-        feature=f"{scheme}: file system",
-    )
+    return _hadoop_root(uri, scheme, rest)
 
 
 def bucket_of(root: str) -> str:
@@ -81,8 +106,10 @@ def file_uri(root: str, path: str) -> str:
     """
     inside = checked(path)
     whole = f"{root.rstrip('/')}/{inside}" if inside else root
-    start = "s3a://" if whole.startswith("s3a://") else "file://"
-    return start + quote(os.fsencode(whole.removeprefix("s3a://")), safe=_URI_SIGNS)
+    start, found, rest = whole.partition("://")
+    if whole.startswith("/") or not found:
+        start, rest = "file", whole
+    return f"{start}://" + quote(os.fsencode(rest), safe=_URI_SIGNS)
 
 
 def _local_root(uri: str, rest: str) -> str:
@@ -113,6 +140,20 @@ def _s3_root(uri: str, rest: str) -> str:
             key="path",
         )
     return f"s3a://{bucket}{_clean('/' + prefix)}".rstrip("/")
+
+
+def _hadoop_root(uri: str, scheme: str, rest: str) -> str:
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+    if not rest.startswith("/"):
+        raise ConfigError(
+            f"The table path '{uri}' is not absolute. Write it in full, as in "
+            f"'{scheme}://host/data/trips'.",
+            key="path",
+        )
+    return f"{scheme}://{authority}{_clean(rest)}"
 
 
 def _clean(path: str) -> str:

@@ -97,11 +97,15 @@ private[pyhudi] object HudiDataSource {
 
   /** The one path among options; no path, or several, is the caller's mistake. */
   def path(options: Map[String, String]): String =
-    options.collectFirst { case (key, value) if key.equalsIgnoreCase("path") => value }
+    options.collectFirst { case (key, value) if key.equalsIgnoreCase("path") => located(value) }
       .getOrElse(throw new HudiAnalysisException(
         "[CONFIG_ERROR] no path was given, or more than one: name one table, as in " +
           ".load(\"/data/trips\") or .save(\"/data/trips\").",
         "ConfigError"))
+
+  /** A path as Spark itself would read it, on the file system that it means. */
+  def located(path: String): String =
+    HadoopFiles.qualified(path, Compat.activeSession.sparkContext.hadoopConfiguration)
 
   def withoutPath(options: Map[String, String]): Map[String, String] =
     options.filter { case (key, _) => !key.equalsIgnoreCase("path") }

@@ -31,7 +31,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
 
   private def load(ident: Identifier, asOf: AsOf, other: => Table): Table =
     if (isPath(ident)) {
-      val snapshot = HudiSnapshot.describe(ident.name, Map.empty, asOf)
+      val snapshot = HudiSnapshot.describe(HudiDataSource.located(ident.name), Map.empty, asOf)
       HudiTable.byPath(snapshot, snapshot.schema)
     } else {
       entry(ident) match {
@@ -66,7 +66,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
     Option(properties.get(TableCatalog.PROP_PROVIDER)).exists(isHudi)
 
   override def tableExists(ident: Identifier): Boolean =
-    if (isPath(ident)) Bridge.ask("exists", "path" -> ident.name).asBoolean
+    if (isPath(ident)) Bridge.ask("exists", "path" -> HudiDataSource.located(ident.name)).asBoolean
     else super.tableExists(ident)
 
   // ---- create

@@ -1,0 +1,162 @@
+"""A table on a file system that Hadoop's client reaches: HDFS, viewfs, ABFS and their like.
+
+The JVM's side does the work, one call for each of ours; this module is given it and knows nothing
+of py4j. What is put is written under a temporary name and then renamed, which refuses a name that
+is taken: so a name is never seen with part of its bytes. That holds on file systems whose rename is
+atomic, and object stores that only imitate one are refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, TypeVar
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.errors import FileExists, StorageError
+from pyhudi.storage.base import (
+    NOTHING_KNOWN,
+    Files,
+    Folders,
+    Known,
+    StoredFile,
+    checked,
+)
+from pyhudi.storage.names import TEMPORARY_PREFIX, is_listed
+
+#: a rename copies and deletes there, so that two writers may both believe that theirs was first
+NO_ATOMIC_RENAME: Final = frozenset({"gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs"})
+
+_CHANGES: Final = frozenset({"create", "replace", "delete"})
+
+_Result = TypeVar("_Result")
+
+
+class HadoopFiles(Protocol):
+    """The shim's ``HadoopFiles``: one table's folder, paths relative to it, lists as JSON.
+
+    Errors: ``FileNotFoundError``, ``FileExistsError`` (the name to create is taken) and
+    ``ConnectionError`` (nobody knows whether a put had its effect); any other ``OSError`` is a
+    known failure.
+    """
+
+    def authority(self) -> str:
+        """The cluster's name, host and port as a rule, also where the path leaves it out."""
+
+    def list(self, folder: str, deep: bool) -> str:
+        """``[[path, bytes, epoch milliseconds], ...]`` of the files in a folder, or below it."""
+
+    def folders(self, folder: str) -> str:
+        """The paths of the folders directly in ``folder``."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file of this name exists."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def create(self, path: str, temporary: str, data: bytes) -> None:
+        """Make the file, whole or not at all, by way of ``temporary``."""
+
+    def replace(self, path: str, temporary: str, data: bytes) -> None:
+        """Make or replace the file, by way of ``temporary``."""
+
+    def delete(self, paths: str) -> None:
+        """Delete the files of a JSON list."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all below it."""
+
+
+class HadoopStorage:
+    """Files below ``root``, reached through the JVM; ``clock`` gives temporary names."""
+
+    # Nominal: Hadoop's client repeats a request by rules of its own and cannot be stopped.
+    put_timeout_s = 15.0
+
+    def __init__(self, root: str, files: HadoopFiles, clock: Clock | None = None) -> None:
+        self._root = root.rstrip("/")
+        self._files = files
+        self._clock = clock or SystemClock()
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def __repr__(self) -> str:
+        return f"HadoopStorage({self._root!r})"
+
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
+        return self._listed(folder, deep=False)
+
+    def list_folders(self, folder: str) -> Folders:
+        inside = checked(folder)
+        found = self._ask("list", inside, lambda: self._files.folders(inside))
+        return sorted(json.loads(found))
+
+    def walk(self, folder: str) -> Files:
+        return self._listed(folder, deep=True)
+
+    def exists(self, path: str) -> bool:
+        name = _named(path)
+        return bool(self._ask("look for", name, lambda: self._files.exists(name)))
+
+    def read(self, path: str) -> bytes:
+        name = _named(path)
+        return bytes(self._ask("read", name, lambda: self._files.read(name)))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        name = _named(path)
+        self._ask("create", name, lambda: self._files.create(name, self._beside(name), data))
+
+    def replace(self, path: str, data: bytes) -> None:
+        name = _named(path)
+        self._ask("replace", name, lambda: self._files.replace(name, self._beside(name), data))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        names = [_named(path) for path in paths]
+        if names:
+            self._ask("delete", names[0], lambda: self._files.delete(json.dumps(names)))
+
+    def delete_folder(self, folder: str) -> None:
+        inside = checked(folder)
+        self._ask("delete", inside, lambda: self._files.delete_folder(inside))
+
+    def _listed(self, folder: str, deep: bool) -> Files:
+        inside = checked(folder)
+        found = json.loads(self._ask("list", inside, lambda: self._files.list(inside, deep)))
+        files = (StoredFile(path, size, modified_ms) for path, size, modified_ms in found)
+        return sorted((f for f in files if is_listed(f.name)), key=lambda file: file.path)
+
+    def _beside(self, name: str) -> str:
+        folder, slash, _ = name.rpartition("/")
+        return f"{folder}{slash}{TEMPORARY_PREFIX}{self._clock.uuid()}"
+
+    def _ask(self, verb: str, path: str, call: Callable[[], _Result]) -> _Result:
+        where = f"{self._root}/{path}"
+        try:
+            return call()
+        except FileExistsError as error:
+            raise FileExists(f"'{where}' exists already.", path=path) from error
+        except FileNotFoundError as error:
+            if verb in _CHANGES:
+                raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+            raise
+        except ConnectionError as error:
+            if verb not in _CHANGES:
+                raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+            raise StorageError(
+                f"The request to {verb} '{where}' got no answer ({error}): it may have landed. "
+                "Look before you repeat it.",
+                path=where,
+                outcome="unknown",
+            ) from error
+        except OSError as error:
+            raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+
+
+def _named(path: str) -> str:
+    inside = checked(path)
+    if not inside:
+        raise StorageError("An empty path names no file.", path=path)
+    return inside
