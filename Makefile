@@ -136,8 +136,12 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@$(SCALAFMT_RUN) --test $(SCALA_CODE) || { echo "Scala is not laid out: make format" >&2; exit 1; }
 	@touch $@
 
+# Much of a suite is one JVM at work or waiting, so two at a time end much sooner than one by one.
+SUITES := test-spark3 test-spark4 test-integration
 .PHONY: test
-test: check test-spark3 test-spark4 test-integration ## All tests, with a sample of each matrix
+test: check jars peers dynamodb $(VENV4)/.ready ## All tests, with a sample of each matrix
+	@echo "$(SUITES): two at a time; each prints when it ends"
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
 
 .PHONY: test-spark3
 test-spark3: $(VENV)/.ready jars dynamodb ## The test suite on Spark 3.5
