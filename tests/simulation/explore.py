@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import process_time
 
+from pyhudi.format.instants import State
+from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.checkers import anomalies
 from tests.simulation.scheduler import Fault, FaultKind, Kind, Op, Task
 from tests.simulation.schedules import Decision, Schedule, Scripted, tick
-from tests.simulation.world import Run, Scenario, World
+from tests.simulation.world import Run, Scenario, World, timeline_entry
 
 PAUSE_S = 3.0
 
@@ -35,14 +37,50 @@ LOST: tuple[FaultKind, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Residual:
+    """A misfortune at a place that no guard covers, by name; ``breaks`` is what it costs."""
+
+    name: str
+    breaks: str
+    covers: Callable[[FaultKind, Task], bool]
+
+
+def _publishes(op: Op) -> bool:
+    """Whether this is a put that publishes, which the last look at the lock is to guard."""
+    instant = timeline_entry(op.paths[0]) if op.paths else None
+    return instant is not None and op.what != "delete" and instant.state is State.COMPLETED
+
+
+def _after_the_look(task: Task) -> bool:
+    """Whether the remaining lease is being reckoned, by a clock that does not notice stops."""
+    op, last = task.op, task.last
+    looked = last is not None and last.what == "read" and last.paths == (LOCK_PATH,)
+    return task.process.stops_in_pauses and looked and op.kind is Kind.CLOCK
+
+
+FINAL_STOP = Residual(
+    "a stop longer than the lease between the last look at the lock and the put that it guards",
+    "nothing committed is lost",
+    lambda kind, task: kind is FaultKind.PAUSE and (_publishes(task.op) or _after_the_look(task)),
+)
+LATE_FILE = Residual(
+    "a data file whose writer was told of a failure, and that lands after it was cleaned up",
+    "every instant settles",
+    lambda kind, task: (
+        kind is FaultKind.LATE and any(p.endswith(".parquet") for p in task.op.paths)
+    ),
+)
+RESIDUALS = (FINAL_STOP, LATE_FILE)
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """How many preemptions and faults a schedule may have, and which faults."""
 
     preemptions: int = 2
     faults: int = 0
     kinds: tuple[FaultKind, ...] = ()
-    #: a stop between the last look at the lock and the put that it guards, which no lease covers
-    residual: bool = False
+    residuals: tuple[Residual, ...] = ()
     #: processes that faults strike; none named: all
     struck: frozenset[str] = frozenset()
 
@@ -205,17 +243,15 @@ def possible(task: Task, bound: Bound) -> Iterator[Fault]:
     if task.process.name.startswith("late put"):
         return
     for kind in bound.kinds:
+        if any(
+            residual.covers(kind, task) for residual in RESIDUALS if residual not in bound.residuals
+        ):
+            continue
         if kind is FaultKind.PAUSE:
-            if op.kind in (Kind.READ, Kind.WRITE, Kind.CLOCK) and (bound.residual or not final(op)):
+            if op.kind in (Kind.READ, Kind.WRITE, Kind.CLOCK):
                 yield Fault(kind, PAUSE_S)
         elif op.kind is Kind.WRITE and (kind is FaultKind.CRASH or op.paths != ("lock service",)):
             yield Fault(kind)
-
-
-def final(op: Op) -> bool:
-    """Whether this is a put that publishes, which the last look at the lock is to guard."""
-    name = op.paths[0] if op.paths else ""
-    return op.what == "put_if_absent" and "_" in name and name.startswith(".hoodie/timeline/")
 
 
 class _Search:
@@ -304,7 +340,7 @@ class Weather:
 
     kinds: tuple[FaultKind, ...] = (FaultKind.CRASH, FaultKind.PAUSE, *LOST)
     faults: int = 3
-    residual: bool = False
+    residuals: tuple[Residual, ...] = ()
     pauses_s: tuple[float, ...] = (0.05, 0.3, 0.7, PAUSE_S)
 
 
@@ -314,9 +350,9 @@ class Seeded:
     def __init__(self, seed: int, weather: Weather) -> None:
         self._lots = random.Random(seed)
         self._weather = weather
-        self._bound = Bound(kinds=weather.kinds, residual=weather.residual)
+        self._bound = Bound(kinds=weather.kinds, residuals=weather.residuals)
         self._switching = self._lots.choice((0.03, 0.1, 0.3, 0.7))
-        self._faulty = self._lots.choice((0.0, 0.005, 0.02))
+        self._faulty = self._lots.choice((0.0, 0.01, 0.05))
         self._left = self._lots.randint(0, weather.faults)
         self.decisions: list[Decision] = []
         self.pace = seed + 1 if self._lots.random() < 0.7 else 0

@@ -16,7 +16,7 @@ from pyhudi.transactions.markers import delete_files, delete_markers, marked_fil
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.transaction import Transaction
 from tests.simulation.explore import Bound, Explored, Finding, Weather, explore, search_seeds
-from tests.simulation.programs import Clean, Upsert
+from tests.simulation.programs import Clean, Cluster, Upsert
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 

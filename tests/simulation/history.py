@@ -10,16 +10,16 @@ import json
 import re
 from dataclasses import dataclass
 
-from pyhudi.format.instants import Instant, State, parse_instant
+from pyhudi.format.instants import Instant, State
 from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.explore import Finding
 from tests.simulation.programs import outcome_of
 from tests.simulation.scheduler import Event, FaultKind, Kind
-from tests.simulation.world import SETTLER, Run
+from tests.simulation.world import SETTLER, Run, timeline_entry
 
 MOST_LINES = 25
 COLUMNS = 96
-TIMELINE = ".hoodie/timeline/"
+FOLDERS = (".hoodie", ".hoodie/timeline")
 
 _TIME = re.compile(r"(?<!\d)\d{17}(?!\d)")
 _DATA = re.compile(r"([^_/]+)_[^_/]+_(\d{17})\.parquet$")
@@ -140,11 +140,11 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
         return "", ROOM
     if op.what.endswith("delete"):
         gone = [names.slice(p) for p in op.paths if p.endswith(".parquet")]
-        gone += [names.anywhere(p.rsplit("/", 1)[-1]) for p in op.paths if p.startswith(TIMELINE)]
+        gone += [names.anywhere(p.rsplit("/", 1)[-1]) for p in op.paths if timeline_entry(p)]
         return (f"deletes {', '.join(gone)}", ALWAYS) if gone else ("", ROOM)
     if path.endswith(".parquet"):
         return f"writes {names.slice(path)}", ALWAYS
-    instant = parse_instant(path.rsplit("/", 1)[-1], 2) if path.startswith(TIMELINE) else None
+    instant = timeline_entry(path)
     if instant is not None:
         return _timeline(instant, op.what.startswith("late"), names)
     return "", ROOM
@@ -171,8 +171,8 @@ def _lock(event: Event) -> str:
 
 
 def _look(event: Event, path: str, names: Names) -> tuple[str, int]:
-    if path == TIMELINE[:-1] and isinstance(event.result, list):
-        found = [parse_instant(f.path.rsplit("/", 1)[-1], 2) for f in event.result]
+    if path in FOLDERS and isinstance(event.result, list):
+        found = [timeline_entry(f.path) for f in event.result]
         done = sorted({i.time for i in found if i and i.state is State.COMPLETED})
         open_ = sorted({i.time for i in found if i} - set(done))
         text = f"loads the timeline: done {' '.join(map(names.time, done)) or 'nothing'}"

@@ -108,6 +108,7 @@ class Task:
     process: Process
     run: greenlet
     op: Op = field(default_factory=lambda: Op(Kind.BEGIN, "begin"))
+    last: Op | None = None  # the step before, readings of clocks left out
     wake: float = 0.0  # not before
     until: Callable[[], bool] | None = None  # or, if this is so, earlier
     done: bool = False
@@ -236,6 +237,8 @@ class Scheduler:
                 process.lost_s += fault.seconds
             return
         task.steps += 1
+        if task.op.kind is not Kind.CLOCK:
+            task.last = task.op
         task.run.switch(event)
         if task.done and task is process.tasks[0]:
             self._kill(process)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pyhudi.config import FailedWrites
 from pyhudi.errors import HudiError
-from pyhudi.format.instants import State, parse_instant
+from pyhudi.format.instants import Instant, State, parse_instant
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -129,7 +129,7 @@ class World:
                 self.scheduler.end()
 
     def digest(self) -> int:
-        """The state of which all that can still happen is a function."""
+        """The state on which all that can still happen depends."""
         scheduler = self.scheduler
         leases = tuple((v.owner.instant, v.ends) for v in self.locks.leases.values())
         processes = tuple(
@@ -163,7 +163,11 @@ class World:
             scheduler, process, self.files, self._landed, not scenario.put_if_absent
         )
         clock = ProcessClock(scheduler, process)
-        policy = WriterPolicy(HEARTBEAT, scenario.failed_writes, LOCK_TIMEOUT_S)
+        policy = WriterPolicy(
+            heartbeat=HEARTBEAT,
+            failed_writes=scenario.failed_writes,
+            lock_timeout_s=LOCK_TIMEOUT_S,
+        )
         machine = Machine(storage, self._lock(process, storage, clock), clock, self._step)
 
         def body() -> None:
@@ -200,8 +204,7 @@ class World:
 
     def _landed(self, event: Event) -> None:
         """A reader looks whenever what is visible may have changed."""
-        path = event.op.paths[0] if event.op.paths else ""
-        instant = parse_instant(path.rsplit("/", 1)[-1], 2 if self.scenario.version > 6 else 1)
+        instant = timeline_entry(event.op.paths[0]) if event.op.paths else None
         if instant and instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
             self._look(event.number)
 
@@ -219,6 +222,13 @@ class World:
         self._spawn(SETTLER, Clean())
         self.scheduler.run()
         self.scheduler.end()
+
+
+def timeline_entry(path: str) -> Instant | None:
+    """The instant whose file this is, in a table of either layout."""
+    folder, _, name = path.rpartition("/")
+    layout = {".hoodie": 1, ".hoodie/timeline": 2}.get(folder)
+    return parse_instant(name, layout) if layout else None
 
 
 def _forget_caches() -> None:
@@ -242,7 +252,7 @@ class Quiet:
 
 def initial_rows(scenario: Scenario) -> dict[str, list[str]]:
     """Key to value of the rows that are there from the start."""
-    return {key: [FIRST] for group in scenario.first for key in group}
+    return {key: [f"{FIRST}{n}"] for n, group in enumerate(scenario.first, 1) for key in group}
 
 
 @lru_cache(maxsize=64)
@@ -261,13 +271,14 @@ def _first_files(
         extra={},
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
-    for number, keys in enumerate(groups):
-        world = World(Scenario({FIRST: Upsert(keys, buckets=buckets)}, (), version), Quiet())
+    for number, keys in enumerate(groups, 1):
+        who = f"{FIRST}{number}"
+        world = World(Scenario({who: Upsert(keys, buckets=buckets)}, (), version), Quiet())
         world.scheduler.now = float(number)
         for path, data in files.items():
             world.files.put_if_absent(path, data)
         world.play()
-        error = world.outcomes[FIRST]
+        error = world.outcomes[who]
         if error is not None:
             raise error
         files = {f.path: world.files.read(f.path) for f in world.files.walk("")}
