@@ -25,7 +25,8 @@ def write_page(results: Path, page: Path) -> None:
         parts.append(f"## {run.rows / 1e6:g} M rows\n\n{run.rounds} rounds.")
         parts.append("### CPU seconds of the process tree\n\n" + _operations(run, _cpu))
         parts.append("### Wall seconds\n\n" + _operations(run, _wall))
-        parts.append("### Size after the bulk insert\n\n" + _sizes(run))
+        if run.sizes:
+            parts.append("### Size after the bulk insert\n\n" + _sizes(run))
         if run.of("append", run.engines()[0]):
             parts.append("## Tiny appends\n\n" + _appends(run))
     if NOTES.exists():
@@ -116,6 +117,7 @@ def _appends(run: Results) -> str:
         [f"{first}: CPU s", *(spread(cpu[e][:FIRST_APPENDS], 2) for e in engines)],
         [f"last {SPAN}: s", *(spread(appends[e][-SPAN:], 2) for e in engines)],
         [f"growth, last {SPAN} to {SPAN + 1}..{2 * SPAN}", *(growth(appends[e]) for e in engines)],
+        ["growth of CPU seconds", *(growth(cpu[e]) for e in engines)],
         [f"planning, last {SPAN}: ms", *(spread(plans[e][-SPAN:], 0) for e in engines)],
         ["planning growth", *(growth(plans[e]) for e in engines)],
         ["planning in a fresh process: ms", *(f"{cold[e][0].seconds * 1000:.0f}" for e in engines)],

@@ -22,6 +22,8 @@ from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results
 
 REPO = Path(__file__).resolve().parents[1]
+#: appends between two signs of life
+PROGRESS = 25
 DEFAULT_ENGINES = ["parquet", "pyhudi", "hudi", "hudi-lean", "delta", "iceberg"]
 
 
@@ -104,6 +106,8 @@ def run_appends(
             results.measurements.append(measured)
             measured, _ = engine.measure("plan", number, "plan", table=table)
             results.measurements.append(measured)
+        if number % PROGRESS == PROGRESS - 1:
+            print(f"{number + 1} appends", flush=True)
     agree("appends", {e.name: e.ask("checksum", table=table) for e in engines})
     for engine in engines:
         results.measurements += _cold(engine, inputs, table, memory)
@@ -154,6 +158,8 @@ def run(options: argparse.Namespace, rows: int, work: Path) -> Results:
         print(f"{rows} rows", flush=True)
         for number in range(options.rounds):
             run_round(engines, inputs, number, results)
+        # What comes now takes long; a run that is stopped keeps what it has measured.
+        results.save(options.results)
         if options.appends:
             run_appends(engines, inputs, results, options.memory)
     finally:
