@@ -31,7 +31,7 @@ IGNORED_PREFIXES: tuple[str, ...] = tuple(
     f"hoodie.{family}."
     for family in """
     archive avro bootstrap bulkinsert.user.defined.partitioner clean cleaner clustering common
-    compact compaction consistency datasource.clustering datasource.compaction
+    compact compaction datasource.clustering datasource.compaction
     datasource.hive_sync datasource.meta.sync datasource.meta_sync datasource.read
     datasource.streaming datasource.write.streaming deltastreamer embed.timeline.server
     errortable expression file.index filesystem hfile index.hbase lance layout log logfile

@@ -39,6 +39,7 @@ T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
 MARKERS = "hoodie.markers.timeline_server_based."
+CHECK = "hoodie.consistency.check."
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
 
 
@@ -161,9 +162,8 @@ class WriteOptions:
         "Size of a row group, which a merge holds in memory; Hudi's default is 120 MB.", minimum=1)
 
     # ---- markers of data files, by which a failed write is undone
-    marker_form: MarkerForm = option(
-        MarkerForm.TIMELINE_SERVER_BASED, "hoodie.write.markers.type", W,
-        "Lines in a few files that a server in the driver keeps, or an empty file each.")
+    marker_form: MarkerForm | None = option(None, "hoodie.write.markers.type", W,
+        "Lines in a few files that the driver's server keeps; direct, a file each, on HDFS.")
     marker_interval_ms: int = option(50, MARKERS + "batch.interval_ms", W,
         "Longest pause in which requests for markers gather; a lone one never waits.")
     marker_threads: int = option(20, MARKERS + "batch.num_threads", W,
@@ -171,6 +171,16 @@ class WriteOptions:
         minimum=1)
     marker_port: int = option(0, "hoodie.embed.timeline.server.port", W,
         "Port at which executors ask the driver for markers; 0 is any that is free.")
+
+    # ---- stores whose listings lag behind
+    await_visible: bool = option(False, "hoodie.consistency.check.enabled", W,
+        "Commits only when listings show the new files and no deleted ones.")
+    visible_first_ms: int = option(2_000, CHECK + "initial_interval_ms", W,
+        "Pause after the first look; each later one is twice as long.", minimum=1)
+    visible_longest_ms: int = option(300_000, CHECK + "max_interval_ms", W,
+        "Longest pause between two looks.", minimum=1)
+    visible_looks: int = option(7, CHECK + "max_checks", W,
+        "Looks after which the write has failed.", minimum=1)
 
     # ---- other writers
     concurrency_mode: ConcurrencyMode = option(

@@ -17,6 +17,7 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts import STRATEGIES
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.visible import VisibilityPolicy
 from pyhudi.write.spec import FileSystemSpec
 
 
@@ -38,6 +39,15 @@ class Runtime:
     spark_errors: tuple[type[Exception], ...] = (PySparkException,)
 
 
+def visibility(options: WriteOptions) -> VisibilityPolicy | None:
+    """How long a commit waits for listings that lag; None where nobody asked for it."""
+    if not options.await_visible:
+        return None
+    return VisibilityPolicy(
+        options.visible_first_ms, options.visible_longest_ms, options.visible_looks
+    )
+
+
 def writer_policy(options: WriteOptions) -> WriterPolicy:
     """How a writer with these options behaves beside others."""
     return WriterPolicy(
@@ -46,5 +56,6 @@ def writer_policy(options: WriteOptions) -> WriterPolicy:
         conflicts=STRATEGIES[options.conflict_rule],
         schemas=options.schema_conflicts,
         early=options.early_conflicts,
+        visibility=visibility(options),
         lock_timeout_s=options.lock.lock_wait_ms / 1000,
     )

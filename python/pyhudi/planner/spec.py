@@ -22,6 +22,7 @@ from pyhudi.write.shipping import shipped
 from pyhudi.write.spec import BloomSpec, GroupPlan, WriteSpec
 
 NONCE_BOUND = 1_000_000_000
+ON_HDFS = ("hdfs:", "viewfs:")
 INSERTS = frozenset({Operation.INSERT, Operation.BULK_INSERT})
 
 
@@ -72,13 +73,21 @@ def bloom_spec(options: WriteOptions) -> BloomSpec | None:
     )
 
 
+def marker_form(write: Write) -> MarkerForm:
+    """What was asked for, else lists; files of their own on HDFS, where Hudi makes these only."""
+    on_hdfs = write.table.storage.root.startswith(ON_HDFS)
+    return write.options.marker_form or (
+        MarkerForm.DIRECT if on_hdfs else MarkerForm.TIMELINE_SERVER_BASED
+    )
+
+
 def marked(write: Write, staged: bool) -> WriteSpec:
     """``write_spec`` with the place for its markers, which is settled before the first of them.
 
     ``staged`` tells whether Spark tasks write the files, or this process.
     """
     spec, options, markers = write_spec(write), write.options, write.runtime.markers
-    if markers is None or options.marker_form is MarkerForm.DIRECT:
+    if markers is None or marker_form(write) is MarkerForm.DIRECT:
         return spec
     if staged and not markers.server_runs(options.marker_port):
         return spec

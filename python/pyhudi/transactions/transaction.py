@@ -57,6 +57,7 @@ from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
+from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class WriterPolicy:
 
     ``conflicts`` and ``schemas`` say what two writes must not do at once; with ``early`` a write
     also looks for running ones before it writes data. ``times`` is where instant times come from.
+    With ``visibility`` a commit waits until listings show what it did.
     """
 
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
@@ -79,6 +81,7 @@ class WriterPolicy:
     schemas: SchemaConflicts = SchemaConflicts.SIMPLE
     early: bool = False
     times: TimeSource = CLOCK_TIMES
+    visibility: VisibilityPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +219,13 @@ class Transaction:
                 instant=self.instant,
             )
         marked = marked_files(self.table.storage, self.instant) or []
-        stray = sorted(set(marked) - set(named))
+        kept = set(named)
+        stray = sorted(set(marked) - kept)
         if stray:
             log.info("%s: deleting %d files of other attempts", self.instant, len(stray))
             delete_files(self.table.storage, stray)
+        if lag := self._policy.visibility:
+            await_visible(self.table.storage, self._clock, lag, self.instant, kept, stray)
         self._move(Phase.SEALED)
 
     def _falls_quiet(self, attempts_ended: Callable[[float], bool]) -> bool:

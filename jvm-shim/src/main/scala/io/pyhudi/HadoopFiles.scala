@@ -221,7 +221,7 @@ object HadoopFiles {
     found.toSeq
   }
 
-  /** Not every file system refuses a taken name by itself; threads of one JVM at least take turns. */
+  /** Not every file system refuses a taken name; threads of one JVM at least take turns. */
   private def inTurn[T](target: Path)(act: => T): T =
     turns(Math.floorMod(target.hashCode, turns.length)).synchronized(act)
 }
