@@ -125,6 +125,16 @@ def test_files_of_a_pending_first_instant_are_not_taken_for_archived(bare: Bare)
     assert bare.seen() == [("p", "g1", t(20))]
 
 
+def test_a_file_is_not_taken_for_archived_while_no_commit_has_completed(bare: Bare) -> None:
+    """Found by the explorer: of two first writers the earlier one requested after the listing."""
+    bare.put(Action.COMMIT, State.REQUESTED, 20)
+    listed = bare.timeline()
+    bare.put(Action.COMMIT, State.REQUESTED, 10)
+    bare.file("g", 10)
+
+    assert list_view(bare.storage, listed).latest() == []
+
+
 def test_files_archived_behind_a_savepoint_stay_visible(bare: Bare) -> None:
     bare.commit(10, bare.file("g1", 10))
     bare.put(Action.SAVEPOINT, State.COMPLETED, 10)

@@ -132,7 +132,9 @@ class _Visibility:
 
     def __init__(self, timeline: Timeline, as_of: InstantTime | None) -> None:
         self._completed = {i.time for i in timeline.commits}
-        self._first = timeline.first_time
+        # While nothing has completed nothing was archived. An older file is then one of a write
+        # whose request came after the listing; later ones give such a time up (``overtaken``).
+        self._first = timeline.first_time if self._completed else None
         self._as_of = as_of
 
     def __call__(self, time: InstantTime) -> bool:
