@@ -5,12 +5,14 @@ All of it travels by value, so the fields are plain: no enum of another module, 
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyarrow import fs
 
+from pyhudi.errors import UnsupportedTable
 from pyhudi.write.announce import MarkersPlace
 from pyhudi.write.by_value import ByValue
 
@@ -67,24 +69,44 @@ class FileSystemSpec(ByValue):
     """Where the data files live; ``options`` are those of the pyarrow class for ``kind``.
 
     ``local`` has none. ``s3``: access_key, secret_key, session_token, region, endpoint_override,
-    scheme, path_style ("true" or "false"), anonymous. ``hdfs``: host, port, user.
+    scheme, path_style ("true" or "false"), anonymous. ``hdfs``: host (with its scheme, for any
+    file system of Hadoop's), port, user. Secrets do not show in the value's text.
     """
 
     kind: str = "local"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def open(self) -> fs.FileSystem:
-        """A fresh file system handle; ``ValueError`` for an unknown kind."""
+        """A fresh file system handle; ``ValueError`` for an unknown kind.
+
+        ``UnsupportedTable`` where this machine lacks what pyarrow needs to reach HDFS.
+        """
         options = dict(self.options)
         if self.kind == "local":
             return fs.LocalFileSystem()
         if self.kind == "s3":
             return _s3(options)
         if self.kind == "hdfs":
-            return fs.HadoopFileSystem(
-                options["host"], int(options.get("port", "8020")), user=options.get("user")
-            )
+            return _hdfs(options)
         raise ValueError(f"no file system of kind '{self.kind}'")
+
+
+def _hdfs(options: dict[str, str]) -> fs.FileSystem:
+    try:
+        # Port 0: the host is a URI, and says all.
+        return fs.HadoopFileSystem(
+            options["host"], int(options.get("port", "0")), user=options.get("user")
+        )
+    except (OSError, ImportError) as e:
+        reason = str(e).strip().partition("\n")[0].rstrip(".")
+        raise UnsupportedTable(
+            f"Data files on '{options['host']}' are out of reach on {socket.gethostname()}: "
+            f"{reason}. pyarrow opens them by Hadoop's libhdfs.so and a JVM. On the driver and "
+            "each executor set HADOOP_HOME (or ARROW_LIBHDFS_DIR, the folder of libhdfs.so), "
+            "JAVA_HOME, and CLASSPATH to what 'hadoop classpath --glob' prints; for executors by "
+            "spark.executorEnv.NAME.",
+            feature="HDFS without libhdfs",
+        ) from e
 
 
 def _s3(options: dict[str, str]) -> fs.S3FileSystem:
