@@ -159,6 +159,10 @@ test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integra
 integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration matrices, whole
 	$(PYTEST) integration $(ARGS)
 
+.PHONY: storm
+storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
+	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,0 +1,306 @@
+"""The storm: many writer processes on one table, some of them killed, some paused too long.
+
+``python -m integration.storm [PLACE ...]`` raises one for each lock and writes ``docs/storm.md``.
+Nothing is simulated: real processes get SIGKILL and SIGSTOP at random moments, half of them while
+they hold the table lock. Meanwhile a reader looks at the table, and at the end the table must be
+what its acknowledged commits make of it (``storm_check``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from integration.peers import HudiRs, SparkPeer, apache_hudi
+from integration.peers.tables import S3Place
+from integration.storm_check import (
+    Seen,
+    Told,
+    differences,
+    expected,
+    look,
+    orphans,
+    outcome_problems,
+    rollbacks,
+    rows_of,
+)
+from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
+from integration.storm_victims import SPARK, Scale, Writer, strikes
+from integration.storm_writer import SEEDER, Spec, shorten_leases
+from pyhudi.clock import SystemClock
+from pyhudi.config import resolve_write
+from pyhudi.errors import HudiError
+from pyhudi.locks.open import LockOpener
+from pyhudi.planner.runtime import writer_policy
+from pyhudi.timeline.table import open_table
+from pyhudi.transactions.settle import settle_failed_writes
+
+KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
+ENDS_WITHIN_S = 1_500.0
+LOOK_EVERY_S = 1.0
+PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
+
+
+@dataclass(slots=True)
+class Report:
+    """What a storm did and what was wrong afterwards."""
+
+    place: Place
+    scale: Scale
+    seed: str
+    told: Told
+    struck: Counter[str]
+    seconds: float
+    figures: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+class Reader:
+    """Looks at the table again and again, until told to stop."""
+
+    def __init__(self, place: Place) -> None:
+        self.seen: list[Seen] = []
+        self.problems: list[str] = []
+        self._table = open_table(place.open())
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader")
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_EVERY_S):
+            try:
+                self.seen.append(look(self._table))
+            except (HudiError, OSError) as error:
+                self.problems.append(f"a reader failed during the storm: {error!r}")
+
+
+def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
+    """One storm, and what pyhudi itself says of the table after it; ``verify`` asks the peers."""
+    check = {KEY_CHECK: "true" if scale.spark else "false"}
+    options = {**OPTIONS, **check, **place.options}
+    spec = Spec(
+        place.root, options, place.hadoop, place.lease_s, seed,
+        SEEDER, scale.writers, 0, scale.upserts,
+    )  # fmt: skip
+    told = Told()
+    with _ended_in_the_end(Writer(spec, place, folder, told, [])) as seeder:
+        seeder.go()
+        seeder.let_go()
+        if not seeder.join(time.monotonic() + 300) or seeder.dead:
+            raise RuntimeError(f"the table could not be made: see {folder}")
+    told.counts.clear()
+    plan = strikes(scale, seed, place.lease_s)
+    writers = [
+        Writer(
+            replace(spec, writer=number, spark=scale.spark),
+            place, folder, told, [s for s in plan if s.writer == number],
+        )
+        for number in range(scale.writers)
+    ]  # fmt: skip
+    for writer in writers:
+        writer.go()
+    started = time.monotonic()
+    with Reader(place) as reader:
+        for writer in writers:
+            writer.let_go()
+        late = [not writer.join(started + ENDS_WITHIN_S) for writer in writers]
+        seconds = time.monotonic() - started
+    struck = sum((writer.struck for writer in writers), Counter[str]())
+    report = Report(place, scale, seed, told, struck, seconds, problems=reader.problems)
+    report.problems += [f"{n} writers had not ended in time"] if (n := sum(late)) else []
+    report.problems += [f"writer {w} crashed" for w, one in enumerate(writers) if one.dead]
+    for seen in reader.seen:
+        moment = f"a reader, after {len(seen.commits)} commits"
+        report.problems += differences(moment, seen.rows, expected(told, seen.commits))
+    report.figures["snapshots"] = len(reader.seen)
+    _settle(report, options)
+    return report
+
+
+@contextmanager
+def _ended_in_the_end(writer: Writer) -> Iterator[Writer]:
+    try:
+        yield writer
+    finally:
+        writer.join(time.monotonic())
+
+
+def _settle(report: Report, options: dict[str, str]) -> None:
+    """Settle once what the storm left behind, and compare the table with the model."""
+    place, told, figures = report.place, report.told, report.figures
+    shorten_leases(place.lease_s)
+    clock, storage = SystemClock(), place.open()
+    table = open_table(storage)
+    time.sleep(LAPSE_S + 0.5)
+    resolved = resolve_write(options, table.config.raw, {})
+    opener = LockOpener(clock, lambda root: storage)
+    lock = opener.open(resolved.lock, table.config.name, storage)
+    figures["rolled back in the storm"] = rollbacks(table.timeline())
+    figures["orphans before settling"] = len(orphans(storage))
+    settle_failed_writes(table, lock, clock, writer_policy(resolved))
+    figures["rolled back after it"] = (
+        rollbacks(table.timeline()) - figures["rolled back in the storm"]
+    )
+    report.problems += [f"left after settling: {path}" for path in orphans(storage)]
+    holder = lock.describe()
+    report.problems += [f"the lock is still held by {holder}"] if holder else []
+    final = look(table)
+    report.problems += outcome_problems(told, final)
+    report.problems += differences("the table", final.rows, expected(told, final.commits))
+    names = {name for _, name in final.commits}
+    figures["commits"] = sum(writer != SEEDER for writer, _ in names)
+    figures["acknowledged"] = sum(writer != SEEDER for writer, _ in told.acknowledged)
+    figures["landed unacknowledged"] = len(names - set(told.acknowledged))
+    figures["silent"] = len(told.silent)
+    figures["rows"] = len(final.rows)
+
+
+def verify(report: Report, hudi_rs: HudiRs | None, hudi: SparkPeer | None) -> None:
+    """Have the peers read the table; what differs from the model becomes a problem."""
+    place = report.place
+    path = S3Place(place.root, place.s3) if place.s3 else Path(place.root)
+    final = look(open_table(place.open()))
+    peers: list[HudiRs | SparkPeer | None] = [hudi_rs, hudi]
+    for peer in (one for one in peers if one is not None):
+        seen = rows_of(peer.read(path))
+        report.problems += differences(peer.name, seen, expected(report.told, final.commits))
+
+
+COLUMNS = (
+    "lock", "storage", "writers x upserts", "acknowledged", "conflicts", "given up", "killed",
+    "paused", "fenced", "other failures", "unknown", "silent, landed", "rolled back",
+    "snapshots read", "seconds", "commits/s", "problems",
+)  # fmt: skip
+
+INTRODUCTION = f"""\
+# The storm
+
+`make storm` writes this page. Many writer processes upsert into one table of three partitions, half
+of the upserts into file groups that all of them share. Some get SIGKILL and are started again, some
+are stopped by SIGSTOP for longer than their heartbeat's {LAPSE_S:g} s; of both kinds the number in
+brackets held the table lock then, and was stopped for longer than the lock's lease. Writers are the
+product without Spark (see `integration/storm_writer.py`); those of the rows marked with Spark are
+Spark applications.
+
+At the end the table must be what its commits make of it, in the order of their completion, with the
+rows that each writer announced before it began: every acknowledged commit is there, once; no failed
+one is; no key is double; pyhudi, hudi-rs and Apache Hudi 1.2.0 read those rows. So must each
+snapshot that a reader took during the storm. Then failed writes are settled once, and no data file
+without a commit, marker, heartbeat, open instant or lock may be left. What differs is a problem.
+
+* *conflicts* are lost races; all but those *given up* after ten retries were healed by a retry.
+* *fenced* writers found out by themselves that they had been taken for dead.
+* *silent, landed*: upserts whose writer was killed before it said how they ended, and how many of
+  these had been committed all the same.
+* *rolled back*: failed writes that other writers rolled back during the storm, and the last
+  settling after it.
+"""
+
+
+def summary(report: Report) -> Sequence[object]:
+    """A line of the published table, in the order of ``COLUMNS``."""
+    told, figures, struck, scale = report.told, report.figures, report.struck, report.scale
+    counts, holding = told.counts, " with the lock"
+    others = Counter(told.failed.values())
+    del others["CommitConflict"], others["WriterFenced"]
+
+    def befell(what: str) -> str:
+        with_lock = struck[what + holding]
+        return f"{struck[what] + with_lock} ({with_lock})"
+
+    return (
+        report.place.lock,
+        report.place.storage,
+        f"{scale.writers} x {scale.upserts}{', Spark' if scale.spark else ''}",
+        figures["acknowledged"],
+        counts["retry"] + counts["CommitConflict"],
+        counts["CommitConflict"],
+        befell("killed"),
+        befell("paused"),
+        counts["WriterFenced"],
+        ", ".join(f"{n} {kind}" for kind, n in sorted(others.items())) or 0,
+        len(told.unknown),
+        f"{figures['silent']}, {figures['landed unacknowledged']}",
+        f"{figures['rolled back in the storm']} + {figures['rolled back after it']}",
+        figures["snapshots"],
+        f"{report.seconds:.0f}",
+        f"{figures['commits'] / report.seconds:.1f}",
+        len(report.problems) or "none",
+    )
+
+
+def page(reports: Sequence[Report]) -> str:
+    """``docs/storm.md``."""
+    lines = [COLUMNS, tuple("---" for _ in COLUMNS), *map(summary, reports)]
+    table = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    found = "\n".join(
+        f"* {r.place.lock}, {r.place.storage}: {problem}" for r in reports for problem in r.problems
+    )
+    return f"{INTRODUCTION}\n{table}\n" + (f"\n## Problems\n\n{found}\n" if found else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A storm to be raised."""
+
+    place: str
+    scale: Scale = field(default_factory=Scale)
+
+
+WHOLE = (*map(Plan, PLACES), Plan("filesystem", SPARK), Plan("storage", SPARK))
+
+
+def storm(plan: Plan, seed: str) -> Report:
+    """Raise one storm and have everybody read; its folder stays where something was wrong."""
+    folder = Path(tempfile.mkdtemp(prefix=f"storm-{plan.place}-"))
+    with place(plan.place, folder) as where:
+        report = rage(where, plan.scale, seed, folder)
+        hudi = apache_hudi("1.2.0", where.s3)
+        try:
+            verify(report, HudiRs(where.s3), hudi)
+        finally:
+            hudi.close()
+        if report.problems:
+            print(f"the table and the logs of the writers are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder)
+    return report
+
+
+def main() -> int:
+    """Raise all storms and publish the table, or only those that are named and print it."""
+    parser = argparse.ArgumentParser("python -m integration.storm", description=__doc__)
+    parser.add_argument("place", nargs="*", choices=[[], *PLACES], help="one of %(choices)s")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--spark", action="store_true", help="with writers that are Spark's")
+    given = parser.parse_args()
+    plans = [Plan(name, SPARK if given.spark else Scale()) for name in given.place] or WHOLE
+    reports = []
+    for plan in plans:
+        reports.append(storm(plan, given.seed))
+        print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
+        for problem in reports[-1].problems:
+            print(f"  {problem}", flush=True)
+    if plans is WHOLE:
+        PAGE.write_text(page(reports))
+    return 1 if any(report.problems for report in reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

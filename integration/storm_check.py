@@ -1,0 +1,162 @@
+"""What must be true of a table after a storm, told from the table and what its writers said.
+
+The model: commits in the order of their completion, each with the rows that its writer named
+before it began. Whatever differs is a problem, in one line that says where to look.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from integration.peers import Answer
+from integration.storm_writer import FIELDS, TAG, Key
+from pyhudi.format.instants import Action
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.table import Table, open_table
+
+#: writer and number of an upsert
+Name = tuple[int, int]
+#: key, partition, writer, number and instant time
+Row = tuple[str, str, int, int, str]
+META = "_hoodie_commit_time"
+
+
+@dataclass(slots=True)
+class Told:
+    """What the writers of a storm said, by upsert."""
+
+    keys: dict[Name, list[Key]] = field(default_factory=dict)
+    #: instant times of acknowledged commits; empty where a writer cannot know it
+    acknowledged: dict[Name, str] = field(default_factory=dict)
+    failed: dict[Name, str] = field(default_factory=dict)
+    unknown: set[Name] = field(default_factory=set)
+    broken: dict[Name, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def hear(self, writer: int, event: Mapping[str, Any]) -> None:
+        """Take one line of a writer in."""
+        name, kind = (writer, int(event["number"])), event["event"]
+        self.counts[kind] += 1
+        if kind == "begin":
+            self.keys[name] = [(key, place) for key, place in event["keys"]]
+        elif kind == "committed":
+            self.acknowledged[name] = event.get("instant", "")
+        elif kind == "unknown":
+            self.unknown.add(name)
+        elif kind == "failed":
+            self.failed[name] = event["kind"]
+            self.counts[event["kind"]] += 1
+        elif kind == "broken":
+            self.broken[name] = event["text"]
+
+    @property
+    def silent(self) -> set[Name]:
+        """Upserts whose writer was killed before it could say how they ended."""
+        ended = {*self.acknowledged, *self.failed, *self.unknown, *self.broken}
+        return set(self.keys) - ended
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at the table: which commits there were, in order, and the rows that it gave."""
+
+    commits: tuple[tuple[str, Name], ...]
+    rows: tuple[Row, ...]
+
+
+def look(table: Table) -> Seen:
+    """The table by pyhudi's own view of it, and pyarrow."""
+    timeline = table.timeline()
+    rows: list[Row] = []
+    for file in table.view(timeline).latest():
+        data = io.BytesIO(table.storage.read(file.path))
+        found = pq.read_table(data, columns=[*FIELDS, META])
+        rows += zip(*(found[name].to_pylist() for name in (*FIELDS, META)), strict=True)
+    return Seen(commits_of(table, timeline), tuple(sorted(rows)))
+
+
+def commits_of(table: Table, timeline: Timeline) -> tuple[tuple[str, Name], ...]:
+    """Instant time and upsert of each commit, in the order of completion."""
+    done = sorted(timeline.commits, key=lambda i: (i.completion_time or i.time, i.time))
+    found = []
+    for commit in done:
+        tag = COMMITS.get(table.storage, timeline, commit).extra[TAG]
+        writer, _, number = tag.partition("/")
+        found.append((str(commit.time), (int(writer), int(number))))
+    return tuple(found)
+
+
+def expected(told: Told, commits: Iterable[tuple[str, Name]]) -> tuple[Row, ...]:
+    """The rows that these commits make, one after the other."""
+    rows: dict[Key, Row] = {}
+    for instant, name in commits:
+        for key, place in told.keys[name]:
+            rows[key, place] = (key, place, *name, instant)
+    return tuple(sorted(rows.values()))
+
+
+def differences(what: str, seen: Iterable[Row], wanted: Iterable[Row]) -> list[str]:
+    """How rows differ, in at most one line."""
+    got, want = Counter(seen), Counter(wanted)
+    if got == want:
+        return []
+    missing, extra = sorted((want - got).elements()), sorted((got - want).elements())
+    double = sorted(key for key, n in Counter(row[:2] for row in got.elements()).items() if n > 1)
+    text = (
+        f"{what}: {len(missing)} rows missing, such as {missing[:2]}; {len(extra)} that must not "
+        f"be there, such as {extra[:2]}; {len(double)} double keys, such as {double[:2]}"
+    )
+    return [text]
+
+
+def rows_of(answer: Answer) -> list[Row]:
+    """A peer's answer, meta columns included, as rows."""
+    return [tuple(row[name] for name in (*FIELDS, META)) for row in answer.rows]
+
+
+def outcome_problems(told: Told, final: Seen) -> list[str]:
+    """Whether what the writers were told of their commits is what the timeline says."""
+    problems = [f"upsert {name} broke: {text}" for name, text in told.broken.items()]
+    landed: dict[Name, list[str]] = {}
+    for instant, name in final.commits:
+        landed.setdefault(name, []).append(instant)
+    for name, instants in landed.items():
+        if len(instants) > 1:
+            problems.append(f"upsert {name} has landed {len(instants)} times: {instants}")
+        if name in told.failed:
+            problems.append(f"upsert {name} failed ({told.failed[name]}), yet is {instants}")
+        if name not in told.keys:
+            problems.append(f"commit {instants} is of upsert {name}, which never began")
+    for name, instant in told.acknowledged.items():
+        if name not in landed or instant not in ("", *landed[name]):
+            problems.append(f"upsert {name} was acknowledged as {instant}, but is not there")
+    return problems
+
+
+def orphans(storage: Storage) -> list[str]:
+    """What failed writes left: files that no commit names, markers, heartbeats, open instants."""
+    table = open_table(storage)
+    timeline = table.timeline()
+    named = {
+        stat.path
+        for commit in timeline.commits
+        for stat in COMMITS.get(storage, timeline, commit).stats
+    }
+    files = [file.path for file in storage.walk("")]
+    data = {p for p in files if p.endswith(".parquet") and not p.startswith(".hoodie/")}
+    traces = {p for p in files if p.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/"))}
+    pending = {f"{i.time}.{i.action.value}.{i.state.value}" for i in timeline.pending}
+    lost = {f"{path} is missing" for path in named - data}
+    return sorted((data - named) | traces | pending | lost)
+
+
+def rollbacks(timeline: Timeline) -> int:
+    """Completed rollbacks."""
+    return sum(i.action is Action.ROLLBACK for i in timeline.completed)

@@ -1,0 +1,172 @@
+"""The processes of a storm, and what befalls them: SIGKILL, or a stop for longer than a lease."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from integration.peers.spark import child_environment
+from integration.storm_check import Told
+from integration.storm_places import LAPSE_S, Place
+from integration.storm_writer import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a storm is; ``pauses_holding`` of the paused ones hold the table lock."""
+
+    writers: int = 16
+    upserts: int = 20
+    kills: int = 6
+    kills_holding: int = 3
+    pauses: int = 4
+    pauses_holding: int = 1
+    spark: bool = False
+
+
+SAMPLE = Scale(writers=4, upserts=5, kills=1, kills_holding=0, pauses=1, pauses_holding=0)
+SPARK = Scale(3, 5, 1, 0, 1, 0, spark=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """What befalls a writer ``delay_s`` after the ``event`` of its upsert ``number`` or a later."""
+
+    writer: int
+    number: int
+    event: str
+    delay_s: float
+    #: how long the process stands still; None where it is killed
+    pause_s: float | None
+
+
+def strikes(scale: Scale, seed: str, lease_s: float) -> list[Strike]:
+    """Whom it will befall and when, by the seed."""
+    lots = random.Random(f"{seed}/strikes")
+    victims = lots.sample(range(scale.writers), scale.kills + scale.pauses)
+    found = []
+    for turn, writer in enumerate(victims):
+        killed = turn < scale.kills
+        holding = (
+            turn < scale.kills_holding if killed else turn >= len(victims) - (scale.pauses_holding)
+        )
+        pause_s = (lease_s if holding else LAPSE_S) + 2
+        found.append(
+            Strike(
+                writer,
+                lots.randrange(1, scale.upserts - 1),
+                "locked" if holding else "begin",
+                lots.random() * (0.1 if holding else 0.03 * scale.writers),
+                None if killed else pause_s,
+            )
+        )
+    return found
+
+
+class Writer:
+    """One writer's processes, one after the other: whoever is killed is started again."""
+
+    def __init__(self, spec: Spec, place: Place, folder: Path, told: Told, strikes: list[Strike]):
+        self.dead = False
+        self.struck: Counter[str] = Counter()
+        self._spec, self._place, self._told, self._strikes = spec, place, told, strikes
+        self._log = folder / f"writer{spec.writer}.log"
+        self._guard, self._ended = threading.Lock(), False
+        self._process = self._start(spec)
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name=f"writer {spec.writer}")
+        self._thread.start()
+
+    def go(self) -> None:
+        """Wait until the process is ready; ``let_go`` then has it begin."""
+        self._ready.wait()
+
+    def let_go(self) -> None:
+        """Begin."""
+        self._say(self._process)
+
+    def join(self, until: float) -> bool:
+        """Wait for the end, at the longest until this monotonic time; whether it came."""
+        self._thread.join(max(0.0, until - time.monotonic()))
+        late = self._thread.is_alive()
+        if late:
+            with self._guard:
+                self._ended = True
+                self._process.kill()
+            self._thread.join()
+        return not late
+
+    def _start(self, spec: Spec) -> subprocess.Popen[str]:
+        fields = {name: getattr(spec, name) for name in Spec.__dataclass_fields__}
+        environment = {**child_environment(sys.executable), **self._place.environment}
+        with self._log.open("ab") as noise:
+            return subprocess.Popen(
+                [sys.executable, "-m", "integration.storm_writer", json.dumps(fields)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=noise,
+                text=True,
+                env=environment,
+            )
+
+    def _say(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        try:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            """It has ended already, which its exit tells."""
+
+    def _listen(self) -> None:
+        spec, first = self._spec, True
+        while True:
+            process, last = self._process, spec.first - 1
+            assert process.stdout is not None
+            for line in process.stdout:
+                event: dict[str, Any] = json.loads(line)
+                with self._log.with_suffix(".events").open("a") as kept:
+                    kept.write(f"{time.time():.3f} {line}")
+                self._told.hear(spec.writer, event)
+                last = max(last, int(event["number"]))
+                if event["event"] == "ready":
+                    self._ready.set()
+                    if not first:
+                        self._say(process)
+                self._strike(process, event)
+            first = False
+            code = process.wait()
+            self._ready.set()
+            if code != -signal.SIGKILL or self._ended:
+                self.dead = code != 0
+                return
+            spec = replace(spec, first=last + 1)
+            with self._guard:
+                if self._ended:
+                    return
+                self._process = self._start(spec)
+
+    def _strike(self, process: subprocess.Popen[str], event: dict[str, Any]) -> None:
+        for strike in self._strikes:
+            if strike.event != event["event"] or strike.number > event["number"]:
+                continue
+            self._strikes.remove(strike)
+            time.sleep(strike.delay_s)
+            holding = " with the lock" if strike.event == "locked" else ""
+            if strike.pause_s is None:
+                self.struck[f"killed{holding}"] += 1
+                process.kill()
+                return
+            self.struck[f"paused{holding}"] += 1
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(strike.pause_s)
+            process.send_signal(signal.SIGCONT)
+            return

@@ -1,0 +1,306 @@
+"""One writer of a storm: a process that upserts again and again and tells what became of it.
+
+``python -m integration.storm_writer SPEC-JSON`` tells in JSON lines on stdout, and begins when it
+gets a line on stdin. What an upsert writes is told before it begins, so that whoever listens knows
+the rows of a commit whose writer was killed. Sixteen processes with a JVM each are too much for
+one machine, so a writer goes without Spark: it is the product's own ``write_table``, whose input
+is an Arrow table, and the three steps that ask Spark about a DataFrame are answered from that.
+With ``spark`` it is a Spark application like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TextIO, cast
+
+import pyarrow as pa
+
+from integration.killed_writer import module
+from integration.peers import maven
+from integration.peers.process import claim_stdout
+from pyhudi.clock import SystemClock
+from pyhudi.config import WriteOptions, resolve_write
+from pyhudi.errors import CommitUnknown, HudiError
+from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
+from pyhudi.locks.base import LockHolder, LockOwner, TableLock
+from pyhudi.locks.open import LockOpener
+from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
+from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.planner.prepare import Prepared
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.write import write_table
+from pyhudi.storage.base import Storage
+from pyhudi.storage.open import bucket_of, open_storage
+from pyhudi.storage.s3_settings import arrow_options, s3_settings
+from pyhudi.timeline.table import Table
+from pyhudi.write.spec import FileSystemSpec
+from pyhudi.write.task import error_from_text
+
+SEEDER = -1
+TAG = "_storm"
+PARTITIONS = 3
+SHARED_GROUPS = 2  # of each partition
+KEYS = 20  # of each file group at the beginning
+FIELDS = ("key", "dt", "writer", "number")
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in zip(FIELDS, ("string", "string", "long", "long"), strict=True)
+    ],
+}
+
+#: a record key and its partition
+Key = tuple[str, str]
+Tell = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What one writer does. ``lease_s`` is the lease of locks that have no option for it."""
+
+    root: str
+    options: dict[str, str]
+    hadoop: dict[str, str]
+    lease_s: float
+    seed: str
+    writer: int
+    writers: int
+    first: int
+    upserts: int
+    spark: bool = False
+
+    def partition(self, number: int) -> str:
+        return f"p{number % PARTITIONS}"
+
+    @property
+    def private_groups(self) -> int:
+        """File groups of each partition that one writer alone updates."""
+        return -(-self.writers // PARTITIONS)
+
+    def batches(self) -> Iterator[tuple[int, list[Key]]]:
+        """Numbers and keys of the upserts that are to be done."""
+        if self.writer == SEEDER:
+            for group in range(self.private_groups + SHARED_GROUPS):
+                places = [self.partition(p) for p in range(PARTITIONS)]
+                yield group, [k for place in places for k in group_keys(place, group)]
+            return
+        for number in range(self.first, self.upserts):
+            yield number, self._batch(number, random.Random(f"{self.seed}/{self.writer}/{number}"))
+
+    def _batch(self, number: int, lots: random.Random) -> list[Key]:
+        """Keys of a group of one's own, often of one that all share, and new ones."""
+        home = self.partition(self.writer)
+        found = lots.sample(group_keys(home, self.writer // PARTITIONS), 4)
+        if lots.random() < 0.5:
+            place = self.partition(lots.randrange(PARTITIONS))
+            group = self.private_groups + lots.randrange(SHARED_GROUPS)
+            found += lots.sample(group_keys(place, group), 4)
+        brought = [number] + ([lots.randrange(number)] if number and lots.random() < 0.5 else [])
+        found += [(f"w{self.writer}n{each}", home) for each in brought]
+        if self.spark:
+            # Everybody brings this one: the check of keys must leave one of it.
+            found.append((f"all{number}", self.partition(0)))
+        return found
+
+
+def group_keys(place: str, group: int) -> list[Key]:
+    """The keys that a file group has from the beginning."""
+    return [(f"{place}g{group}k{each}", place) for each in range(KEYS)]
+
+
+class Told:
+    """A table lock that tells when it is taken and when it is given up."""
+
+    def __init__(self, inner: TableLock, tell: Tell) -> None:
+        self._inner, self._tell = inner, tell
+
+    def acquire(self, timeout_s: float, owner: LockOwner) -> None:
+        self._inner.acquire(timeout_s, owner)
+        self._tell("locked", instant=owner.instant)
+
+    def held(self) -> bool:
+        return self._inner.held()
+
+    def check(self, needed_s: float = 0.0) -> float:
+        return self._inner.check(needed_s)
+
+    def renew(self) -> None:
+        self._inner.renew()
+
+    def release(self) -> None:
+        self._inner.release()
+
+    def describe(self) -> LockHolder | None:
+        return self._inner.describe()
+
+
+class NoAttempts:
+    """Where no Spark task ever runs, all of them have ended."""
+
+    def ended(self, key: str, timeout_s: float) -> bool:
+        return True
+
+    def quiet(self, key: str, timeout_s: float) -> bool:
+        return True
+
+    def forget(self, key: str) -> None:
+        """Nothing is known."""
+
+
+class Retries(logging.Handler):
+    """Tells of the conflicts after which the product tries again by itself."""
+
+    def __init__(self, tell: Tell) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "Retry %d" in str(record.msg):
+            self._tell("retry", cause=type(cast(Any, record.args)[0]).__name__)
+
+
+def shorten_leases(lease_s: float) -> None:
+    """Locks whose lease is a constant let go after ``lease_s``, or after what they need."""
+    module("pyhudi.locks.filesystem")._LEAST_LEASE_S = lease_s
+    module("pyhudi.locks.numbered").LEAST_LEASE_S = lease_s
+    module("pyhudi.locks.open").DYNAMODB_LEASE_S = lease_s
+
+
+def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
+    """The planner's surroundings as ``spark.session`` makes them, without a JVM."""
+    clock = SystemClock()
+    opened: dict[str, Storage] = {}
+
+    def storage(root: str) -> Storage:
+        if root not in opened:
+            opened[root] = open_storage(root, spec.hadoop, clock)
+        return opened[root]
+
+    locks = LockOpener(clock, storage)
+
+    def lock(table: Table, options: WriteOptions) -> TableLock:
+        return Told(locks.open(options.lock, table.config.name, table.storage), tell)
+
+    def filesystem(root: str) -> tuple[FileSystemSpec, str]:
+        if root.startswith("/"):
+            return FileSystemSpec("local"), root
+        settings = s3_settings(bucket_of(root), spec.hadoop)
+        return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
+
+    markers = ApplicationMarkers(clock, Addresses(), lambda host, port, token: False)
+    return Runtime(clock, storage, filesystem, lock, NoAttempts(), markers)
+
+
+def do_without_spark() -> None:
+    """Answer from an Arrow table what the planner asks of a DataFrame."""
+    avro = spark_to_avro(SCHEMA, "storm")
+
+    def prepare(rows: pa.Table, *_: object) -> Prepared:
+        keyed = rows.append_column(RECORD_KEY, rows["key"]).append_column(
+            PARTITION_PATH, rows["dt"]
+        )
+        return Prepared(cast(Any, keyed), SCHEMA, avro, spark_to_arrow(SCHEMA), FIELDS, False)
+
+    module("pyhudi.planner.write").prepare = prepare
+    collected = module("pyhudi.planner.collected")
+    collected.estimated_bytes = lambda rows: rows.nbytes
+    collected.collect = lambda write, rows, limit: rows
+
+
+def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], dict[str, Any]]:
+    """A function that writes rows under a tag; makes the table where there is none."""
+    do_without_spark()
+    runtime = runtime_without_spark(spec, tell)
+    if spec.writer == SEEDER:
+        options = resolve_write(spec.options, None, {})
+        config = new_table_config(spec.root, options, SCHEMA, record_schema=False)
+        create_table(runtime.storage(spec.root), config)
+
+    def upsert(rows: pa.Table, tag: str) -> dict[str, Any]:
+        options = {**spec.options, TAG: tag}
+        if spec.writer == SEEDER:
+            options["hoodie.datasource.write.operation"] = "insert"
+        done = write_table(
+            runtime, cast(Any, rows), spec.root, options, {}, lambda exists: Intent(Route.SAVE)
+        )
+        assert done is not None
+        return {"instant": done.instant, "completion": done.completion_time}
+
+    return upsert
+
+
+def upserts_by_spark(spec: Spec) -> Callable[[pa.Table, str], dict[str, Any]]:
+    """The same by ``df.write``; the commit's instant is found by its tag afterwards."""
+    from pyspark.sql import SparkSession
+
+    import pyhudi
+
+    builder = SparkSession.builder.master("local[1]").config("spark.driver.memory", "600m")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", 1)
+    if spec.hadoop:
+        builder = builder.config("spark.jars", ",".join(str(maven.jar(j)) for j in maven.S3A))
+    for key, value in spec.hadoop.items():
+        builder = builder.config(f"spark.hadoop.{key}", value)
+    spark = pyhudi.attach(pyhudi.configure(builder).getOrCreate())
+    spark.sparkContext.setLogLevel("OFF")
+
+    def upsert(rows: pa.Table, tag: str) -> dict[str, Any]:
+        frame = spark.createDataFrame(
+            [tuple(row.values()) for row in rows.to_pylist()],
+            "key string, dt string, writer long, number long",
+        )
+        options = {**spec.options, TAG: tag}
+        frame.write.format("pyhudi").options(**options).mode("append").save(spec.root)
+        return {}
+
+    return upsert
+
+
+def run(spec: Spec, answers: TextIO) -> None:
+    """Upsert, once a line on stdin says so, until all is done or this process is killed."""
+    current = -1
+
+    def tell(event: str, **more: Any) -> None:
+        answers.write(json.dumps({"event": event, "number": current, **more}) + "\n")
+        answers.flush()
+
+    shorten_leases(spec.lease_s)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    for noisy in ("kazoo", "botocore", "boto3", "urllib3", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("pyhudi.planner.write").addHandler(Retries(tell))
+    upsert = upserts_by_spark(spec) if spec.spark else upserts_without_spark(spec, tell)
+    tell("ready")
+    sys.stdin.readline()
+    for current, keys in spec.batches():
+        rows = pa.table(
+            {
+                "key": [key for key, _ in keys],
+                "dt": [place for _, place in keys],
+                "writer": pa.array([spec.writer] * len(keys), pa.int64()),
+                "number": pa.array([current] * len(keys), pa.int64()),
+            }
+        )
+        tell("begin", keys=keys)
+        try:
+            tell("committed", **upsert(rows, f"{spec.writer}/{current}"))
+        except Exception as error:
+            ours = error if isinstance(error, HudiError) else error_from_text(str(error))
+            kind = type(ours or error).__name__
+            outcome = "unknown" if isinstance(ours, CommitUnknown) else "failed"
+            outcome = outcome if ours is not None else "broken"
+            tell(outcome, kind=kind, text=str(ours or traceback.format_exc()))
+    tell("end")
+
+
+if __name__ == "__main__":
+    run(Spec(**json.loads(sys.argv[1])), claim_stdout())

@@ -1,0 +1,115 @@
+"""A small storm on the default lock, and that its checks see what they are there to see.
+
+``make storm`` raises the whole storms, one for each lock, and publishes what they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from integration.peers import HudiRs, SparkPeer
+from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
+from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
+from integration.storm_places import PLACES, place
+from integration.storm_victims import SAMPLE, strikes
+
+COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
+
+
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Four writers, one of them killed and one stopped past its lapse."""
+    folder = tmp_path_factory.mktemp("storm")
+    with place("filesystem", folder) as where:
+        return rage(where, SAMPLE, "sample", folder)
+
+
+def told() -> Told:
+    """Two upserts of one key, both acknowledged."""
+    found = Told()
+    for writer, instant in ((0, "1"), (1, "2")):
+        found.hear(writer, {"event": "begin", "number": 0, "keys": [["k", "p"]]})
+        found.hear(writer, {"event": "committed", "number": 0, "instant": instant})
+    return found
+
+
+def test_after_a_storm_the_table_is_what_its_commits_make_of_it(
+    storm: Report, hudi_rs: HudiRs, peers: Callable[[str], SparkPeer]
+) -> None:
+    verify(storm, hudi_rs, peers("hudi-1.2.0"))
+    assert storm.problems == []
+
+
+def test_a_storm_strikes_and_every_upsert_has_one_outcome(storm: Report) -> None:
+    said = storm.told
+    assert (storm.struck["killed"], storm.struck["paused"]) == (SAMPLE.kills, SAMPLE.pauses)
+    upserts = {(w, n) for w in range(SAMPLE.writers) for n in range(SAMPLE.upserts)}
+    ended = [*said.acknowledged, *said.failed, *said.unknown, *said.silent]
+    assert sorted(name for name in ended if name[0] >= 0) == sorted(upserts)
+    assert len(said.silent) <= SAMPLE.kills
+    assert storm.figures["snapshots"] > 0
+
+
+def test_rows_follow_the_order_of_completion() -> None:
+    assert expected(told(), COMMITS) == (("k", "p", 1, 0, "2"),)
+    assert expected(told(), COMMITS[::-1]) == (("k", "p", 0, 0, "1"),)
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ([], "1 rows missing"),
+        ([("k", "p", 0, 0, "1")], "1 that must not be there"),
+        ([("k", "p", 1, 0, "2"), ("k", "p", 0, 0, "1")], "1 double keys"),
+    ],
+)
+def test_a_lost_an_old_and_a_double_row_are_problems(
+    rows: list[tuple[str, str, int, int, str]], complaint: str
+) -> None:
+    (problem,) = differences("the table", rows, expected(told(), COMMITS))
+    assert complaint in problem
+
+
+def test_an_acknowledged_commit_that_is_gone_is_a_problem() -> None:
+    assert outcome_problems(told(), Seen(COMMITS, ())) == []
+    (problem,) = outcome_problems(told(), Seen(COMMITS[:1], ()))
+    assert problem == "upsert (1, 0) was acknowledged as 2, but is not there"
+
+
+def test_a_failed_write_that_is_visible_is_a_problem() -> None:
+    said = told()
+    said.hear(0, {"event": "begin", "number": 1, "keys": [["k", "p"]]})
+    said.hear(0, {"event": "failed", "number": 1, "kind": "WriterFenced", "text": ""})
+    assert outcome_problems(said, Seen(COMMITS, ())) == []
+    (problem,) = outcome_problems(said, Seen((*COMMITS, ("3", (0, 1))), ()))
+    assert problem == "upsert (0, 1) failed (WriterFenced), yet is ['3']"
+
+
+def test_a_write_that_landed_twice_is_a_problem() -> None:
+    (problem,) = outcome_problems(told(), Seen((*COMMITS, ("3", (1, 0))), ()))
+    assert problem == "upsert (1, 0) has landed 2 times: ['2', '3']"
+
+
+def test_a_whole_storm_kills_a_third_and_strikes_holders_of_the_lock() -> None:
+    scale = WHOLE[0].scale
+    assert {plan.place for plan in WHOLE} == set(PLACES)
+    plan = strikes(scale, "1", lease_s=8)
+    killed = [s for s in plan if s.pause_s is None]
+    paused = [s for s in plan if s.pause_s is not None]
+    assert len(killed) >= scale.writers // 3
+    assert {s.event for s in killed} == {s.event for s in paused} == {"begin", "locked"}
+    assert all(s.pause_s and s.pause_s > 8 for s in paused if s.event == "locked")
+    assert len({s.writer for s in plan}) == len(plan)
+
+
+def test_the_page_has_a_line_for_each_storm_and_names_problems(storm: Report) -> None:
+    text = page([storm])
+    assert len([line for line in text.splitlines() if line.startswith("| filesystem ")]) == 1
+    assert f"| {' | '.join(COLUMNS)} |" in text
+    storm.problems.append("a row is gone")
+    try:
+        assert "* filesystem, local disk: a row is gone" in page([storm])
+    finally:
+        storm.problems.pop()
