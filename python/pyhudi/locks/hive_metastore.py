@@ -152,6 +152,8 @@ class HiveLock:
         try:
             answer = self._call("lock", self._request(owner), once=True)
         except StorageError as error:
+            if error.facts.get("outcome") != "unknown":
+                raise
             _LOG.warning("The request for the lock got no reply: %s", error)
             self._lost = True
             return False
@@ -244,14 +246,16 @@ class HiveLock:
             except (TException, OSError) as error:
                 self._disconnect()
                 if last:
-                    raise self._failed(str(error) or type(error).__name__) from error
+                    reason = str(error) or type(error).__name__
+                    raise self._failed(reason, outcome="unknown") from error
         raise AssertionError("the second round returns or raises")
 
-    def _failed(self, reason: str) -> StorageError:
+    def _failed(self, reason: str, **facts: str) -> StorageError:
         return StorageError(
             f"The lock {self.where} cannot be asked for: {reason}. See whether the addresses of "
             "hoodie.write.lock.hivemetastore.uris are right and the metastore is up.",
             path=f"{self._place.database}.{self._place.table}",
+            **facts,
         )
 
 
