@@ -22,6 +22,7 @@ from pyhudi.config import (
     Scope,
     TimestampType,
     WriteOptions,
+    callback_headers,
     ignored_warning,
     resolve_read,
     resolve_write,
@@ -401,3 +402,65 @@ def test_a_table_may_be_told_its_columns_in_another_case() -> None:
     resolved = resolve_write(given, table)
     assert resolved.record_key_fields == ("Id",)
     assert resolved.partition_fields == ("City",)
+
+
+OCC = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+CLEAN = "hoodie.clean.failed.writes.policy"
+
+
+def test_with_several_writers_eager_is_lazy_as_in_hudi_and_the_warning_names_it() -> None:
+    eager = resolve_write({**OCC, CLEAN: "EAGER"})
+    assert eager.failed_writes is FailedWrites.LAZY
+    assert CLEAN in (ignored_warning(eager.ignored) or "")
+    assert resolve_write({**OCC, CLEAN: "LAZY"}).ignored == ()
+    assert resolve_write({CLEAN: "EAGER"}).ignored == ()
+    assert resolve_write({**OCC, CLEAN: "NEVER"}).failed_writes is FailedWrites.NEVER
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "missing"),
+    [
+        ("zookeeper", {}, "hoodie.write.lock.zookeeper.url"),
+        (
+            "zookeeper",
+            {"hoodie.write.lock.zookeeper.url": "h:1"},
+            "hoodie.write.lock.zookeeper.base_path",
+        ),
+        ("dynamodb", {}, "hoodie.write.lock.dynamodb.table"),
+    ],
+)
+def test_a_counter_of_instant_times_needs_its_place(
+    source: str, given: dict[str, str], missing: str
+) -> None:
+    with pytest.raises(ConfigError, match="hoodie.time.generator.type") as error:
+        resolve_write({"hoodie.time.generator.type": source, **given})
+    assert error.value.key == missing
+
+
+def test_hudis_own_time_generator_is_the_clock() -> None:
+    resolved = resolve_write({"hoodie.time.generator.type": "WAIT_TO_ADJUST_SKEW"})
+    assert resolved == resolve_write({})
+
+
+CALLBACK = "hoodie.write.commit.callback."
+
+
+@pytest.mark.parametrize("url", ["", "host:80/path", "ftp://host/", "http://"])
+def test_a_callback_without_an_address_is_refused(url: str) -> None:
+    given = {CALLBACK + "on": "true", CALLBACK + "http.url": url}
+    with pytest.raises(ConfigError) as error:
+        resolve_write(given)
+    assert error.value.key == CALLBACK + "http.url"
+    assert resolve_write({**given, CALLBACK + "on": "false"}).callback_on is False
+
+
+def test_headers_of_a_callback_are_told_apart() -> None:
+    assert callback_headers(" A:1; B-c : x:y ;") == {"A": "1", "B-c": "x:y"}
+    assert callback_headers("") == {}
+
+
+@pytest.mark.parametrize("text", ["A", "A:", ":1", "A b:1", "A:1;B"])
+def test_a_header_that_is_none_is_refused(text: str) -> None:
+    given = {CALLBACK + "on": "true", CALLBACK + "http.url": "http://h/"}
+    with pytest.raises(ConfigError, match="Name:value;Name:value"):
+        resolve_write({**given, CALLBACK + "http.custom.headers": text})

@@ -11,38 +11,49 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
-    from pyhudi.spark.session import attach, configure
+    from pyhudi.planner.failed_writes import clean_failed_writes
+    from pyhudi.spark.session import attach, configure, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.tail import commits
 
 __version__ = "0.1.0"
-__all__ = ["HudiError", "__version__", "attach", "commits", "configure", "history"]
+__all__ = [
+    "HudiError",
+    "__version__",
+    "attach",
+    "clean_failed_writes",
+    "commits",
+    "configure",
+    "history",
+    "on_commit",
+]
+
+# Imported when first used: executors import the write plane without PySpark's driver side.
+_HOMES = {
+    "attach": "pyhudi.spark.session",
+    "clean_failed_writes": "pyhudi.planner.failed_writes",
+    "commits": "pyhudi.timeline.tail",
+    "configure": "pyhudi.spark.session",
+    "history": "pyhudi.timeline.history",
+    "on_commit": "pyhudi.spark.session",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Executors import the write plane without PySpark's driver side.
-    if name in ("attach", "configure"):
-        try:
-            from pyhudi.spark import session
-        except ModuleNotFoundError as e:
-            if e.name not in ("pyspark", "py4j"):
-                raise
-            raise SetupError(
-                f"The package {e.name} is not installed in {sys.prefix}. Install pyspark 3.5 or "
-                "4.0 there."
-            ) from e
-        return getattr(session, name)
-    if name == "history":
-        from pyhudi.timeline.history import history
-
-        return history
-    if name == "commits":
-        from pyhudi.timeline.tail import commits
-
-        return commits
-    raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as e:
+        if e.name not in ("pyspark", "py4j"):
+            raise
+        raise SetupError(
+            f"The package {e.name} is not installed in {sys.prefix}. Install pyspark 3.5 or "
+            "4.0 there."
+        ) from e

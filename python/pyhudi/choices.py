@@ -79,6 +79,12 @@ class LockProvider(str, Enum):
     IN_PROCESS = "in_process"
 
 
+class TimeSourceType(str, Enum):
+    CLOCK = "clock"
+    ZOOKEEPER = "zookeeper"
+    DYNAMODB = "dynamodb"
+
+
 class BillingMode(str, Enum):
     PAY_PER_REQUEST = "PAY_PER_REQUEST"
     PROVISIONED = "PROVISIONED"
@@ -168,6 +174,7 @@ SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
         "DynamoDBBasedImplicitPartitionKeyLockProvider": LockProvider.DYNAMODB_IMPLICIT,
         "InProcessLockProvider": LockProvider.IN_PROCESS,
     },
+    TimeSourceType: {"WAIT_TO_ADJUST_SKEW": TimeSourceType.CLOCK},
     BloomType: {"BLOOM_FILTER": BloomType.SIMPLE},
     ConflictRule: {
         "SimpleConcurrentFileWritesConflictResolutionStrategy": ConflictRule.SIMPLE,

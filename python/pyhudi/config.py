@@ -33,15 +33,16 @@ from pyhudi.choices import (
     OverwriteMode,
     QueryType,
     SortMode,
+    TimeSourceType,
     TimestampType,
 )
 from pyhudi.errors import ConfigError
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, IGNORED, has_no_effect
-from pyhudi.lock_options import LOCK_TABLE, LockOptions, check_lock_options
+from pyhudi.lock_options import LOCK_TABLE, NEEDED, LockOptions, check_lock_options
 from pyhudi.option import Option, Scope
-from pyhudi.option_tables import READ_TABLE, WRITE_TABLE, ReadOptions, WriteOptions
+from pyhudi.option_tables import CALLBACK, READ_TABLE, WRITE_TABLE, ReadOptions, WriteOptions
 
 __all__ = [
     "BillingMode", "BloomType", "Codec", "ConcurrencyMode", "DuplicatePolicy", "FailedWrites",
@@ -117,6 +118,11 @@ def resolve_write(
     if values.get("insert_drop_duplicates"):
         values.setdefault("duplicate_policy", DuplicatePolicy.DROP)
         values["combine_before_insert"] = True
+    if values["failed_writes"] is FailedWrites.EAGER and (eager := _beside_others(merged)):
+        values["failed_writes"] = FailedWrites.LAZY
+        given.ignored.add(eager)
+    _check_time_source(values)
+    _check_callback(values)
     if values.get("conflict_rule") is ConflictRule.BUCKET:
         _require_bucket_index(values.get("index_type"))
     lock = LockOptions(**{name: values.pop(name) for name in _OF_LOCKS & values.keys()})
@@ -138,6 +144,63 @@ def _require_bucket_index(index: object) -> None:
             "compare. Set hoodie.index.type=bucket, or leave the strategy out.",
             key=key,
         )
+
+
+def _beside_others(merged: Mapping[str, tuple[str, Any]]) -> str | None:
+    """The key by which EAGER was asked for beside other writers; None where it may stay.
+
+    It then counts as LAZY, as in Hudi: writers would wait for a sign of life of each other.
+    """
+    _, mode = merged.get("concurrency_mode", ("", ConcurrencyMode.SINGLE_WRITER))
+    return merged["failed_writes"][0] if mode is not ConcurrencyMode.SINGLE_WRITER else None
+
+
+_COUNTERS = {
+    TimeSourceType.ZOOKEEPER: LockProvider.ZOOKEEPER,
+    TimeSourceType.DYNAMODB: LockProvider.DYNAMODB,
+}
+
+
+def _check_time_source(values: Mapping[str, Any]) -> None:
+    """``ConfigError`` where a counter of instant times has no place."""
+    source = values.get("time_source", TimeSourceType.CLOCK)
+    needed = NEEDED[_COUNTERS[source]] if source in _COUNTERS else ()
+    for row in LOCK_TABLE:
+        if row.name in needed and not values.get(row.name):
+            raise ConfigError(
+                f"'hoodie.time.generator.type' is {source.value}, which needs '{row.key}'. Set it "
+                "to what all writers of the table use.",
+                key=row.key,
+            )
+
+
+def _check_callback(values: Mapping[str, Any]) -> None:
+    """``ConfigError`` where a message about a commit could not be sent."""
+    if not values.get("callback_on"):
+        return
+    url = values.get("callback_url") or ""
+    if not re.fullmatch(r"https?://[^/?#\s]+(?:[/?]\S*)?", url):
+        raise ConfigError(
+            f"'{CALLBACK}on' is true, but '{CALLBACK}http.url' is '{url}'. Set it to a URL like "
+            "'https://host/path', or turn the callback off.",
+            key=f"{CALLBACK}http.url",
+        )
+    callback_headers(values.get("callback_headers"))
+
+
+def callback_headers(text: str | None) -> dict[str, str]:
+    """The headers of ``Name:value;Name:value``; ``ConfigError`` for other text."""
+    found = {}
+    for part in filter(None, (part.strip() for part in (text or "").split(";"))):
+        name, colon, value = (side.strip() for side in part.partition(":"))
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not (colon and value):
+            raise ConfigError(
+                f"'{CALLBACK}http.custom.headers' must be like 'Name:value;Name:value'. Correct "
+                "the value.",
+                key=f"{CALLBACK}http.custom.headers",
+            )
+        found[name] = value
+    return found
 
 
 def resolve_read(

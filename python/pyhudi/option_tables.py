@@ -28,6 +28,7 @@ from pyhudi.choices import (
     QueryType,
     SchemaConflicts,
     SortMode,
+    TimeSourceType,
     TimestampType,
 )
 from pyhudi.format.markers import MarkerForm
@@ -38,6 +39,7 @@ from pyhudi.option import Scope, option, rows_of
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
+CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 CHECK = "hoodie.consistency.check."
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
@@ -200,6 +202,8 @@ class WriteOptions:
     schema_conflicts: SchemaConflicts = option(
         SchemaConflicts.SIMPLE, "hoodie.write.concurrency.schema.conflict.resolution.strategy", W,
         "Of two schema changes at once the second fails, or (reconcile) both are merged.")
+    time_source: TimeSourceType = option(TimeSourceType.CLOCK, "hoodie.time.generator.type", W,
+        "Whence instant times: the clock, or a counter beside the lock in ZooKeeper or DynamoDB.")
     failed_writes: FailedWrites | None = option(None, "hoodie.clean.failed.writes.policy", W,
         "Who rolls failed writes back: the next write, or (LAZY) one that sees a stale heartbeat.",
         "hoodie.cleaner.policy.failed.writes")
@@ -207,6 +211,21 @@ class WriteOptions:
         "How often a writer shows that it lives.", minimum=1)
     heartbeat_misses: int = option(2, "hoodie.client.heartbeat.tolerable.misses", W,
         "Beats that may fail to come before others take the writer for dead.", minimum=1)
+
+    # ---- after the commit
+    table_services: bool = option(True, "hoodie.table.services.enabled", W,
+        "Plans table services that are due; off where a job of its own does it.")
+    callback_on: bool = option(False, CALLBACK + "on", W,
+        "Posts a message about each commit to a URL, as Hudi does.")
+    callback_url: str | None = option(None, CALLBACK + "http.url", W,
+        "Where the message goes: http or https.")
+    callback_timeout_s: int = option(30, CALLBACK + "http.timeout.seconds", W,
+        "How long the writer waits for an answer; none makes the commit fail.", minimum=1)
+    callback_api_key: str = option(
+        "hudi_write_commit_http_callback", CALLBACK + "http.api.key", W,
+        "Sent as the header HUDI-CALLBACK-KEY.")
+    callback_headers: str | None = option(None, CALLBACK + "http.custom.headers", W,
+        "Further headers, as Name:value;Name:value.")
 
     # ---- filled by resolve_write, no options of their own
     lock: LockOptions = field(default_factory=LockOptions)

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyspark
 import pytest
 
+import pyhudi
 from pyhudi import __version__
 from pyhudi.cli.main import main
+from pyhudi.format.instants import State
+from pyhudi.storage.open import open_storage
 from tests.golden_tables import BY_NAME
+from tests.s3_server import s3_server
 
 Output = pytest.CaptureFixture[str]
 
@@ -82,6 +88,82 @@ def test_a_setting_that_is_not_of_the_storage_is_refused(setting: str, capsys: O
     assert "fs.s3a.KEY=VALUE" in capsys.readouterr().err
 
 
+def test_clean_rolls_failed_writes_back_and_prints_them(tmp_path: Path, capsys: Output) -> None:
+    root = pending_table(tmp_path, silent_s=600)
+
+    assert main(["clean", "--failed-writes", str(root)]) == 0
+
+    head, _, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["instant", "action", "state"]
+    assert "rolled back" in line
+    assert line.split()[-1] == "1"
+    assert [e.instant for e in pyhudi.history(str(root)) if e.state is not State.COMPLETED] == []
+    assert main(["clean", "--failed-writes", str(root)]) == 0
+    assert capsys.readouterr().out == f"Nothing is pending in the table at {root}.\n"
+
+
+def test_clean_names_writers_that_may_live_and_leaves_them(tmp_path: Path, capsys: Output) -> None:
+    root = pending_table(tmp_path, silent_s=60)
+    before = sorted(path for path in root.rglob("*"))
+
+    assert main(["clean", "--failed-writes", str(root)]) == 0
+    assert "alive: left alone" in capsys.readouterr().out
+    assert sorted(path for path in root.rglob("*")) == before
+
+    sooner = ["--conf", "hoodie.client.heartbeat.interval_in_ms=10000"]
+    assert main(["clean", "--failed-writes", str(root), *sooner]) == 0
+    assert "rolled back" in capsys.readouterr().out
+
+
+def pending_table(folder: Path, silent_s: float) -> Path:
+    """A table whose last writer was last heard of a while ago."""
+    root = BY_NAME["h120_v9-cow_crash_direct.midfail"].unzip(folder)
+    (pending,) = [e.instant for e in pyhudi.history(str(root)) if e.state is not State.COMPLETED]
+    then = time.time() - silent_s
+    for path in root.rglob(f"{pending}*"):
+        os.utime(path, (then, then))
+    return root
+
+
+def test_clean_works_on_s3(tmp_path: Path, capsys: Output) -> None:
+    with s3_server(tmp_path) as server:
+        path = server.new_table("t")
+        storage = open_storage(path, server.hadoop_options)
+        for name, data in BY_NAME["h120_v9-cow_crash_direct.midfail"].files().items():
+            storage.put_if_absent(name, data)
+        conf = {**server.hadoop_options, "hoodie.clean.failed.writes.policy": "EAGER"}
+        given = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+
+        assert main(["clean", "--failed-writes", path, *given]) == 0
+
+        assert "rolled back" in capsys.readouterr().out
+        assert storage.walk(".hoodie/.temp") == []
+
+
+def test_clean_does_not_touch_tables_that_pyhudi_cannot_write(
+    tmp_path: Path, capsys: Output
+) -> None:
+    root = BY_NAME["h120_v9-mor_failed.midfail"].unzip(tmp_path)
+    assert main(["clean", "--failed-writes", str(root)]) == 1
+    assert "merge-on-read" in capsys.readouterr().err
+
+
+def test_clean_has_to_be_told_what(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["clean", "/x"])
+    assert end.value.code == 2
+    assert "--failed-writes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", ["hoodie.nonsense=1", "spark.x=1", "fs.s3a.x"])
+def test_clean_refuses_settings_that_it_does_not_know(
+    setting: str, tmp_path: Path, capsys: Output
+) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    assert main(["clean", "--failed-writes", str(root), "--conf", setting]) == 1
+    assert capsys.readouterr().err.startswith("[CONFIG_ERROR]")
+
+
 def test_an_unknown_command_ends_with_status_2(capsys: Output) -> None:
     with pytest.raises(SystemExit) as end:
         main(["hstory"])
@@ -102,6 +184,10 @@ def test_history_needs_neither_spark_nor_java(tmp_path: Path) -> None:
     )
     python = [sys.executable, "-c", code]
     done = subprocess.run([*python, "history", root], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [*python, "clean", "--failed-writes", root], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     done = subprocess.run([*python, "jars"], capture_output=True, text=True)
     assert done.returncode == 1

@@ -200,7 +200,7 @@ polls = st.lists(st.tuples(events, events, events), min_size=1, max_size=6)
     ("layout", "order"),
     [(1, Order.FENCED), (1, Order.REQUESTED)] + [(2, order) for order in Order],
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rounds=polls)
 def test_no_commit_is_passed_over_however_writers_and_listings_interleave(
     layout: int, order: Order, rounds: list[tuple[list[int], list[int], list[int]]]

@@ -9,10 +9,10 @@ import pytest
 from pyhudi.config import resolve_write
 from pyhudi.errors import WriteFailed
 from pyhudi.format.instants import InstantTime
-from pyhudi.planner.runtime import writer_policy
 from pyhudi.storage.base import NOTHING_KNOWN, Files, Known
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.transactions.policy import visibility
 from pyhudi.transactions.transaction import WriterPolicy
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 from tests.fakes import FakeClock
@@ -121,7 +121,7 @@ def test_a_listing_that_never_catches_up_fails_the_write_and_undoes_it(world: Wo
 
 
 def test_nobody_waits_who_did_not_ask() -> None:
-    assert writer_policy(resolve_write({}, {}, {})).visibility is None
+    assert visibility(resolve_write({}, {}, {})) is None
 
 
 def test_hudis_options_set_looks_and_pauses() -> None:
@@ -133,4 +133,4 @@ def test_hudis_options_set_looks_and_pauses() -> None:
         check + "max_checks": "3",
     }
 
-    assert writer_policy(resolve_write(options, {}, {})).visibility == VisibilityPolicy(10, 20, 3)
+    assert visibility(resolve_write(options, {}, {})) == VisibilityPolicy(10, 20, 3)

@@ -13,11 +13,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from pyhudi import __version__
-from pyhudi.cli.table_text import history_text
+from pyhudi.cli.table_text import history_text, pending_text
 from pyhudi.errors import ConfigError, HudiError, SetupError
+from pyhudi.planner.failed_writes import clean_failed_writes
 from pyhudi.spark.jars import jar_for
 from pyhudi.timeline.history import history
 
+STORAGE, OPTIONS = "fs.s3a.", "hoodie."
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -58,6 +60,23 @@ def _parser() -> argparse.ArgumentParser:
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting fs.s3a.*"
     )
     log.set_defaults(command=_history)
+
+    clean = commands.add_parser("clean", help="roll back what failed writers left in a table")
+    clean.add_argument(
+        "--failed-writes",
+        action="store_true",
+        required=True,
+        help="roll back writes whose heartbeat is stale; those that live are named",
+    )
+    clean.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
+    clean.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting fs.s3a.*, or an option hoodie.* as the table's writers have it",
+    )
+    clean.set_defaults(command=_clean)
     return parser
 
 
@@ -76,21 +95,39 @@ def _conf(given: argparse.Namespace) -> str:
 
 
 def _history(given: argparse.Namespace) -> str:
-    path = given.path if SCHEME.match(given.path) else os.path.abspath(given.path)
-    options = dict(_setting(text) for text in given.conf)
+    path, options = _path(given.path), _settings(given.conf, STORAGE)
     entries = history(path, archived=given.archived, hadoop_options=options)
     if not entries:
         return f"Nothing has been written to the table at {path} yet."
     return history_text(entries)
 
 
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.startswith("fs.s3a."):
-        raise ConfigError(
-            f"'{text}' is no storage setting: give --conf fs.s3a.KEY=VALUE.", key="--conf"
-        )
-    return key, value
+def _clean(given: argparse.Namespace) -> str:
+    path, settings = _path(given.path), _settings(given.conf, STORAGE, OPTIONS)
+    found = clean_failed_writes(
+        path,
+        options={k: v for k, v in settings.items() if k.startswith(OPTIONS)},
+        hadoop_options={k: v for k, v in settings.items() if k.startswith(STORAGE)},
+    )
+    if not found:
+        return f"Nothing is pending in the table at {path}."
+    return pending_text(found)
+
+
+def _path(text: str) -> str:
+    return text if SCHEME.match(text) else os.path.abspath(text)
+
+
+def _settings(texts: Sequence[str], *families: str) -> dict[str, str]:
+    """The settings of ``--conf``; ``ConfigError`` for one of no family that the command has."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith(families):
+            like = " or ".join(f"--conf {family}KEY=VALUE" for family in families)
+            raise ConfigError(f"'{text}' is no setting of this command: give {like}.", key="--conf")
+        found[key] = value
+    return found
 
 
 def _spark_version() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.format.instants import InstantTime, State
+from pyhudi.services.failed_writes import PendingWrite
 from pyhudi.timeline.history import HistoryEntry
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -80,3 +81,19 @@ def _history_row(entry: HistoryEntry) -> tuple[Cell, ...]:
         entry.rows_deleted,
         size_text(entry.bytes_written),
     )
+
+
+PENDING_HEAD = ("instant", "action", "state", "last beat", "outcome", "rollback", "files deleted")
+
+
+def pending_text(found: Sequence[PendingWrite]) -> str:
+    """What became of pending instants, one line for each."""
+    return table_text(PENDING_HEAD, [_pending_row(each) for each in found])
+
+
+def _pending_row(each: PendingWrite) -> tuple[Cell, ...]:
+    beat = NOTHING if each.silent_ms is None else f"{each.silent_ms // 1000} s ago"
+    undone: tuple[Cell, Cell] = (NOTHING, NOTHING)
+    if each.rollback is not None:
+        undone = (each.rollback, each.files_deleted)
+    return (each.instant, each.action.value, each.state.value, beat, each.outcome.value, *undone)

@@ -57,7 +57,7 @@ class LockOpener:
             case LockProvider.DYNAMODB | LockProvider.DYNAMODB_IMPLICIT:
                 return LeasedLock(self._dynamodb(said, table_name, storage), clock)
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
-                place = _zookeeper_place(said, table_name, storage.root)
+                place = zookeeper_place(said, table_name, storage.root)
                 return self._queued(ZookeeperLock(place, clock))
             case LockProvider.HIVE_METASTORE:
                 hive = HivePlace(said.hive_database or "", said.hive_table or "", said.hive_uris)
@@ -107,7 +107,8 @@ class LockOpener:
         )
 
 
-def _zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:
+def zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:
+    """Where the lock of the table ``table_name`` at ``root`` is, by the options of its lock."""
     if said.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
         path = f"{IMPLICIT_BASE_PATH}/{table_hash(root)}/{IMPLICIT_LOCK_KEY}"
     else:

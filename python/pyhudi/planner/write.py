@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import CommitConflict, CommitUnknown, TableExists
+from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
@@ -28,7 +29,7 @@ from pyhudi.planner.prepare import (
     table_schema_after,
     without_hidden_columns,
 )
-from pyhudi.planner.runtime import Runtime, writer_policy
+from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import worker_error
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
@@ -38,6 +39,7 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.transaction import Committed, Transaction
 
 log = logging.getLogger(__name__)
@@ -94,7 +96,9 @@ def write_table(
         warning = ignored_warning(resolved.ignored)
         if warning:
             log.warning(warning)
-        return _written(request, table, created=not exists)
+        done = _written(request, table, created=not exists)
+        after_commit(runtime, table, resolved, operation, done)
+        return done
     raise TableExists(
         f"Tables come and go at {root} while this write begins. Nothing was written. Try again "
         "once the other writers are done.",
@@ -154,7 +158,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         operation.value,
         runtime.lock(table, options),
         runtime.clock,
-        writer_policy(options),
+        writer_policy(options, table, runtime.clock),
     )
 
     def quiet(timeout_s: float) -> bool:

@@ -35,6 +35,11 @@ class Handlers:
         self._runtime = runtime
         self._pins = PinnedQueries(runtime)
 
+    @property
+    def runtime(self) -> Runtime:
+        """What the planner has of this application."""
+        return self._runtime
+
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (

@@ -11,6 +11,7 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -26,6 +27,7 @@ from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
+from pyhudi.planner.commit_notice import Callback
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import job
 from pyhudi.spark import by_value, typed_errors
@@ -117,6 +119,26 @@ def attach(spark: SparkSession) -> SparkSession:
     if spark.conf.get(CATALOG, None) is None:
         spark.conf.set(CATALOG, CATALOG_CLASS)
     return spark
+
+
+def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:
+    """Call ``callback`` with a ``CommitNotice`` after each commit of this Spark application.
+
+    It is called once the commit is visible, in the thread of the writer; what it raises is logged
+    and changes nothing. The function that is returned ends it. ``SetupError`` where the session is
+    not attached.
+    """
+    return _runtime(spark).callbacks.add(callback)
+
+
+def _runtime(spark: SparkSession) -> Runtime:
+    """What the planner has of this application; ``SetupError`` where it is not attached."""
+    handlers = _attached.get(id(spark.sparkContext))
+    if handlers is None:
+        raise SetupError(
+            "pyhudi is not attached to this Spark session. Call pyhudi.attach(spark) first."
+        )
+    return handlers.runtime
 
 
 def _jvm(context: SparkContext) -> Any:

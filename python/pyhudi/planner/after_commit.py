@@ -1,0 +1,49 @@
+"""What a writer does once its commit is there: tell others, and plan table services.
+
+Invariant: the commit stands whatever happens here; errors are logged and go no further.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyhudi.config import Operation, WriteOptions, callback_headers
+from pyhudi.format.instants import Instant, State
+from pyhudi.planner.commit_notice import CommitNotice, HttpCallback
+from pyhudi.planner.intent import action_of
+from pyhudi.planner.runtime import Runtime
+from pyhudi.timeline.history import entry_of
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.transaction import Committed
+
+log = logging.getLogger(__name__)
+
+
+def after_commit(
+    runtime: Runtime, table: Table, options: WriteOptions, operation: Operation, done: Committed
+) -> None:
+    """Call back, then ask the planners of table services, where there are any."""
+    instant = Instant(done.instant, action_of(operation), State.COMPLETED, done.completion_time)
+    entry = entry_of(instant, done.completion_time, done.metadata)
+    notice = CommitNotice(table.storage.root, table.config.name, entry)
+    runtime.callbacks.tell(notice)
+    if options.callback_on and options.callback_url:
+        HttpCallback(
+            options.callback_url,
+            options.callback_api_key,
+            options.callback_timeout_s,
+            callback_headers(options.callback_headers),
+        ).tell(notice, done.metadata)
+    if not (options.table_services and runtime.services):
+        return
+    try:
+        runtime.services.schedule(
+            table,
+            runtime.lock(table, options),
+            runtime.clock,
+            writer_policy(options, table, runtime.clock),
+            done.instant,
+        )
+    except Exception as e:
+        log.warning("%s is committed, but no table service was scheduled: %s", done.instant, e)

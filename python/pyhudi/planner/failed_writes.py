@@ -1,0 +1,46 @@
+"""``pyhudi clean --failed-writes``: from a path and options to what became of failed writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.clock import SystemClock
+from pyhudi.config import FailedWrites, resolve_write
+from pyhudi.locks.open import LockOpener
+from pyhudi.planner.writable import refuse_writes_to
+from pyhudi.services.failed_writes import PendingWrite, settle_and_tell
+from pyhudi.storage.base import Storage
+from pyhudi.storage.open import open_storage
+from pyhudi.timeline.table import open_table
+from pyhudi.transactions.policy import writer_policy
+
+POLICY_KEYS = ("hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.failed.writes")
+
+
+def clean_failed_writes(
+    path: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> tuple[PendingWrite, ...]:
+    """Roll back the failed writes of the table at ``path``, without Spark; tells of each.
+
+    One entry for each instant that was pending: writers that live are named and left alone. The
+    policy is LAZY unless ``options`` say another: EAGER waits for heartbeats to come or to lapse,
+    NEVER only tells. ``options`` are a write's, and must name the lock that the table's writers
+    use; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``.
+    """
+    clock = SystemClock()
+
+    def storage(root: str) -> Storage:
+        return open_storage(root, hadoop_options or {}, clock)
+
+    table = open_table(storage(path))
+    refuse_writes_to(table)
+    given = dict(options or {})
+    if not any(key.lower() in POLICY_KEYS for key in given):
+        given[POLICY_KEYS[0]] = FailedWrites.LAZY.value
+    resolved = resolve_write(given, table.config.raw)
+    lock = LockOpener(clock, storage).open(resolved.lock, table.config.name, table.storage)
+    return settle_and_tell(table, lock, clock, writer_policy(resolved, table, clock))

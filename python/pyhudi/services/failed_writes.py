@@ -1,0 +1,106 @@
+"""Rolling failed writes back because somebody asks for it, and telling what became of each.
+
+Invariant: this decides nothing of its own. It settles as a writer would at its beginning, and
+reads what happened from the timeline before and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pyhudi.choices import FailedWrites
+from pyhudi.clock import Clock
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import RollbackMetadata, parse_rollback_metadata
+from pyhudi.locks.base import TableLock
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.heartbeat import last_beat_ms
+from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
+
+
+class Outcome(str, Enum):
+    """What became of a pending instant."""
+
+    ROLLED_BACK = "rolled back"
+    FINISHED = "rollback finished"
+    COMMITTED = "committed meanwhile"
+    ALIVE = "alive: left alone"
+    NOT_OURS = "not a write of pyhudi's: left alone"
+    NEVER = "policy NEVER: left alone"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """An instant that was pending, and its outcome.
+
+    ``silent_ms`` is how long ago its writer last beat, None for one without a heartbeat.
+    ``rollback`` is the instant that undid it, with the number of data files deleted.
+    """
+
+    instant: InstantTime
+    action: Action
+    state: State
+    outcome: Outcome
+    silent_ms: int | None = None
+    rollback: InstantTime | None = None
+    files_deleted: int = 0
+
+
+def settle_and_tell(
+    table: Table, lock: TableLock, clock: Clock, policy: Policy
+) -> tuple[PendingWrite, ...]:
+    """Settle failed writes by ``policy``; one entry for each instant that was pending before."""
+    before = table.timeline()
+    silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
+    writes = {i.time for i in before.pending if is_write(table, before, i)}
+    settle_failed_writes(table, lock, clock, policy)
+    after = table.timeline()
+    undone = _rollbacks(table, before, after)
+    left = Outcome.NEVER if policy.failed_writes is FailedWrites.NEVER else Outcome.ALIVE
+    found = []
+    for instant in before.pending:
+        outcome = _outcome(instant, after, left if instant.time in writes else Outcome.NOT_OURS)
+        rollback, metadata = undone.get(instant.time, (None, None))
+        found.append(
+            PendingWrite(
+                instant=instant.time,
+                action=instant.action,
+                state=instant.state,
+                outcome=outcome,
+                silent_ms=silent[instant.time],
+                rollback=rollback,
+                files_deleted=metadata.total_files_deleted if metadata else 0,
+            )
+        )
+    return tuple(found)
+
+
+def _outcome(instant: Instant, after: Timeline, if_pending: Outcome) -> Outcome:
+    is_rollback = instant.action is Action.ROLLBACK
+    now = after.at(instant.time)
+    if any(i.state is State.COMPLETED for i in now):
+        return Outcome.FINISHED if is_rollback else Outcome.COMMITTED
+    return if_pending if now else Outcome.ROLLED_BACK
+
+
+def _silent_ms(table: Table, clock: Clock, instant: Instant) -> int | None:
+    beat = last_beat_ms(table.storage, instant.time)
+    return None if beat is None else max(0, clock.now_ms() - beat)
+
+
+def _rollbacks(
+    table: Table, before: Timeline, after: Timeline
+) -> dict[InstantTime, tuple[InstantTime, RollbackMetadata]]:
+    """Instants that were undone since ``before``: by which rollback, and what it says."""
+    known = before.keys()
+    found = {}
+    for instant in after.completed:
+        if instant.action is Action.ROLLBACK and (instant.time, instant.action) not in known:
+            path = after.file_of(instant)
+            metadata = parse_rollback_metadata(table.storage.read(path), path)
+            found.update(
+                {InstantTime(t): (instant.time, metadata) for t in metadata.commits_rollback}
+            )
+    return found

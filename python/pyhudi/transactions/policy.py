@@ -1,0 +1,36 @@
+"""From options to how a writer behaves beside others."""
+
+from __future__ import annotations
+
+from pyhudi.clock import Clock
+from pyhudi.config import FailedWrites, WriteOptions
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts import STRATEGIES
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.time_sources import open_times
+from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.visible import VisibilityPolicy
+
+
+def writer_policy(options: WriteOptions, table: Table, clock: Clock) -> WriterPolicy:
+    """The policy of a writer of ``table`` with these options; asks no service yet."""
+    name, root = table.config.name, table.storage.root
+    return WriterPolicy(
+        heartbeat=HeartbeatPolicy(options.heartbeat_ms, options.heartbeat_misses),
+        failed_writes=options.failed_writes or FailedWrites.EAGER,
+        conflicts=STRATEGIES[options.conflict_rule],
+        schemas=options.schema_conflicts,
+        early=options.early_conflicts,
+        visibility=visibility(options),
+        lock_timeout_s=options.lock.lock_wait_ms / 1000,
+        times=open_times(options.time_source, options.lock, name, root, clock),
+    )
+
+
+def visibility(options: WriteOptions) -> VisibilityPolicy | None:
+    """How long a commit waits for listings that lag; None where nobody asked for it."""
+    if not options.await_visible:
+        return None
+    return VisibilityPolicy(
+        options.visible_first_ms, options.visible_longest_ms, options.visible_looks
+    )

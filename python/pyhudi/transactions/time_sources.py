@@ -1,0 +1,34 @@
+"""From options to where a table's instant times come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyhudi.choices import TimeSourceType
+from pyhudi.clock import Clock
+from pyhudi.lock_options import LockOptions
+from pyhudi.locks.dynamodb import DynamoTable
+from pyhudi.locks.open import zookeeper_place
+from pyhudi.transactions.dynamodb_times import DynamoTimes
+from pyhudi.transactions.times import CLOCK_TIMES, TimeSource
+from pyhudi.transactions.zookeeper_times import ZookeeperTimes
+
+#: what a counter's place has behind that of the lock
+SUFFIX = ".time"
+
+
+def open_times(
+    kind: TimeSourceType, said: LockOptions, table_name: str, root: str, clock: Clock
+) -> TimeSource:
+    """The source of instant times for the table ``table_name`` at ``root``.
+
+    Counters are beside the table's lock in the same service, by the lock's options, whatever the
+    lock itself is. ``SetupError`` where a package is missing. Asks no service yet.
+    """
+    if kind is TimeSourceType.ZOOKEEPER:
+        place = zookeeper_place(said, table_name, root)
+        return ZookeeperTimes(replace(place, path=place.path + SUFFIX), clock)
+    if kind is TimeSourceType.DYNAMODB:
+        key = (said.dynamodb_partition_key or table_name) + SUFFIX
+        return DynamoTimes(DynamoTable.of(said, said.dynamodb_table or ""), key, clock)
+    return CLOCK_TIMES

@@ -1,0 +1,33 @@
+"""What `import pyhudi` offers, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+import pyhudi
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(pyhudi.__all__) == [
+        "HudiError",
+        "__version__",
+        "attach",
+        "clean_failed_writes",
+        "commits",
+        "configure",
+        "history",
+        "on_commit",
+    ]
+
+
+@pytest.mark.parametrize("name", pyhudi.__all__)
+def test_each_is_there_and_says_what_it_does(name: str) -> None:
+    found = getattr(pyhudi, name)
+    if name != "__version__":
+        assert found.__doc__
+        assert found.__name__ == name
+
+
+def test_another_name_is_an_ordinary_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'clean'"):
+        _ = pyhudi.clean
