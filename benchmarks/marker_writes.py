@@ -45,6 +45,8 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "day",
     "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
     "hoodie.metadata.enable": "false",
+    # One open file at a time: Hudi needs more than this heap for fifty.
+    "hoodie.bulkinsert.sort.mode": "PARTITION_SORT",
     "hoodie.bulkinsert.shuffle.parallelism": "2",
 }
 
