@@ -1,0 +1,183 @@
+"""A real HDFS, name node and data node in one JVM: the storage contract on it, and Spark's reads.
+
+Workers would need Hadoop's native libhdfs to write data files, which no Maven repository has; what
+the driver does is all here, and what Spark's own reader does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from integration.peers import PeerError, SparkPeer, maven, pyhudi_on_spark
+from pyhudi.errors import FileExists, StorageError
+from pyhudi.storage.base import Storage
+from pyhudi.storage.hadoop import HadoopStorage
+from tests.contracts import test_storage_contract as contract
+from tests.golden_tables import BY_NAME
+from tests.hadoop_jvm import HadoopJvm, hadoop_jvm
+
+pytestmark = pytest.mark.matrix
+
+MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.3.4"
+WITH_COLON = [path for path in contract.AWKWARD_PATHS if ":" in path]
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Hdfs:
+    """The running cluster, the client beside it, and where it listens."""
+
+    client: HadoopJvm
+    cluster: Any
+    uri: str
+
+    def new_table(self) -> HadoopStorage:
+        """The storage of an empty table that nobody else uses."""
+        return self.client.storage(f"{self.uri}/{next(_numbers)}/a table=50% ö")
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    folder = tmp_path_factory.mktemp("hdfs")
+    with hadoop_jvm(maven.jar(MINICLUSTER), heap_mb=512) as running:
+        conf = running.conf
+        conf.set("hdfs.minidfs.basedir", str(folder))
+        # So that a name node that is gone is noticed at once.
+        conf.set("ipc.client.connect.max.retries", "0")
+        conf.set("ipc.client.connect.retry.interval", "1")
+        builder = running.jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf)
+        cluster = builder.numDataNodes(1).format(True).build()
+        cluster.waitActive()
+        yield Hdfs(running, cluster, f"hdfs://localhost:{cluster.getNameNodePort()}")
+        cluster.shutdown()
+
+
+@pytest.fixture
+def storage(hdfs: Hdfs) -> Storage:
+    """What the contract suite runs on."""
+    return hdfs.new_table()
+
+
+# The suite itself, less the one test that HDFS cannot pass in full.
+SIGNS = "test_a_path_may_hold_any_script_and_sign"
+globals().update(
+    {name: test for name, test in vars(contract).items() if name.startswith("test_")}
+    | {SIGNS: None}
+)
+
+
+@pytest.mark.parametrize("path", [p for p in contract.AWKWARD_PATHS if p not in WITH_COLON])
+def test_a_path_may_hold_any_script_and_all_signs_but_the_colon(
+    storage: Storage, path: str
+) -> None:
+    contract.test_a_path_may_hold_any_script_and_sign(storage, path)
+
+
+def test_a_colon_is_refused_by_hdfs_with_its_own_words(storage: Storage) -> None:
+    (path,) = WITH_COLON
+    with pytest.raises(StorageError, match="is not a valid DFS filename") as refused:
+        storage.put_if_absent(path, b"")
+    assert "outcome" not in refused.value.facts
+
+
+def test_of_many_processes_at_one_name_one_wins(hdfs: Hdfs) -> None:
+    """Clients of their own, without a lock of this JVM between them: the name node decides."""
+    root = hdfs.new_table().root
+    with hadoop_jvm() as second, hadoop_jvm() as third:
+        clients = [hdfs.client.storage(root), second.storage(root), third.storage(root)]
+        for one in clients:
+            one.walk("")
+        for name in range(10):
+            won = race([partial(one.put_if_absent, str(name), b"1") for one in clients])
+            assert won == 1
+    assert len(clients[0].list("")) == 10
+
+
+def race(calls: list[Callable[[], None]]) -> int:
+    """How many of ``calls``, started at once, did not find the name taken."""
+    start = threading.Barrier(len(calls))
+    won: list[int] = []
+
+    def run(call: Callable[[], None]) -> None:
+        start.wait()
+        try:
+            call()
+        except FileExists:
+            return
+        won.append(1)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(won)
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPeer]:
+    """pyhudi on Spark, without libhdfs even where the machine has it."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ARROW_LIBHDFS_DIR", str(tmp_path_factory.mktemp("none")))
+        environment.delenv("HADOOP_HOME", raising=False)
+        running = pyhudi_on_spark()
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("name", ["h120_v9-cow_part", "h0150_v6-cow_bloom"])
+def test_spark_reads_a_table_on_hdfs_by_its_uri(hdfs: Hdfs, peer: SparkPeer, name: str) -> None:
+    storage = hdfs.client.storage(f"{hdfs.uri}/golden/{name}")
+    for path, data in BY_NAME[name].files().items():
+        storage.put_if_absent(path, data)
+    (properties,) = (f.path for f in storage.walk("") if f.name == "hoodie.properties")
+    root = f"{storage.root}/{properties}".removesuffix("/.hoodie/hoodie.properties")
+
+    answer = peer.read(root)  # type: ignore[arg-type]
+
+    expected = BY_NAME[name].expected()
+    assert expected
+    columns = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
+    assert {tuple(row[c] for c in columns) for row in answer.rows} == {
+        tuple(row[c] for c in columns) for row in expected
+    }
+    assert len(answer.rows) == len(expected)
+
+
+def test_a_write_without_libhdfs_says_what_to_set_and_leaves_nothing(
+    hdfs: Hdfs, peer: SparkPeer
+) -> None:
+    storage = hdfs.client.storage(f"{hdfs.uri}/written")
+    rows = pa.table({"id": [1, 2], "name": ["a", "b"]})
+    options = {
+        "hoodie.table.name": "written",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "bulk_insert",
+    }
+
+    with pytest.raises(PeerError, match=r"UNSUPPORTED_TABLE.*libhdfs.*CLASSPATH"):
+        peer.write(storage.root, rows, options)  # type: ignore[arg-type]
+
+    assert storage.walk("") == []
+
+
+def test_z_without_a_name_node_a_put_has_failed_and_a_read_says_why(hdfs: Hdfs) -> None:
+    """The last one, since it stops the cluster."""
+    storage = hdfs.new_table()
+    storage.put_if_absent("a", b"1")
+    hdfs.cluster.shutdownNameNodes()
+
+    with pytest.raises(StorageError, match="Cannot read"):
+        storage.read("a")
+    with pytest.raises(StorageError, match="Cannot create") as failed:
+        storage.put_if_absent("b", b"2")
+    assert "outcome" not in failed.value.facts
