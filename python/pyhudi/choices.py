@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
 
 from pyhudi.format.table_config import (
     COMMIT_TIME_STRATEGY,
@@ -93,6 +94,12 @@ class BillingMode(str, Enum):
 class ConcurrencyMode(str, Enum):
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+    PESSIMISTIC = "PESSIMISTIC_CONCURRENCY_CONTROL"
+
+
+#: pyhudi's own property of a table that is written under locks of file groups alone, and the mark
+#: of the commits that were: no mode of Apache Hudi's, which keeps the property and passes it over
+CONCURRENCY_PROPERTY: Final = "pyhudi.write.concurrency.mode"
 
 
 class ConflictRule(str, Enum):

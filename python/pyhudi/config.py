@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any
 
 from pyhudi.choices import (
+    CONCURRENCY_PROPERTY,
     BillingMode,
     BloomType,
     Codec,
@@ -112,8 +113,9 @@ def resolve_write(
     named = {key: text for key, text in options.items() if prefix and key.startswith(prefix)}
     _refuse_unknown(key for key in given.unknown if key not in named)
     _refuse_unknown(later.unknown)
+    mode = values.get("concurrency_mode", ConcurrencyMode.SINGLE_WRITER)
+    many = mode is not ConcurrencyMode.SINGLE_WRITER
     if values.get("failed_writes") is None:
-        many = values.get("concurrency_mode") is ConcurrencyMode.OPTIMISTIC
         values["failed_writes"] = FailedWrites.LAZY if many else FailedWrites.EAGER
     if values.get("insert_drop_duplicates"):
         values.setdefault("duplicate_policy", DuplicatePolicy.DROP)
@@ -125,8 +127,10 @@ def resolve_write(
     _check_callback(values)
     if values.get("conflict_rule") is ConflictRule.BUCKET:
         _require_bucket_index(values.get("index_type"))
+    if values.get("conflict_rule") is ConflictRule.PARTITION:
+        _refuse_partition_rule(mode)
     lock = LockOptions(**{name: values.pop(name) for name in _OF_LOCKS & values.keys()})
-    check_lock_options(lock, values.get("concurrency_mode") is ConcurrencyMode.OPTIMISTIC)
+    check_lock_options(lock, many)
     return WriteOptions(
         **values,
         lock=lock,
@@ -142,6 +146,16 @@ def _require_bucket_index(index: object) -> None:
         raise ConfigError(
             f"'{key}' is bucket, but hoodie.index.type is not: file groups have no bucket to "
             "compare. Set hoodie.index.type=bucket, or leave the strategy out.",
+            key=key,
+        )
+
+
+def _refuse_partition_rule(mode: object) -> None:
+    if mode is ConcurrencyMode.PESSIMISTIC:
+        key = "hoodie.write.lock.conflict.resolution.strategy"
+        raise ConfigError(
+            f"'{key}' is partition, but a pessimistic write locks file groups: two of them in one "
+            "partition would still conflict after all their work. Leave the strategy out.",
             key=key,
         )
 
@@ -315,6 +329,9 @@ def _recorded(table: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
         elif row.name in _ALWAYS_RECORDED:
             name = next((key for key in row.keys if key.startswith("hoodie.table.")), row.key)
             found[row.name] = (name, row.default)
+    if text := table.get(CONCURRENCY_PROPERTY):
+        mode = _WRITE_KEYS["hoodie.write.concurrency.mode"]
+        found[mode.name] = (CONCURRENCY_PROPERTY, mode.parse(CONCURRENCY_PROPERTY, text))
     return found
 
 

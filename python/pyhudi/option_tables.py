@@ -187,7 +187,9 @@ class WriteOptions:
     # ---- other writers
     concurrency_mode: ConcurrencyMode = option(
         ConcurrencyMode.SINGLE_WRITER, "hoodie.write.concurrency.mode", W,
-        "With several writers new keys open file groups of their own, so inserts never conflict.")
+        "Beside others new keys open file groups of their own; PESSIMISTIC locks what it changes.")
+    most_group_locks: int = option(1_000, "hoodie.write.lock.groups.max", W,
+        "File groups that one pessimistic write may lock; more are an error.", minimum=1)
     conflict_retries: int = option(4, "hoodie.write.num.retries.on.conflict.failures", W,
         "A lost race is written again as a new instant; Hudi's default is not to.")
     conflict_rule: ConflictRule = option(

@@ -9,6 +9,7 @@ the whole lease that it declares, by his own clock: a rule that serves mixed fle
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -81,6 +82,12 @@ class DynamoRegister:
         self._clock = clock or SystemClock()
         self._client = _client(table)
         self._is_there = False
+
+    def beside(self, name: str) -> DynamoRegister:
+        """Another item of the same table, ``<this one's key>/<name>``, on the same connections."""
+        other = copy.copy(self)
+        other._id = {KEY: {"S": f"{self._id[KEY]['S']}/{name}"}}
+        return other
 
     @property
     def where(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhudi.choices import LockProvider
@@ -25,6 +26,9 @@ from pyhudi.storage.base import Storage, VersionedStorage
 
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
 LOCK_FILE: Final = "lock"
+#: where the locks of file groups are, as files: no reader or writer of Hudi's looks there
+GROUPS: Final = "groups"
+GROUPS_PATH: Final = f".hoodie/.locks/{GROUPS}"
 #: where Hudi's providers put the locks of tables that they name by a hash of the base path
 IMPLICIT_BASE_PATH: Final = "/tmp"
 IMPLICIT_LOCK_KEY: Final = "lock_key"
@@ -55,7 +59,7 @@ class LockOpener:
             case LockProvider.STORAGE:
                 return LeasedLock(self._conditional(said, storage), clock)
             case LockProvider.DYNAMODB | LockProvider.DYNAMODB_IMPLICIT:
-                return LeasedLock(self._dynamodb(said, table_name, storage), clock)
+                return self._register(self._dynamodb(said, table_name, storage))
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
                 place = zookeeper_place(said, table_name, storage.root)
                 return self._queued(ZookeeperLock(place, clock))
@@ -65,6 +69,38 @@ class LockOpener:
             case LockProvider.IN_PROCESS:
                 _LOG.warning("The in-process lock is for tests; the table's lock file is used.")
         return self._lock_file(said, storage)
+
+    def groups(
+        self, said: LockOptions, table_name: str, storage: Storage
+    ) -> Callable[[str], TableLock]:
+        """What gives handles on the locks of the table's file groups, which may have any names.
+
+        They are where the table lock is, for pyhudi's writers among themselves. ``ConfigError``
+        with ``key`` for a provider that has none.
+        """
+        match said.lock_provider:
+            case LockProvider.DYNAMODB | LockProvider.DYNAMODB_IMPLICIT:
+                item = self._dynamodb(said, table_name, storage)
+                return lambda group: self._register(item.beside(f"{GROUPS}/{_safe(group)}"))
+            case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
+                place = zookeeper_place(said, table_name, storage.root)
+                # Not below the lock's own node, where Curator takes each child for a contender.
+                return lambda group: self._queued(
+                    ZookeeperLock(
+                        replace(place, path=f"{place.path}-{GROUPS}/{_safe(group)}"), self.clock
+                    )
+                )
+            case LockProvider.HIVE_METASTORE:
+                raise ConfigError(
+                    "A Hive Metastore keeps no locks of file groups: each would be a request on a "
+                    "connection of its own. Choose another hoodie.write.lock.provider, or "
+                    "optimistic concurrency.",
+                    key="hoodie.write.lock.provider",
+                )
+        folder = GROUPS_PATH
+        if said.lock_path:
+            storage, folder = self.storage(said.lock_path), GROUPS
+        return lambda group: FilesystemLock(storage, self.clock, path=f"{folder}/{_safe(group)}")
 
     def _lock_file(self, said: LockOptions, storage: Storage) -> TableLock:
         path = LOCK_PATH
@@ -95,16 +131,23 @@ class LockOpener:
         register = StorageRegister(storage, self.clock)
         return RegisterLock(register, self.clock, lease_s=lease_s, sightings=self.sightings)
 
-    def _dynamodb(self, said: LockOptions, table_name: str, storage: Storage) -> LockService:
-        table = DynamoTable.of(said, said.dynamodb_table or "")
+    def _register(self, register: DynamoRegister) -> TableLock:
+        lease = RegisterLock(
+            register, self.clock, lease_s=DYNAMODB_LEASE_S, sightings=self.sightings
+        )
+        return LeasedLock(lease, self.clock)
+
+    def _dynamodb(self, said: LockOptions, table_name: str, storage: Storage) -> DynamoRegister:
         if said.lock_provider is LockProvider.DYNAMODB_IMPLICIT:
             key = table_hash(storage.root)
         else:
             key = said.dynamodb_partition_key or table_name
-        register = DynamoRegister(table, key, self.clock)
-        return RegisterLock(
-            register, self.clock, lease_s=DYNAMODB_LEASE_S, sightings=self.sightings
-        )
+        return DynamoRegister(DynamoTable.of(said, said.dynamodb_table or ""), key, self.clock)
+
+
+def _safe(group: str) -> str:
+    """A name of bounded length for any lock service: partition paths may hold any character."""
+    return hashlib.sha256(group.encode()).hexdigest()[:40]
 
 
 def zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:

@@ -48,6 +48,11 @@ class Assignment:
         groups = self.groups.values()
         return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if g.base_file)
 
+    def created(self) -> frozenset[Group]:
+        """The groups that are new."""
+        groups = self.groups.values()
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not g.base_file)
+
 
 def assign(
     files: Sequence[BaseFile],

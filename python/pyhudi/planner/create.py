@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyhudi.config import TimestampType, WriteOptions, resolve_write
+from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
 from pyhudi.errors import ConfigError, FileExists, SchemaConflict, TableExists, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
@@ -28,6 +28,7 @@ from pyhudi.planner.columns import check_distinct, check_names, own_spelling
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import PROPERTIES, Table, table_exists
+from pyhudi.transactions.pessimistic import MARK
 
 KEYGEN = "hoodie.keygen.timebased."
 #: names that Spark and Hudi both pass over
@@ -76,7 +77,7 @@ def new_table_config(
         hive_style=options.hive_style,
         url_encode=options.url_encode,
         create_schema=spark_to_avro(schema, name) if record_schema else None,
-        extra=_timestamp_properties(options),
+        extra=_timestamp_properties(options) | _concurrency(options),
     )
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
 
@@ -176,6 +177,11 @@ def _key_generator(options: WriteOptions) -> KeyGenerator:
         return KeyGenerator.TIMESTAMP
     several = len(options.record_key_fields) > 1 or len(options.partition_fields) > 1
     return KeyGenerator.COMPLEX if several else KeyGenerator.SIMPLE
+
+
+def _concurrency(options: WriteOptions) -> dict[str, str]:
+    """What makes the table one of pessimistic writers from the start."""
+    return MARK if options.concurrency_mode is ConcurrencyMode.PESSIMISTIC else {}
 
 
 def _timestamp_properties(options: WriteOptions) -> dict[str, str]:

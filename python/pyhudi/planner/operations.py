@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyhudi.config import ConcurrencyMode, IndexType, Operation
 from pyhudi.errors import ConfigError
@@ -27,7 +27,7 @@ from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
 from pyhudi.planner.stage import Written, job, run_here, run_stage
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
-from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.transaction import Committed
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,8 @@ def bulk(write: Write) -> Written:
 
 def overwrite(write: Write) -> Outcome:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
+    if write.options.concurrency_mode is ConcurrencyMode.PESSIMISTIC:
+        write = with_swept_locked(write)
     if combines(write) or write.options.index_type is IndexType.BUCKET:
         written = write_grouped(write, only_new_groups=True)
     else:
@@ -103,6 +105,39 @@ def overwrite(write: Write) -> Outcome:
     return Outcome(written, replaced_by(old), frozenset(swept))
 
 
+def with_swept_locked(write: Write) -> Write:
+    """The same write, once it has the locks of all groups that it will replace.
+
+    Its partitions must be known before its rows are written: they are kept, and counted first.
+    """
+    view = write.view
+    if write.operation is Operation.INSERT_OVERWRITE_TABLE:
+        old = view.latest()
+        swept = {f.partition_path for f in old}
+    else:
+        rows = write.kept.checkpointed(write.prepared)
+        write = replace(write, prepared=replace(write.prepared, rows=rows))
+        swept = partitions_of(write)
+        if write.intent.overwrite is Overwrite.FILTER:
+            swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
+        old = view.latest(partitions=swept)
+    write.transaction.check_targets(old)
+    write.transaction.check_updates(groups_of(old), swept=swept)
+    return write
+
+
+def partitions_of(write: Write) -> set[str]:
+    """The partition paths of the prepared rows."""
+    with job(write.spark, write.describe("find partitions")):
+        named = write.prepared.rows.select(PARTITION_PATH).distinct().collect()
+    return {row[0] for row in named}
+
+
+def groups_of(files: Iterable[BaseFile]) -> set[Group]:
+    """The file groups of base files."""
+    return {(f.partition_path, f.file_id) for f in files}
+
+
 def delete_partitions(write: Write) -> Outcome:
     """A replace commit without data: whole partitions vanish."""
     patterns = write.options.partitions_to_delete
@@ -115,9 +150,7 @@ def delete_partitions(write: Write) -> Outcome:
         if unknown:
             log.warning("delete_partition: the table has no partition %s", ", ".join(unknown))
     else:
-        with job(write.spark, write.describe("find partitions")):
-            named = write.prepared.rows.select(PARTITION_PATH).distinct().collect()
-        wanted = {row[0] for row in named}
+        wanted = partitions_of(write)
         doomed = [p for p in existing if p in wanted]
     if not write.config.partition_fields:
         raise ConfigError(
@@ -125,9 +158,10 @@ def delete_partitions(write: Write) -> Outcome:
             "TRUNCATE TABLE or insert_overwrite_table.",
             key="hoodie.datasource.write.operation",
         )
-    write.transaction.inflight(None)
     old = write.view.latest(partitions=doomed)
     write.transaction.check_targets(old)
+    write.transaction.check_updates(groups_of(old), swept=doomed)
+    write.transaction.inflight(None)
     return Outcome(Written(), replaced_by(old), frozenset(doomed))
 
 
@@ -154,7 +188,7 @@ def finish(write: Write, outcome: Outcome) -> Committed:
         extra[RETRIES_KEY] = f"{write.kept.retries} of {write.options.conflict_retries}"
     metadata = CommitMetadata(write.operation.value.upper(), stats, extra, outcome.replaced)
     check = KeyCheck(write, outcome.written.files) if checks_keys(write) else None
-    if check is not None and write.options.concurrency_mode is ConcurrencyMode.OPTIMISTIC:
+    if check is not None and write.options.concurrency_mode is not ConcurrencyMode.SINGLE_WRITER:
         check.look_ahead()
     return transaction.commit(metadata, _footprint(write, stats, outcome), check)
 

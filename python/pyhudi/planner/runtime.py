@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pyspark.errors import PySparkException
 
 from pyhudi.clock import Clock
-from pyhudi.config import WriteOptions
+from pyhudi.config import ConcurrencyMode, WriteOptions
 from pyhudi.locks.base import TableLock
+from pyhudi.locks.groups import GroupLocks
 from pyhudi.planner.application_markers import ApplicationMarkers
 from pyhudi.planner.commit_notice import Callbacks
 from pyhudi.planner.stage import Attempts
@@ -25,8 +26,9 @@ class Runtime:
 
     ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
     Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
-    PySpark raises what went wrong in the JVM. ``callbacks`` and ``services`` are asked after each
-    commit.
+    PySpark raises what went wrong in the JVM. ``group_lock`` gives a handle on the lock of a file
+    group by its name; without it there are no pessimistic writes. ``callbacks``
+    and ``services`` are asked after each commit.
     """
 
     clock: Clock
@@ -36,5 +38,19 @@ class Runtime:
     attempts: Attempts
     markers: ApplicationMarkers | None = None
     spark_errors: tuple[type[Exception], ...] = (PySparkException,)
+    group_lock: Callable[[Table, WriteOptions], Callable[[str], TableLock]] | None = None
     callbacks: Callbacks = field(default_factory=Callbacks)
     services: ServicePlanners = field(default_factory=ServicePlanners)
+
+    def group_locks(self, table: Table, options: WriteOptions) -> GroupLocks | None:
+        """The locks of one write's file groups, none held yet; None unless it is pessimistic."""
+        if options.concurrency_mode is not ConcurrencyMode.PESSIMISTIC:
+            return None
+        if self.group_lock is None:
+            raise RuntimeError("this runtime has no locks of file groups")
+        return GroupLocks(
+            self.group_lock(table, options),
+            self.clock,
+            options.most_group_locks,
+            options.lock.lock_wait_ms / 1000,
+        )

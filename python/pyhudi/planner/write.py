@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import CommitConflict, CommitUnknown, TableExists
+from pyhudi.locks.groups import GroupLocks
 from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
@@ -39,6 +40,7 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.transaction import Committed, Transaction
 
@@ -49,6 +51,8 @@ BACKOFF_MS = 50
 CREATION_RACES = 5
 PARTITION_METADATA = ".hoodie_partition_metadata"
 BACKOFF_CAP_MS = 2_000
+#: times that a pessimistic write begins anew because its groups changed while it waited for locks
+MOST_WAITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Request:
     operation: Operation
     intent: Intent
     kept: Kept = field(default_factory=Kept)
+    groups: GroupLocks | None = None
 
 
 def write_table(
@@ -108,13 +113,27 @@ def write_table(
 
 def _written(request: Request, table: Table, created: bool) -> Committed:
     try:
-        return _with_retries(request, table)
+        return _locked(request, table)
     except CommitUnknown:
         raise
     except Exception:
         if created:
             discard_if_unused(table)
         raise
+
+
+def _locked(request: Request, table: Table) -> Committed:
+    """Write, a pessimistic write with a hand for locks that its attempts share."""
+    runtime, options = request.runtime, request.options
+    groups = runtime.group_locks(table, options)
+    if groups is None:
+        return _with_retries(request, table)
+    if not is_pessimistic(table.config):
+        lock = runtime.lock(table, options)
+        policy = writer_policy(options, table, runtime.clock)
+        table = declare_pessimistic(table, lock, runtime.clock, policy)
+    with groups:
+        return _with_retries(replace(request, groups=groups), table)
 
 
 def _new_table(storage: Storage, request: Request) -> Table:
@@ -130,19 +149,25 @@ def _new_table(storage: Storage, request: Request) -> Table:
 
 def _with_retries(request: Request, table: Table) -> Committed:
     clock, options = request.runtime.clock, request.options
-    retries = options.conflict_retries
-    for attempt in range(retries + 1):
+    retries, waits = options.conflict_retries, 0
+    for _ in range(retries + MOST_WAITS + 1):
         try:
             return _attempt(request, table)
         except CommitConflict as conflict:
-            if attempt == retries:
-                raise
-            wait = min(BACKOFF_MS * 2**attempt, BACKOFF_CAP_MS)
-            wait = wait // 2 + clock.random_int(wait)
-            log.warning("%s Retry %d of %d in %d ms.", conflict, attempt + 1, retries, wait)
-            clock.sleep(wait / 1000)
+            if "before_data" in conflict.facts and waits < MOST_WAITS:
+                # Not a lost race: the write waited its turn, and goes on with its locks in hand.
+                waits += 1
+                log.info("%s It had waited for locks, and no work is lost.", conflict)
+            else:
+                lost = request.kept.retries
+                if lost == retries:
+                    raise
+                wait = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
+                wait = wait // 2 + clock.random_int(wait)
+                log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
+                clock.sleep(wait / 1000)
+                request.kept.retries += 1
             table = open_table(table.storage)
-            request.kept.retries += 1
             # Every column of the table as it was is there; one that was added since holds nulls.
             request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
@@ -159,6 +184,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         runtime.lock(table, options),
         runtime.clock,
         writer_policy(options, table, runtime.clock),
+        request.groups,
     )
 
     def quiet(timeout_s: float) -> bool:

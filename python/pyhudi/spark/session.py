@@ -178,6 +178,9 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     def lock(table: Table, options: WriteOptions) -> TableLock:
         return locks.open(options.lock, table.config.name, table.storage)
 
+    def group_lock(table: Table, options: WriteOptions) -> Callable[[str], TableLock]:
+        return locks.groups(options.lock, table.config.name, table.storage)
+
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):
             return FileSystemSpec("local"), root
@@ -195,6 +198,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
         SparkAttempts(spark),
         markers,
         spark_errors=(PySparkException, Py4JJavaError),
+        group_lock=group_lock,
     )
 
 

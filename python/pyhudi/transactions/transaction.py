@@ -34,10 +34,11 @@ from pyhudi.format.instants import (
 )
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.groups import GroupLocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
-from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy
+from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, buckets_of
 from pyhudi.transactions.early import check_running
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.judgement import (
@@ -53,6 +54,13 @@ from pyhudi.transactions.markers import (
     marked_files,
 )
 from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.pessimistic import (
+    MARK,
+    check_unlocked,
+    claim,
+    lock_names,
+    refuse_without_locks,
+)
 from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
 from pyhudi.transactions.settle import settle_failed_writes
@@ -114,6 +122,7 @@ class Transaction:
         lock: TableLock,
         clock: Clock,
         policy: WriterPolicy,
+        groups: GroupLocks | None = None,
     ) -> None:
         self.table = table
         self.operation = operation
@@ -121,6 +130,8 @@ class Transaction:
         self._lock = lock
         self._clock = clock
         self._policy = policy
+        self._groups = groups
+        self._claimed: frozenset[str] = frozenset()
         self.phase = Phase.NEW
         self.instant = InstantTime("")
         self.timeline: Timeline
@@ -139,9 +150,13 @@ class Transaction:
         lock: TableLock,
         clock: Clock,
         policy: WriterPolicy,
+        groups: GroupLocks | None = None,
     ) -> Transaction:
-        """Settle failed writers, take an instant time, announce it and start the heartbeat."""
-        self = cls(table, action, operation, lock, clock, policy)
+        """Settle failed writers, take an instant time, announce it and start the heartbeat.
+
+        With ``groups``, which belong to the caller, the write is a pessimistic one.
+        """
+        self = cls(table, action, operation, lock, clock, policy, groups)
         loaded = settle_failed_writes(table, lock, clock, policy)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
@@ -185,23 +200,40 @@ class Transaction:
                 overlap=tuple(newer),
             )
 
-    def check_updates(self, updated: Iterable[Group]) -> None:
+    def check_updates(
+        self,
+        updated: Iterable[Group],
+        buckets: Iterable[Group] = (),
+        swept: Iterable[str] = (),
+    ) -> None:
         """Fail before data is written, where it is known already that the commit would.
 
-        ``updated`` are the file groups that will change. ``WriteFailed`` where a pending
-        clustering is about to rewrite one of them; with early detection ``CommitConflict`` where
-        a commit has changed one meanwhile, or a running write is about to.
+        ``updated`` are the file groups that will change, ``buckets`` those of a bucket table that
+        are new, ``swept`` the partitions that are replaced. A pessimistic write takes its locks
+        here (``pessimistic.claim``). ``WriteFailed`` where a pending clustering is about to
+        rewrite a group; with early detection ``CommitConflict`` where a commit has changed one
+        meanwhile, or a running write is about to.
         """
-        ours = Footprint(f"{self.operation} {self.instant}", frozenset(updated))
-        if not ours.updated:
+        changed, new = frozenset(updated), frozenset(buckets)
+        ours = Footprint(
+            f"{self.operation} {self.instant}",
+            changed,
+            replaced_partitions=frozenset(swept),
+            buckets=buckets_of({*changed, *new}) if new else frozenset(),
+        )
+        table, policy = self.table, self._policy
+        if self._groups is not None:
+            self._claimed |= lock_names(changed | new)
+            held, names, rule = self._groups, self._claimed, policy.conflicts
+            claim(held, names, table, self.timeline, self.instant, ours, rule)
+        if not changed:
             return
-        if self._policy.early:
-            now = self.table.timeline()
-            strategy = self._policy.conflicts
-            check_conflicts(self.table, self.timeline, now, self.instant, ours, strategy)
-            check_running(self.table, self._clock, self._policy.heartbeat, now, self.instant, ours)
-        elif self._policy.conflicts.gives_way:
-            check_clustering(self.table, self.timeline, self.instant, ours)
+        if policy.early:
+            now = table.timeline()
+            check_conflicts(table, self.timeline, now, self.instant, ours, policy.conflicts)
+            check_running(table, self._clock, policy.heartbeat, now, self.instant, ours)
+        elif policy.conflicts.gives_way:
+            check_clustering(table, self.timeline, self.instant, ours)
 
     def seal(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
         """Take no more markers, wait until no attempt writes, delete marked files not named.
@@ -249,6 +281,8 @@ class Transaction:
         """
         if self.phase is not Phase.SEALED:
             raise RuntimeError(f"a transaction in phase {self.phase.value} cannot commit")
+        if self._groups is not None:
+            self._groups.check()
         owner = LockOwner.this_process(self.instant)
         self._lock.acquire(self._policy.lock_timeout_s, owner)
         try:
@@ -257,6 +291,8 @@ class Transaction:
             metadata = self._resolved(now, metadata, footprint, check_theirs)
             completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
             self.table = drop_metadata_table(self.table)
+            if self._groups is None:
+                refuse_without_locks(self.table, footprint.who)
             self._lock.check(self.table.storage.put_timeout_s)
             self._publish(completion, metadata)
             self._move(Phase.COMMITTED)
@@ -274,6 +310,9 @@ class Transaction:
     ) -> CommitMetadata:
         """The commit as it goes with those that have come between; an error where it does not."""
         table, loaded, policy = self.table, self.timeline, self._policy
+        if self._groups is not None:
+            check_unlocked(table, loaded, now, footprint)
+            metadata = replace(metadata, extra={**metadata.extra, **MARK})
         check_conflicts(table, loaded, now, self.instant, footprint, policy.conflicts, check_theirs)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
@@ -294,6 +333,10 @@ class Transaction:
                 "writer was only slow.",
                 instant=self.instant,
             )
+        if self._groups is not None and not self._groups.intact():
+            # By the clock alone, as asking for many locks takes long: a new owner who has not
+            # committed yet will find our commit, and one who has is found below.
+            self._groups.check()
         if self._heartbeat.lapsed():
             raise WriterFenced(
                 f"{self.operation} {self.instant} has not reached the storage with a heartbeat "

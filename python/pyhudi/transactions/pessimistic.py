@@ -1,0 +1,155 @@
+"""Pessimistic writes: the locks of file groups, taken before the merge and held to the end.
+
+A write that has its locks and finds that nobody changed its groups before it got them can lose
+them to no other pessimistic one; the others wait (the consistency model's alternative to the
+optimistic check). Bucket tables are locked by partition and bucket number, for two writers may
+create one bucket under different ids.
+
+Invariant: a table is written by pessimistic writers alone. ``hoodie.properties`` says so, under a
+key of our own, from its creation or from its first pessimistic write; each commit bears the same
+mark. Whoever finds that another program wrote without locks all the same refuses to go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from pyhudi.choices import CONCURRENCY_PROPERTY, ConcurrencyMode
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict, ConfigError, WriteFailed
+from pyhudi.format.filenames import bucket_number
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.properties import render_properties
+from pyhudi.format.table_config import TableConfig
+from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.groups import GroupLocks
+from pyhudi.timeline.active import COMMITS, Timeline, instant_key
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import PROPERTIES, Table, open_table
+from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_of
+from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
+from pyhudi.transactions.times import next_time
+
+log = logging.getLogger(__name__)
+
+MARK = {CONCURRENCY_PROPERTY: ConcurrencyMode.PESSIMISTIC.value}
+MODE_KEY = "hoodie.write.concurrency.mode"
+SHOWN = 5
+
+
+def is_pessimistic(config: TableConfig) -> bool:
+    """Whether the table takes pessimistic writers alone."""
+    return config.raw.get(CONCURRENCY_PROPERTY, "").upper() == ConcurrencyMode.PESSIMISTIC.value
+
+
+def lock_names(groups: Iterable[Group]) -> frozenset[str]:
+    """What the locks of ``groups`` are called: a function of partition and file id alone.
+
+    An id that begins with a bucket's number is named by that. One random id in 43 looks so too
+    and shares its lock with hardly any other.
+    """
+    named = ((p, f, bucket_number(f)) for p, f in groups)
+    return frozenset(
+        f"{p}/{f}" if number is None else f"{p}/{number:08d}" for p, f, number in named
+    )
+
+
+def declare_pessimistic(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> Table:
+    """The table, recorded as one of pessimistic writers; ``ConfigError`` while others write to it.
+
+    Under the table lock. A write that began before and commits later finds the record then.
+    """
+    settle_failed_writes(table, lock, clock, policy)
+    time = next_time(clock, table.timeline(), table.config.utc, policy.times)
+    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
+    try:
+        table = open_table(table.storage)
+        if is_pessimistic(table.config):
+            return table
+        timeline = table.timeline()
+        running = [i for i in timeline.pending if is_write(table, timeline, i)]
+        if running:
+            names = ", ".join(f"{i.action.value} {i.time}" for i in running[:SHOWN])
+            raise ConfigError(
+                f"'{MODE_KEY}' is {ConcurrencyMode.PESSIMISTIC.value}, but writes that lock no "
+                f"file groups are under way: {names}. A table is all pessimistic or not at all. "
+                "Begin the first pessimistic write when they have ended; a dead writer's has once "
+                "its heartbeat is stale and another write has rolled it back.",
+                key=MODE_KEY,
+            )
+        lock.check(table.storage.put_timeout_s)
+        table.storage.replace(PROPERTIES, render_properties({**table.config.raw, **MARK}))
+        log.warning("%s: from now on its writers lock file groups", table.config.name)
+        return open_table(table.storage)
+    finally:
+        lock.release()
+
+
+def claim(
+    groups: GroupLocks,
+    names: frozenset[str],
+    table: Table,
+    loaded: Timeline,
+    instant: InstantTime,
+    ours: Footprint,
+    strategy: Strategy,
+) -> None:
+    """Hold the locks ``names``, and fail where a group was changed before we had them.
+
+    ``CommitConflict`` with ``before_data`` then: a new instant that keeps the locks goes on from
+    the new state, and no work was lost. Errors of ``GroupLocks.hold`` as well.
+    """
+    if not groups.hold(names, LockOwner.this_process(instant)):
+        return
+    try:
+        check_conflicts(table, loaded, table.timeline(), instant, ours, strategy)
+    except CommitConflict as conflict:
+        conflict.facts["before_data"] = True
+        raise
+
+
+def check_unlocked(table: Table, loaded: Timeline, now: Timeline, ours: Footprint) -> None:
+    """``WriteFailed`` where a program that takes no locks has changed our groups since ``loaded``.
+
+    Its commits lack the mark of pessimistic ones. pyhudi's own other writers commit nothing to
+    such a table, so it is Apache Hudi or a program like it.
+    """
+    before = loaded.keys()
+    for theirs in now.completed:
+        if theirs.action not in COMMIT_ACTIONS or instant_key(theirs) in before:
+            continue
+        metadata = COMMITS.get(table.storage, now, theirs)
+        if CONCURRENCY_PROPERTY in metadata.extra:
+            continue
+        other = footprint_of(theirs, metadata, bool(ours.buckets))
+        both = ours.updated & other.updated
+        if not both and not ours.buckets & other.buckets:
+            log.warning(
+                "%s was written by a program that locks no file groups, to a table of pessimistic "
+                "writers: the next of its commits may cost one of them its work",
+                other.who,
+            )
+            continue
+        names = sorted(lock_names(both)) or [f"{p}/{n:08d}" for p, n in ours.buckets]
+        raise WriteFailed(
+            f"{ours.who} held the locks of the file groups that it changed, but {other.who} "
+            f"changed the same ones meanwhile: {', '.join(names[:SHOWN])}. It was written without "
+            "such locks, by Apache Hudi or a program like it. Nothing of this write is visible. A "
+            "table is all pessimistic or not at all: stop the other program, then run this again; "
+            f"or take {CONCURRENCY_PROPERTY} out of hoodie.properties while nobody writes.",
+            ours=ours.who,
+            theirs=theirs.time,
+            overlap=tuple(names),
+        )
+
+
+def refuse_without_locks(table: Table, who: str) -> None:
+    """``WriteFailed`` for a write without locks on a table that meanwhile takes none of them."""
+    if is_pessimistic(table.config):
+        raise WriteFailed(
+            f"{who} locks no file groups, and meanwhile another writer has made this a table of "
+            f"pessimistic writers ({CONCURRENCY_PROPERTY} in hoodie.properties). Nothing of this "
+            f"write is visible. Run it again, without {MODE_KEY}: it then follows the table.",
+        )
