@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,13 +40,12 @@ from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
 from pyhudi.locks.open import LockOpener
-from pyhudi.planner.runtime import writer_policy
+from pyhudi.planner.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
-from pyhudi.transactions.settle import settle_failed_writes
 
 KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
-ENDS_WITHIN_S = 1_500.0
-LOOK_EVERY_S = 1.0
+ENDS_WITHIN_S = 900.0
+LOOK_EVERY_S = 2.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
 
 
@@ -99,26 +98,25 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
         SEEDER, scale.writers, 0, scale.upserts,
     )  # fmt: skip
     told = Told()
-    with _ended_in_the_end(Writer(spec, place, folder, told, [])) as seeder:
+    with Writer(spec, folder, told, []) as seeder:
         seeder.go()
-        seeder.let_go()
-        if not seeder.join(time.monotonic() + 300) or seeder.dead:
+        if not seeder.join(time.monotonic() + ENDS_WITHIN_S) or seeder.dead:
             raise RuntimeError(f"the table could not be made: see {folder}")
     told.counts.clear()
     plan = strikes(scale, seed, place.lease_s)
     writers = [
         Writer(
             replace(spec, writer=number, spark=scale.spark),
-            place, folder, told, [s for s in plan if s.writer == number],
+            folder, told, [s for s in plan if s.writer == number],
         )
         for number in range(scale.writers)
     ]  # fmt: skip
-    for writer in writers:
-        writer.go()
-    started = time.monotonic()
-    with Reader(place) as reader:
+    with ExitStack() as stack, Reader(place) as reader:
         for writer in writers:
-            writer.let_go()
+            stack.enter_context(writer)
+        started = time.monotonic()
+        for writer in writers:
+            writer.go()
         late = [not writer.join(started + ENDS_WITHIN_S) for writer in writers]
         seconds = time.monotonic() - started
     struck = sum((writer.struck for writer in writers), Counter[str]())
@@ -133,32 +131,23 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     return report
 
 
-@contextmanager
-def _ended_in_the_end(writer: Writer) -> Iterator[Writer]:
-    try:
-        yield writer
-    finally:
-        writer.join(time.monotonic())
-
-
 def _settle(report: Report, options: dict[str, str]) -> None:
-    """Settle once what the storm left behind, and compare the table with the model."""
+    """Clean failed writes once, as ``pyhudi clean`` does, and compare the table with the model."""
     place, told, figures = report.place, report.told, report.figures
     shorten_leases(place.lease_s)
-    clock, storage = SystemClock(), place.open()
+    storage = place.open()
     table = open_table(storage)
-    time.sleep(LAPSE_S + 0.5)
-    resolved = resolve_write(options, table.config.raw, {})
-    opener = LockOpener(clock, lambda root: storage)
-    lock = opener.open(resolved.lock, table.config.name, storage)
     figures["rolled back in the storm"] = rollbacks(table.timeline())
     figures["orphans before settling"] = len(orphans(storage))
-    settle_failed_writes(table, lock, clock, writer_policy(resolved))
+    time.sleep(LAPSE_S + 0.5)
+    clean_failed_writes(place.root, options=options, hadoop_options=place.hadoop)
     figures["rolled back after it"] = (
         rollbacks(table.timeline()) - figures["rolled back in the storm"]
     )
     report.problems += [f"left after settling: {path}" for path in orphans(storage)]
-    holder = lock.describe()
+    said = resolve_write(options, table.config.raw).lock
+    opener = LockOpener(SystemClock(), lambda root: storage)
+    holder = opener.open(said, table.config.name, storage).describe()
     report.problems += [f"the lock is still held by {holder}"] if holder else []
     final = look(table)
     report.problems += outcome_problems(told, final)
@@ -187,6 +176,7 @@ COLUMNS = (
     "paused", "fenced", "other failures", "unknown", "silent, landed", "rolled back",
     "snapshots read", "seconds", "commits/s", "problems",
 )  # fmt: skip
+NAMED = 3  # columns that tell which storm it was
 
 INTRODUCTION = f"""\
 # The storm
@@ -201,8 +191,9 @@ Spark applications.
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
 one is; no key is double; pyhudi, hudi-rs and Apache Hudi 1.2.0 read those rows. So must each
-snapshot that a reader took during the storm. Then failed writes are settled once, and no data file
-without a commit, marker, heartbeat, open instant or lock may be left. What differs is a problem.
+snapshot that a reader took during the storm. Then `pyhudi clean --failed-writes` runs once, and no
+data file without a commit, marker, heartbeat, open instant or lock may be left. What differs is a
+problem.
 
 * *conflicts* are lost races; all but those *given up* after ten retries were healed by a retry.
 * *fenced* writers found out by themselves that they had been taken for dead.
@@ -245,14 +236,25 @@ def summary(report: Report) -> Sequence[object]:
     )
 
 
-def page(reports: Sequence[Report]) -> str:
-    """``docs/storm.md``."""
-    lines = [COLUMNS, tuple("---" for _ in COLUMNS), *map(summary, reports)]
-    table = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+def page(reports: Sequence[Report], published: str = "") -> str:
+    """``docs/storm.md``: a line for each report, and those of the ``published`` page for the rest.
+
+    A line with problems has them below the table.
+    """
+    lines = {line[:NAMED]: line for line in _lines(published)}
+    lines |= {line[:NAMED]: line for line in (tuple(map(str, summary(r))) for r in reports)}
+    table = [COLUMNS, ("---",) * len(COLUMNS), *lines.values()]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
     found = "\n".join(
         f"* {r.place.lock}, {r.place.storage}: {problem}" for r in reports for problem in r.problems
     )
-    return f"{INTRODUCTION}\n{table}\n" + (f"\n## Problems\n\n{found}\n" if found else "")
+    return f"{INTRODUCTION}\n{text}\n" + (f"\n## Problems\n\n{found}\n" if found else "")
+
+
+def _lines(published: str) -> list[tuple[str, ...]]:
+    """The table of a page, without its head."""
+    rows = [line for line in published.splitlines() if line.startswith("| ")]
+    return [tuple(line.strip("| ").split(" | ")) for line in rows[2:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,39 +268,65 @@ class Plan:
 WHOLE = (*map(Plan, PLACES), Plan("filesystem", SPARK), Plan("storage", SPARK))
 
 
-def storm(plan: Plan, seed: str) -> Report:
+class Peers:
+    """Apache Hudi for each storage: that for local disk is started once (a ``with`` block)."""
+
+    def __init__(self) -> None:
+        self._local: SparkPeer | None = None
+
+    def __enter__(self) -> Peers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._local is not None:
+            self._local.close()
+
+    def verify(self, report: Report) -> None:
+        """``verify`` with hudi-rs and Apache Hudi 1.2.0."""
+        s3 = report.place.s3
+        if s3 is None:
+            self._local = self._local or apache_hudi("1.2.0")
+            verify(report, HudiRs(), self._local)
+            return
+        hudi = apache_hudi("1.2.0", s3)
+        try:
+            verify(report, HudiRs(s3), hudi)
+        finally:
+            hudi.close()
+
+
+def storm(plan: Plan, seed: str, peers: Peers) -> Report:
     """Raise one storm and have everybody read; its folder stays where something was wrong."""
     folder = Path(tempfile.mkdtemp(prefix=f"storm-{plan.place}-"))
     with place(plan.place, folder) as where:
         report = rage(where, plan.scale, seed, folder)
-        hudi = apache_hudi("1.2.0", where.s3)
-        try:
-            verify(report, HudiRs(where.s3), hudi)
-        finally:
-            hudi.close()
+        peers.verify(report)
         if report.problems:
             print(f"the table and the logs of the writers are in {folder}", file=sys.stderr)
-        else:
-            shutil.rmtree(folder)
+    if not report.problems:
+        shutil.rmtree(folder)
     return report
 
 
 def main() -> int:
-    """Raise all storms and publish the table, or only those that are named and print it."""
+    """Raise all storms, or those that are named, and publish them; 1 where one found a problem."""
     parser = argparse.ArgumentParser("python -m integration.storm", description=__doc__)
-    parser.add_argument("place", nargs="*", choices=[[], *PLACES], help="one of %(choices)s")
+    parser.add_argument("place", nargs="*", help=f"all, or some of {', '.join(PLACES)}")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--spark", action="store_true", help="with writers that are Spark's")
     given = parser.parse_args()
+    if unknown := set(given.place) - set(PLACES):
+        parser.error(f"no such place: {', '.join(sorted(unknown))}")
     plans = [Plan(name, SPARK if given.spark else Scale()) for name in given.place] or WHOLE
+    published = PAGE.read_text() if PAGE.exists() and plans is not WHOLE else ""
     reports = []
-    for plan in plans:
-        reports.append(storm(plan, given.seed))
-        print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
-        for problem in reports[-1].problems:
-            print(f"  {problem}", flush=True)
-    if plans is WHOLE:
-        PAGE.write_text(page(reports))
+    with Peers() as peers:
+        for plan in plans:
+            reports.append(storm(plan, given.seed, peers))
+            print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
+            for problem in reports[-1].problems:
+                print(f"  {problem}", flush=True)
+            PAGE.write_text(page(reports, published))
     return 1 if any(report.problems for report in reports) else 0
 
 

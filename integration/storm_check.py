@@ -7,6 +7,7 @@ before it began. Whatever differs is a problem, in one line that says where to l
 from __future__ import annotations
 
 import io
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -39,9 +40,14 @@ class Told:
     unknown: set[Name] = field(default_factory=set)
     broken: dict[Name, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, writer: int, event: Mapping[str, Any]) -> None:
-        """Take one line of a writer in."""
+        """Take one line of a writer in; any thread may call."""
+        with self._guard:
+            self._take(writer, event)
+
+    def _take(self, writer: int, event: Mapping[str, Any]) -> None:
         name, kind = (writer, int(event["number"])), event["event"]
         self.counts[kind] += 1
         if kind == "begin":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyhudi.storage.base import Storage
@@ -46,8 +47,6 @@ class Place:
     options: Mapping[str, str]
     lease_s: float = LEASE_S
     s3: S3Server | None = None
-    #: environment of the writers
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def hadoop(self) -> dict[str, str]:
@@ -97,8 +96,10 @@ def _dynamodb(folder: Path, stack: ExitStack) -> Place:
         LOCK + "dynamodb.table": "locks",
         LOCK + "dynamodb.endpoint_url": server.endpoint,
     }
-    root = str(folder / "storm")
-    return Place(root, server.kind, "local disk", options, environment=CREDENTIALS)
+    before = {name: os.environ.get(name, "") for name in CREDENTIALS}
+    os.environ.update(CREDENTIALS)
+    stack.callback(os.environ.update, before)
+    return Place(str(folder / "storm"), server.kind, "local disk", options)
 
 
 def _storage(folder: Path, stack: ExitStack) -> Place:

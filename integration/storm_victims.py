@@ -16,7 +16,7 @@ from typing import Any
 
 from integration.peers.spark import child_environment
 from integration.storm_check import Told
-from integration.storm_places import LAPSE_S, Place
+from integration.storm_places import LAPSE_S
 from integration.storm_writer import Spec
 
 
@@ -57,7 +57,7 @@ def strikes(scale: Scale, seed: str, lease_s: float) -> list[Strike]:
     for turn, writer in enumerate(victims):
         killed = turn < scale.kills
         holding = (
-            turn < scale.kills_holding if killed else turn >= len(victims) - (scale.pauses_holding)
+            turn < scale.kills_holding if killed else turn >= len(victims) - scale.pauses_holding
         )
         pause_s = (lease_s if holding else LAPSE_S) + 2
         found.append(
@@ -73,12 +73,15 @@ def strikes(scale: Scale, seed: str, lease_s: float) -> list[Strike]:
 
 
 class Writer:
-    """One writer's processes, one after the other: whoever is killed is started again."""
+    """One writer's processes, one after the other: whoever is killed is started again.
 
-    def __init__(self, spec: Spec, place: Place, folder: Path, told: Told, strikes: list[Strike]):
+    A ``with`` block begins when the first is ready and ends when the last has, by force if need be.
+    """
+
+    def __init__(self, spec: Spec, folder: Path, told: Told, strikes: list[Strike]):
         self.dead = False
         self.struck: Counter[str] = Counter()
-        self._spec, self._place, self._told, self._strikes = spec, place, told, strikes
+        self._spec, self._told, self._strikes = spec, told, strikes
         self._log = folder / f"writer{spec.writer}.log"
         self._guard, self._ended = threading.Lock(), False
         self._process = self._start(spec)
@@ -86,11 +89,14 @@ class Writer:
         self._thread = threading.Thread(target=self._listen, name=f"writer {spec.writer}")
         self._thread.start()
 
-    def go(self) -> None:
-        """Wait until the process is ready; ``let_go`` then has it begin."""
+    def __enter__(self) -> Writer:
         self._ready.wait()
+        return self
 
-    def let_go(self) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.join(time.monotonic())
+
+    def go(self) -> None:
         """Begin."""
         self._say(self._process)
 
@@ -107,7 +113,6 @@ class Writer:
 
     def _start(self, spec: Spec) -> subprocess.Popen[str]:
         fields = {name: getattr(spec, name) for name in Spec.__dataclass_fields__}
-        environment = {**child_environment(sys.executable), **self._place.environment}
         with self._log.open("ab") as noise:
             return subprocess.Popen(
                 [sys.executable, "-m", "integration.storm_writer", json.dumps(fields)],
@@ -115,7 +120,7 @@ class Writer:
                 stdout=subprocess.PIPE,
                 stderr=noise,
                 text=True,
-                env=environment,
+                env=child_environment(sys.executable),
             )
 
     def _say(self, process: subprocess.Popen[str]) -> None:
