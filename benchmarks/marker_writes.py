@@ -47,7 +47,6 @@ OPTIONS = {
     "hoodie.metadata.enable": "false",
     # One open file at a time: Hudi needs more than this heap for fifty.
     "hoodie.bulkinsert.sort.mode": "PARTITION_SORT",
-    "hoodie.bulkinsert.shuffle.parallelism": "2",
 }
 
 
@@ -85,7 +84,12 @@ def write(
     """One write into a new table, and what the server says about it."""
     uri = server.new_table()
     audit.take()
-    options = {**OPTIONS, "hoodie.write.markers.type": KINDS[kind]}
+    tasks = str(len(list(source.iterdir())))
+    options = {
+        **OPTIONS,
+        "hoodie.bulkinsert.shuffle.parallelism": tasks,
+        "hoodie.write.markers.type": KINDS[kind],
+    }
     begin = time.perf_counter()
     peer.call("write", path=uri, parquet=str(source), options=options, mode="overwrite")
     seconds = time.perf_counter() - begin
