@@ -207,6 +207,19 @@ def test_a_store_that_refuses_is_not_asked_again(storage: MemoryStorage, clock: 
     assert clock.slept == []
 
 
+def test_a_lease_begins_before_the_request_that_took_or_renewed_it(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    def slow(call: Call) -> None:
+        clock.advance(4)
+
+    lock = handle(FaultyStorage(storage, before=slow), clock)
+    lock.acquire(0, ANN)  # a look and a put
+    assert lock.check() == pytest.approx(60 - 12)  # and the look of the check itself
+    lock.renew()  # a look and a put again
+    assert lock.check() == pytest.approx(60 - 12)
+
+
 def test_of_two_heirs_one_has_the_lock(storage: MemoryStorage, clock: FakeClock) -> None:
     """The other strikes between the first heir's look and its put."""
     handle(storage, clock).acquire(0, ANN)
