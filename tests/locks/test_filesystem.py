@@ -161,6 +161,26 @@ def test_a_storage_that_refuses_is_not_asked_again(
     assert clock.slept == []
 
 
+def test_a_renewal_that_stood_still_for_the_lease_does_not_count(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    """Found by the explorer: the look was in time, the write that followed it was not."""
+    stops: list[float] = []
+
+    def stand_still(call: Call) -> None:
+        if call.method == "replace" and stops:
+            clock.advance(stops.pop())
+
+    lock = handle(FaultyStorage(storage, before=stand_still), clock)
+    lock.acquire(0, ANN)
+    stops.append(61.0)
+
+    with pytest.raises(WriterFenced, match="while it was being renewed"):
+        lock.renew()
+    with pytest.raises(WriterFenced, match="does not hold"):
+        lock.check()
+
+
 def test_a_renewal_whose_reply_was_lost_keeps_the_old_lease(
     storage: MemoryStorage, clock: FakeClock
 ) -> None:

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import process_time
 
-from pyhudi.format.instants import State
-from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.checkers import anomalies
+from tests.simulation.residuals import Residual, barred
 from tests.simulation.scheduler import Fault, FaultKind, Kind, Op, Task
 from tests.simulation.schedules import Decision, Schedule, Scripted, tick
-from tests.simulation.world import Run, Scenario, World, timeline_entry
+from tests.simulation.world import Run, Scenario, World
 
 PAUSE_S = 3.0
 
@@ -34,43 +33,6 @@ LOST: tuple[FaultKind, ...] = (
     FaultKind.CUT_OFF,
     FaultKind.CUT_OFF_AFTER,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """A misfortune at a place that no guard covers, by name; ``breaks`` is what it costs."""
-
-    name: str
-    breaks: str
-    covers: Callable[[FaultKind, Task], bool]
-
-
-def _publishes(op: Op) -> bool:
-    """Whether this is a put that publishes, which the last look at the lock is to guard."""
-    instant = timeline_entry(op.paths[0]) if op.paths else None
-    return instant is not None and op.what != "delete" and instant.state is State.COMPLETED
-
-
-def _after_the_look(task: Task) -> bool:
-    """Whether the remaining lease is being reckoned, by a clock that does not notice stops."""
-    op, last = task.op, task.last
-    looked = last is not None and last.what == "read" and last.paths == (LOCK_PATH,)
-    return task.process.stops_in_pauses and looked and op.kind is Kind.CLOCK
-
-
-FINAL_STOP = Residual(
-    "a stop longer than the lease between the last look at the lock and the put that it guards",
-    "nothing committed is lost",
-    lambda kind, task: kind is FaultKind.PAUSE and (_publishes(task.op) or _after_the_look(task)),
-)
-LATE_FILE = Residual(
-    "a data file whose writer was told of a failure, and that lands after it was cleaned up",
-    "every instant settles",
-    lambda kind, task: (
-        kind is FaultKind.LATE and any(p.endswith(".parquet") for p in task.op.paths)
-    ),
-)
-RESIDUALS = (FINAL_STOP, LATE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +205,7 @@ def possible(task: Task, bound: Bound) -> Iterator[Fault]:
     if task.process.name.startswith("late put"):
         return
     for kind in bound.kinds:
-        if any(
-            residual.covers(kind, task) for residual in RESIDUALS if residual not in bound.residuals
-        ):
+        if barred(kind, task, bound.residuals):
             continue
         if kind is FaultKind.PAUSE:
             if op.kind in (Kind.READ, Kind.WRITE, Kind.CLOCK):
@@ -303,7 +263,7 @@ def _pass(
     most: int,
 ) -> bool:
     """One search with what is known of conflicts; False where it was ended early."""
-    stack = [(Schedule(), (bound.preemptions, bound.faults))]
+    stack = [(Schedule(residuals=bound.residuals), (bound.preemptions, bound.faults))]
     explored = search.explored
     while stack:
         schedule, left = stack.pop()
@@ -356,13 +316,13 @@ class Seeded:
         self._left = self._lots.randint(0, weather.faults)
         self.decisions: list[Decision] = []
         self.pace = seed + 1 if self._lots.random() < 0.7 else 0
-        self._schedule = Schedule(pace=self.pace)
+        self._schedule = Schedule(pace=self.pace, residuals=weather.residuals)
         self.world: World
 
     @property
     def schedule(self) -> Schedule:
         """What was decided, to be run again or shrunk."""
-        return Schedule(tuple(self.decisions), self.pace)
+        return replace(self._schedule, decisions=tuple(self.decisions))
 
     def choose(self, number: int, task: Task, ready: Sequence[Task]) -> Task:
         if len(ready) > 1 and not self.world.settling and self._lots.random() < self._switching:

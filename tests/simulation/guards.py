@@ -106,7 +106,10 @@ CASES = (
     ),
     Case(
         "primary-key conflict check",
-        Scenario({"w1": Upsert(("new",)), "w2": Upsert(("new",))}, ONE_ROW),
+        Scenario(
+            {w: Upsert(("new",), checks_keys=False) for w in ("w1", "w2")},
+            ONE_ROW,
+        ),
         Bound(preemptions=1),
         HOME,
     ),

@@ -14,8 +14,9 @@ from pyhudi.format.instants import Instant, State
 from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.explore import Finding
 from tests.simulation.programs import outcome_of
+from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, FaultKind, Kind
-from tests.simulation.world import SETTLER, Run, timeline_entry
+from tests.simulation.world import SETTLER, Run
 
 MOST_LINES = 25
 COLUMNS = 96

@@ -30,6 +30,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.judgement import TheirCheck
 from pyhudi.transactions.markers import delete_markers
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import next_time, take_time
@@ -59,11 +60,16 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """Change ``keys``, those that are nowhere being added; ``buckets`` make a bucket table."""
+    """Change ``keys``, those that are nowhere being added; ``buckets`` make a bucket table.
+
+    ``checks_keys``: compare new keys with those of commits that came between, at the place where
+    ``planner/key_conflicts.py`` does it with Spark.
+    """
 
     keys: tuple[str, ...]
     retries: int = 1
     buckets: int = 0
+    checks_keys: bool = True
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
         """The loop of ``planner/write.py``: a lost race is written again as a new instant."""
@@ -85,7 +91,10 @@ class Upsert:
             stats = self._write(transaction, machine, who)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
-            return transaction.commit(metadata, _footprint(transaction, stats, self.buckets > 0))
+            footprint = _footprint(transaction, stats, self.buckets > 0)
+            checked = self.checks_keys and not self.buckets
+            check = _key_check(transaction, machine, stats) if checked else None
+            return transaction.commit(metadata, footprint, check)
         except CommitUnknown:
             raise
         except BaseException:
@@ -116,11 +125,11 @@ class Upsert:
         for file, keys in changed.items():
             merged = dict(rows[file])
             merged.update({key: [*merged.get(key, []), who] for key in keys})
-            stats.append(_put(transaction.instant, machine, file.file_id, merged, file))
+            added = len(merged) - len(rows[file])
+            stats.append(_put(transaction.instant, machine, file.file_id, merged, added, file))
         for file_id, keys in fresh.items():
-            stats.append(
-                _put(transaction.instant, machine, file_id, {key: [who] for key in keys}, None)
-            )
+            new = {key: [who] for key in keys}
+            stats.append(_put(transaction.instant, machine, file_id, new, len(new)))
         return tuple(stats)
 
     def _new_home(
@@ -181,7 +190,7 @@ class Cluster:
             rows |= _rows(machine.storage, file)
         _put_instant(table, Instant(time, Action.CLUSTERING, State.INFLIGHT), b"")
         group = FileId(f"{machine.clock.uuid()}-0")
-        stat = _put(time, machine, group, rows, None)
+        stat = _put(time, machine, group, rows, 0)
         replaced = {PARTITION: tuple(f.file_id for f in files)}
         metadata = CommitMetadata("CLUSTER", (stat,), {}, replaced)
         machine.lock.acquire(policy.lock_timeout_s, owner)
@@ -251,7 +260,8 @@ def _put(
     machine: Machine,
     file_id: FileId,
     rows: Rows,
-    old: BaseFile | None,
+    added: int,
+    old: BaseFile | None = None,
 ) -> WriteStat:
     """One task writes one file: marker first, then the file under a token of its own."""
     storage = machine.storage
@@ -267,6 +277,7 @@ def _put(
         partition_path=PARTITION,
         prev_commit=old.instant if old else None,
         num_writes=len(rows),
+        num_inserts=added,
         file_size_bytes=len(data),
     )
 
@@ -280,6 +291,28 @@ def _footprint(transaction: Transaction, stats: tuple[WriteStat, ...], bucketed:
         created=frozenset(groups - old),
         buckets=buckets_of(groups) if bucketed else frozenset(),
     )
+
+
+def _key_check(
+    transaction: Transaction, machine: Machine, stats: tuple[WriteStat, ...]
+) -> TheirCheck:
+    """``CommitConflict`` where a file that took new rows in has a key of one of theirs."""
+
+    def keys_of(found: tuple[WriteStat, ...]) -> set[str]:
+        files = [stat.path for stat in found if stat.num_inserts]
+        return {key for path in files for key in json.loads(machine.storage.read(path))}
+
+    def check(theirs: Instant, metadata: CommitMetadata) -> None:
+        both = sorted(keys_of(stats) & keys_of(metadata.stats))
+        if both:
+            raise CommitConflict(
+                f"{transaction.instant} and {theirs.time} both brought {', '.join(both)}.",
+                ours=transaction.instant,
+                theirs=theirs.time,
+                overlap=tuple(both),
+            )
+
+    return check
 
 
 def _put_instant(table: Table, instant: Instant, data: bytes) -> None:

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tests.simulation.residuals import Residual, barred
 from tests.simulation.scheduler import Fault, Task
 
 
@@ -30,9 +31,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Decisions in the order in which they are due; ``pace`` seeds how time ticks, 0 for not."""
+    """Decisions in the order in which they are due; ``pace`` seeds how time ticks, 0 for not.
+
+    A fault that would be a residual strikes only where ``residuals`` has it.
+    """
 
     decisions: tuple[Decision, ...] = ()
+    residuals: tuple[Residual, ...] = ()
     pace: int = 0
     longest_tick_ms: int = 4
 
@@ -73,7 +78,9 @@ class Scripted:
             if (decision.task, decision.steps) == (task.name, task.steps):
                 if decision.fault is not None:
                     self._left.remove(decision)
-                    return decision.fault
+                    allowed = self.schedule.residuals
+                    unfit = barred(decision.fault.kind, task, allowed)
+                    return None if unfit else decision.fault
                 break
         return None
 

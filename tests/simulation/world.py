@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pyhudi.config import FailedWrites
 from pyhudi.errors import HudiError
-from pyhudi.format.instants import Instant, State, parse_instant
+from pyhudi.format.instants import State
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -23,6 +23,7 @@ from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.transaction import Committed, WriterPolicy
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
+from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
     PUT_TIMEOUT_S,
@@ -222,13 +223,6 @@ class World:
         self._spawn(SETTLER, Clean())
         self.scheduler.run()
         self.scheduler.end()
-
-
-def timeline_entry(path: str) -> Instant | None:
-    """The instant whose file this is, in a table of either layout."""
-    folder, _, name = path.rpartition("/")
-    layout = {".hoodie": 1, ".hoodie/timeline": 2}.get(folder)
-    return parse_instant(name, layout) if layout else None
 
 
 def _forget_caches() -> None:

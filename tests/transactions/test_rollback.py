@@ -16,6 +16,7 @@ from pyhudi.format.plans import (
     parse_rollback_metadata,
     render_rollback_plan,
 )
+from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.transactions.rollback import roll_back, rollback_of, was_rolled_back
 from tests.transactions.world import (
@@ -109,6 +110,19 @@ def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
 
     assert sum(map(is_slow_step, slow.calls)) == 4
     assert world.leftovers() == []
+
+
+def test_nothing_comes_between_the_lock_and_the_request_of_a_rollback(world: World) -> None:
+    """Found by the explorer: a stop in between left a rollback of a write that had committed."""
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    watched = FaultyStorage(world.memory)
+    lock = FilesystemLock(watched, world.clock)
+    roll_back(world.table(watched), lock, world.clock, POLICY, dead.instant)
+
+    calls = [str(call) for call in watched.calls]
+    asked = next(n for n, call in enumerate(calls) if call.endswith(".rollback.requested"))
+    assert calls[asked - 1] == f"replace {LOCK_PATH}"
 
 
 def is_slow_step(call: Call) -> bool:

@@ -118,6 +118,13 @@ class FilesystemLock:
                 )
             beaten = replace(lease.file, beat=lease.file.beat + 1)
             self._storage.replace(self._path, render_lock_file(beaten))
+            if self._clock.monotonic() >= lease.ends:
+                # The process stood still in between, and a successor's lock may be overwritten.
+                self._lease = None
+                raise WriterFenced(
+                    f"The lease on the lock {self._where()} ran out while it was being renewed: "
+                    "another writer may have had it meanwhile. Start the write anew."
+                )
             self._lease = _Lease(beaten, started + self._lease_s)
 
     def release(self) -> None:

@@ -82,9 +82,11 @@ def roll_back(
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
             plan = _plan(table, target)
-            lock.renew()
             content = render_rollback_plan(plan)
-            rollback, _ = take_time(table, clock, Action.ROLLBACK, content, source=policy.times)
+            # From here to the request nothing but the clock is asked: a stop in between might
+            # leave a rollback of a write that has committed meanwhile, which nobody finishes.
+            lock.renew()
+            rollback, _ = take_time(table, clock, Action.ROLLBACK, content, timeline, policy.times)
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
         _execute(table, lock, clock, policy.times, *found)
         return undone
