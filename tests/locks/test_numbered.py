@@ -102,6 +102,23 @@ def test_a_renewal_that_might_land_after_the_lease_is_not_sent(
     assert names(storage) == ["lock1.acquired"]
 
 
+def test_a_renewal_amid_which_the_process_stood_still_does_not_count(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    """Somebody may have called us dead before the beat landed, and say so right after our look."""
+
+    def stand_still(call: Call) -> None:
+        if call.method == "replace":
+            clock.advance(60)
+
+    lock = handle(FaultyStorage(storage, before=stand_still), clock)
+    lock.acquire(0, ANN)
+
+    with pytest.raises(WriterFenced):
+        lock.renew()
+    assert not lock.held()
+
+
 def test_a_released_file_that_another_put_fences_the_holder(
     storage: MemoryStorage, clock: FakeClock
 ) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyhudi.config import LockOptions, resolve_write
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, LockTimeout
+from pyhudi.locks.base import LockOwner
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
@@ -185,3 +186,28 @@ def test_the_region_of_dynamodb_is_the_environments_where_nobody_says(
     assert DynamoTable.of(LockOptions(dynamodb_region="eu-north-1"), "t").region == "eu-north-1"
     monkeypatch.delenv("AWS_REGION")
     assert DynamoTable.of(LockOptions(), "t").region == "us-east-1"
+
+
+@pytest.mark.parametrize("provider", ["filesystem", "numbered_files", "storage"])
+def test_a_dead_holder_is_succeeded_though_each_wait_is_shorter_than_its_lease(
+    provider: str,
+) -> None:
+    """What one write saw counts for the next write of the process."""
+    clock, storage = FakeClock(), MemoryStorage("s3a://lake/rides", FakeClock())
+    opener = LockOpener(clock, lambda root: MemoryStorage(root))
+    said = resolve_write(options(provider)).lock
+    opener.open(said, "rides", storage).acquire(0, LockOwner("1", "dead.example", 1))
+    waits = 0
+
+    while True:
+        lock = opener.open(said, "rides", storage)
+        try:
+            lock.acquire(9, LockOwner("2", "alive.example", 2))
+        except LockTimeout:
+            waits += 1
+            assert waits < 20
+        else:
+            break
+
+    assert waits > 2
+    assert lock.check() > 0

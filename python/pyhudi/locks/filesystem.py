@@ -25,7 +25,7 @@ from typing import Final
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
-from pyhudi.locks.leased import wait_for
+from pyhudi.locks.leased import Sightings, wait_for
 from pyhudi.locks.lock_file import LockFile, parse_lock_file, render_lock_file
 from pyhudi.storage.base import Storage
 
@@ -46,7 +46,8 @@ class FilesystemLock:
 
     ``lease_s``: how long a lock outlives its holder's last sign of life; the default is 30 s or
     four margins. ``expire_minutes`` is ``hoodie.write.lock.filesystem.expire``: the age at which
-    another program's lock is taken to be abandoned, 0 for never.
+    another program's lock is taken to be abandoned, 0 for never. ``sightings`` are shared with
+    other handles, so that a dead holder is succeeded though each waits for less than its lease.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class FilesystemLock:
         lease_s: float | None = None,
         margin_s: float | None = None,
         expire_minutes: int = 0,
+        sightings: Sightings | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or SystemClock()
@@ -81,7 +83,7 @@ class FilesystemLock:
         self._expire_ms = expire_minutes * 60_000
         self._lease: _Lease | None = None
         self._guard = threading.RLock()
-        self._seen: tuple[bytes, float] = (b"", 0.0)
+        self._sightings = sightings or Sightings()
 
     def __repr__(self) -> str:
         return f"FilesystemLock({self._where()})"
@@ -157,20 +159,21 @@ class FilesystemLock:
         except StorageError as error:
             if not isinstance(error, FileExists) and error.facts.get("outcome") != "unknown":
                 raise
+            looked = self._clock.monotonic()
             found = self._look()
             if found is None:
                 return False
             if found.token != ours.token:
-                return self._is_expired(found) and self._take_over(found, ours)
+                return self._is_expired(found, looked) and self._take_over(found, ours)
         self._lease = _Lease(ours, started + self._lease_s)
         return True
 
-    def _is_expired(self, found: LockFile) -> bool:
-        now = self._clock.monotonic()
-        if self._seen[0] != found.raw:
-            self._seen = (found.raw, now)
+    def _is_expired(self, found: LockFile, looked: float) -> bool:
+        """Whether nobody need respect ``found`` any more; our look began at ``looked``."""
+        after = self._clock.monotonic()
+        unchanged_s = self._sightings.unchanged_s(self._where(), found.raw, looked, after)
         if found.lease_s is not None:
-            return now - self._seen[1] > found.lease_s
+            return unchanged_s > found.lease_s
         modified_ms = self._modified_ms() if self._expire_ms else None
         return modified_ms is not None and self._clock.now_ms() - modified_ms > self._expire_ms
 

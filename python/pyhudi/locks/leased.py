@@ -121,7 +121,9 @@ class LeasedLock:
                     f"The lease on the lock {self._service.where} has run out. Start the write "
                     "anew."
                 )
-            if not self._service.extend(ends - started):
+            # Where the process stood still amid the request, a successor may have struck in between
+            # what the request did and what we saw of it.
+            if not self._service.extend(ends - started) or self._clock.monotonic() >= ends:
                 raise self._lost()
             self._ends = started + self._service.lease_s
 

@@ -100,14 +100,20 @@ class LockOpener:
         folder = GROUPS_PATH
         if said.lock_path:
             storage, folder = self.storage(said.lock_path), GROUPS
-        return lambda group: FilesystemLock(storage, self.clock, path=f"{folder}/{_safe(group)}")
+        return lambda group: FilesystemLock(
+            storage, self.clock, path=f"{folder}/{_safe(group)}", sightings=self.sightings
+        )
 
     def _lock_file(self, said: LockOptions, storage: Storage) -> TableLock:
         path = LOCK_PATH
         if said.lock_path:
             storage, path = self.storage(said.lock_path), LOCK_FILE
         return FilesystemLock(
-            storage, self.clock, path=path, expire_minutes=said.lock_expire_minutes
+            storage,
+            self.clock,
+            path=path,
+            expire_minutes=said.lock_expire_minutes,
+            sightings=self.sightings,
         )
 
     def _queued(self, service: LockService) -> TableLock:
