@@ -14,11 +14,22 @@ from pathlib import Path
 import pytest
 
 from pyhudi.choices import SchemaConflicts
+from pyhudi.config import LockOptions
 from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage
+from tests.transactions.test_pessimistic import (
+    begin,
+    foreign_upsert,
+    groups_of,
+    hand,
+    set_mark,
+    upsert,
+)
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
@@ -67,6 +78,27 @@ def schemas(world: World) -> None:
     finish(second, work(second, {"b": "1"}, "c"), schema("key", "value", "toll"))
 
 
+def group_locked(world: World) -> None:
+    owner = LockOwner("20240501123005123", "etl-7", 4711, "application_1714550000_0042")
+    opener = LockOpener(world.clock, lambda root: world.memory)
+    open_lock = opener.groups(LockOptions(), "t", world.memory)
+    name = "a/5f1c9d2e-7a41-4c0b-9f6e-2b8d1a3c4e50-0"
+    with GroupLocks(open_lock, world.clock, 1, 20) as taken:
+        taken.hold([name], owner)
+        GroupLocks(open_lock, world.clock, 1, 20).hold([name], owner)
+
+
+def written_without_locks(world: World) -> None:
+    set_mark(world, True)
+    with hand(world) as groups:
+        upsert(world, {"k": "0"}, groups)
+        mine = begin(world, groups)
+        mine.check_updates(groups_of(world, mine))
+        written = work(mine, {"k": "1"})
+        foreign_upsert(world, {"k": "2"})
+        finish(mine, written)
+
+
 def lock_timeout(world: World) -> None:
     owner = LockOwner("20240501123005123", "etl-7", 4711, "application_1714550000_0042")
     taken = FilesystemLock(world.memory, world.clock)
@@ -101,6 +133,8 @@ SCENES: dict[str, Callable[[World], None]] = {
     "The other replaced the partition": replaced_partition,
     "The other is still running": running_write,
     "Both changed the schema": schemas,
+    "A file group stays locked": group_locked,
+    "Somebody wrote without locks": written_without_locks,
     "The lock stays taken": lock_timeout,
     "This writer was taken for dead": rolled_back,
     "This writer was silent for too long": silent,
@@ -125,7 +159,9 @@ def message(world: World, scene: Callable[[World], None]) -> str:
 
 
 def block(text: str, title: str) -> re.Match[str]:
-    found = re.search(rf"## {re.escape(title)}\n\n```text\n(.*?)\n```\n", text, re.DOTALL)
+    # The title's own text may come first; the message is its first block.
+    head = rf"## {re.escape(title)}\n(?:(?!## |```)[^\n]*\n)*```text\n"
+    found = re.search(rf"{head}(.*?)\n```\n", text, re.DOTALL)
     assert found is not None, f"docs/conflicts.md has no section '{title}'"
     return found
 

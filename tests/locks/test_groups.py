@@ -10,11 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyhudi.clock import SystemClock
+from pyhudi.config import resolve_write
 from pyhudi.errors import CommitUnknown, ConfigError, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from tests.fakes import FakeClock
@@ -303,3 +305,47 @@ def test_writers_with_crossing_sets_never_wait_for_each_other_in_a_circle(
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(4))) == [16] * 4
     assert overlaps == []
+
+
+# -- where they are
+
+ZOOKEEPER = {"zookeeper.url": "zk:2181", "zookeeper.base_path": "/hudi"}
+GROUP = "day=1/../ä b/5f1c9d2e-7a41-4c0b-9f6e-2b8d1a3c4e50-0"
+HASH = "bef44b5032e45f1b382d7079286dfa504f5456be"
+FILE = f"FilesystemLock('s3a://lake/rides/.hoodie/.locks/groups/{HASH}')"
+
+
+def opened(given: dict[str, str], group: str = GROUP) -> TableLock:
+    said = resolve_write({f"hoodie.write.lock.{key}": text for key, text in given.items()}).lock
+    opener = LockOpener(FakeClock(), lambda root: MemoryStorage(root))
+    return opener.groups(said, "rides", MemoryStorage("s3a://lake/rides"))(group)
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({}, FILE),
+        ({"provider": "storage"}, FILE),
+        ({"provider": "numbered_files"}, FILE),
+        ({"filesystem.path": "/locks/rides"}, f"FilesystemLock('/locks/rides/groups/{HASH}')"),
+        (
+            {"provider": "zookeeper", **ZOOKEEPER},
+            f"LeasedLock('/hudi/rides-groups/{HASH}' in ZooKeeper at zk:2181)",
+        ),
+        (
+            {"provider": "dynamodb", "dynamodb.table": "locks"},
+            f"LeasedLock('rides/groups/{HASH}' in the DynamoDB table locks)",
+        ),
+    ],
+)
+def test_the_locks_of_groups_are_where_the_table_lock_is(given: dict[str, str], where: str) -> None:
+    assert repr(opened(given)) == where
+    assert repr(opened(given, "another")) != where
+
+
+def test_a_metastore_keeps_none_and_says_why() -> None:
+    hive = {"database": "d", "table": "t", "uris": "thrift://a:9083"}
+    given = {f"hivemetastore.{key}": text for key, text in hive.items()}
+    with pytest.raises(ConfigError, match="no locks of file groups: each would be") as refused:
+        opened({"provider": "hive_metastore", **given})
+    assert refused.value.facts["key"] == "hoodie.write.lock.provider"
