@@ -207,6 +207,17 @@ def test_a_store_that_refuses_is_not_asked_again(storage: MemoryStorage, clock: 
     assert clock.slept == []
 
 
+def test_a_lost_lock_is_known_for_lost_though_its_holder_cannot_be_asked_for(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    lock = handle(FaultyStorage(storage, Fault(Effect.FAIL_BEFORE, at=3, methods=READS)), clock)
+    lock.acquire(0, ANN)
+    storage.replace(PATH, hudis(NOW_MS + 600_000))
+
+    with pytest.raises(WriterFenced, match="cannot be asked"):
+        lock.check()
+
+
 def test_a_lease_begins_before_the_request_that_took_or_renewed_it(
     storage: MemoryStorage, clock: FakeClock
 ) -> None:

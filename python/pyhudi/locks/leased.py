@@ -148,9 +148,12 @@ class LeasedLock:
 
     def _lost(self) -> WriterFenced:
         self._ends = None
-        holder = self._service.holder()
+        try:
+            holder = self._service.holder()
+            now = f"{holder} has it now" if holder else "nobody holds it now"
+        except StorageError:
+            now = "who has it now cannot be asked"
         self._withdraw()
-        now = f"{holder} has it now" if holder else "nobody holds it now"
         return WriterFenced(f"The lock {self._service.where} is lost: {now}. Start the write anew.")
 
     def _withdraw(self) -> None:
