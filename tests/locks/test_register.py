@@ -16,7 +16,7 @@ from pyhudi.errors import ConfigError, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
 from pyhudi.locks.leased import LeasedLock, Sightings
-from pyhudi.locks.register import RegisterLock
+from pyhudi.locks.register import Entry, Register, RegisterLock
 from pyhudi.locks.storage_lock import PATH, StorageRegister
 from pyhudi.storage.base import VersionedStorage
 from pyhudi.storage.faults import READS, Call, Effect, Fault, FaultyStorage
@@ -360,6 +360,34 @@ def test_a_put_whose_connection_breaks_is_looked_for(dynamodb: DynamoDb, cut: Cu
 
         assert proxy.met == [cut]
         assert lock.check() > 0
+
+
+@pytest.mark.parametrize("kind", ["storage", "dynamodb"])
+def test_what_was_read_before_somebody_wrote_is_good_for_no_write(
+    request: pytest.FixtureRequest, storage: MemoryStorage, clock: FakeClock, kind: str
+) -> None:
+    register: Register = StorageRegister(storage, clock)
+    if kind == "dynamodb":
+        server: DynamoDb = request.getfixturevalue("dynamodb")
+        options = LockOptions(dynamodb_endpoint_url=server.endpoint)
+        register = DynamoRegister(DynamoTable.of(options, "stale"), "rides", clock)
+    first, second, third = (Entry(name, ANN, NOW_MS, 60) for name in "abc")
+    assert register.read() is None
+    assert register.write(first, None)
+    assert not register.write(second, None)
+    stale = register.read()
+    assert stale is not None
+    assert register.write(second, stale)
+
+    assert not register.write(third, stale)
+    register.clear(stale)
+
+    found = register.read()
+    assert found is not None
+    assert (found.token, found.free) == ("b", False)
+    register.clear(found)
+    left = register.read()
+    assert left is None or left.free
 
 
 def test_missing_credentials_are_named(dynamodb: DynamoDb, monkeypatch: pytest.MonkeyPatch) -> None:
