@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.write.attempt import held
 
 pytestmark = pytest.mark.spark
+
+Batches = Iterator[pa.RecordBatch]
 
 
 class Gate:
@@ -123,3 +128,83 @@ def test_an_attempt_that_outlives_its_failed_job_is_waited_for(
     assert not tracker.awaitEnd(spark.sparkContext._jsc, key, 300)
     gate.open()
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 20_000)
+
+
+class Gates:
+    """A worker that writes, and the input of its attempt, which fails at the test's word."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("input", "writer"):
+            (folder / name).mkdir()
+        self.input, self.writer = Gate(folder / "input"), Gate(folder / "writer")
+
+    def failing(self, batches: Batches) -> Batches:
+        yield from batches
+        self.input.pass_through()
+        raise ValueError("this input fails")
+
+    def write(self, batches: Batches) -> Batches:
+        self.writer.pass_through()
+        for batch in batches:
+            (self.folder / "written").touch()
+            yield batch.slice(0, 1)
+
+
+Gates.__module__ = "__main__"
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> Gates:
+    return Gates(tmp_path)
+
+
+def write_held(spark: SparkSession, gates: Gates) -> None:
+    """What a write stage does, in one task whose input fails."""
+    # More than the buffers of Spark 3.5, which sends a worker nothing before they are full.
+    rows = spark.range(0, 20_000, 1, 1)
+    stage = rows.mapInArrow(gates.failing, rows.schema).mapInArrow(held(gates.write), rows.schema)
+    attempts = spark.sparkContext._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
+    DataFrame(attempts.frame(stage._jdf), spark).collect()
+
+
+def test_an_attempt_whose_input_fails_is_waited_for_while_its_worker_runs(
+    spark: SparkSession, tracker: Any, key: str, gates: Gates
+) -> None:
+    """Spark 4 would end it at once; the worker then takes the end of its input for that of the
+    rows, and finishes its file."""
+    failures: list[Exception] = []
+
+    def run_stage() -> None:
+        try:
+            write_held(spark, gates)
+        except Exception as e:
+            failures.append(e)
+
+    thread = InheritableThread(target=run_stage)
+    thread.start()
+    gates.writer.await_arrival()
+    gates.input.await_arrival()
+    gates.input.open()
+    assert not tracker.awaitEnd(spark.sparkContext._jsc, key, 2_000)
+    gates.writer.open()
+    assert tracker.awaitEnd(spark.sparkContext._jsc, key, 20_000)
+    thread.join()
+    assert "this input fails" in str(failures[0])
+
+
+def test_an_attempt_that_has_ended_leaves_no_file_to_hold_it_by(
+    spark: SparkSession, tracker: Any, key: str
+) -> None:
+    def path(batches: Batches) -> Batches:
+        folder = os.environ["SPARK_LOCAL_DIRS"].split(",")[0]
+        names = [n for n in os.listdir(folder) if n.startswith("pyhudi-attempt-")]
+        yield pa.RecordBatch.from_pydict({"name": [f"{folder}/{n}" for n in names]})
+        yield from (b for b in batches if b.num_columns == 0)
+
+    stage = spark.range(0, 1, 1, 1).mapInArrow(held(path), "name string")
+    attempts = spark.sparkContext._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
+    (held_by,) = DataFrame(attempts.frame(stage._jdf), spark).collect()
+
+    assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
+    assert not Path(held_by.name).exists()

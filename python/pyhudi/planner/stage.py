@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import HudiError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
+from pyhudi.write.attempt import held
 from pyhudi.write.spec import STAT_DDL
 from pyhudi.write.task import error_from_text
 
@@ -88,8 +90,9 @@ def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> Writte
     """
     with job(rows.sparkSession, description, key):
         try:
-            result = rows.mapInArrow(work, STAT_DDL)  # type: ignore[arg-type]
-            found = result.collect()
+            result = rows.mapInArrow(held(work), STAT_DDL)  # type: ignore[arg-type]
+            attempts = _held_attempts(rows.sparkSession).frame(result._jdf)
+            found = DataFrame(attempts, rows.sparkSession).collect()
         except Exception as e:
             raise worker_error(e, description) from e
     return Written(tuple(_written(row.asDict()) for row in found), staged=True)
@@ -100,18 +103,23 @@ def run_blobs(
 ) -> Written:
     """``run_stage`` over rows that the driver holds: one Arrow stream, and one task, a blob."""
 
+    holding = held(work)
+
     def run(streams: Iterator[bytes]) -> Iterator[dict[str, Any]]:
         import pyarrow
 
         for stream in streams:
             with pyarrow.ipc.open_stream(stream) as reader:
-                for batch in work(iter(reader)):
+                for batch in holding(iter(reader)):
                     yield from batch.to_pylist()
 
     with job(spark, description, key):
         try:
-            tasks = spark.sparkContext.parallelize(blobs, len(blobs))
-            found = tasks.mapPartitions(run).collect()  # type: ignore[arg-type]
+            context = spark.sparkContext
+            tasks: Any = context.parallelize(blobs, len(blobs)).mapPartitions(run)  # type: ignore[arg-type]
+            attempts = _held_attempts(spark).rows(tasks._jrdd)
+            held_tasks: RDD[dict[str, Any]] = RDD(attempts, context, tasks._jrdd_deserializer)
+            found = held_tasks.collect()
         except Exception as e:
             raise worker_error(e, description) from e
     return Written(tuple(_written(row) for row in found), staged=True)
@@ -126,6 +134,12 @@ def run_here(work: Work, rows: pa.Table) -> Written:
     finally:
         # Workers compute on one thread; the driver's process is not theirs.
         pa.set_cpu_count(threads)
+
+
+def _held_attempts(spark: SparkSession) -> Any:
+    """The shim's stages whose attempts end only once their workers have let go of them."""
+    context: Any = spark.sparkContext
+    return context._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
 
 
 def worker_error(error: Exception, description: str) -> HudiError:

@@ -1,0 +1,81 @@
+package org.apache.spark.sql.pyhudi
+
+import java.io.File
+import java.nio.channels.FileChannel
+import java.nio.charset.StandardCharsets.US_ASCII
+import java.nio.file.{Files, StandardOpenOption}
+import java.util.concurrent.TimeUnit
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.{Partition, SparkEnv, TaskContext}
+import org.apache.spark.api.java.JavaRDD
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
+
+/** Write stages whose attempts end only once their Python workers have let go of them.
+  *
+  * When a task fails upstream of a worker, Spark 4 ends the attempt while the worker still runs: it
+  * takes the end of its input for the end of the rows and finishes its file, perhaps after the
+  * commit. So each attempt has a file in the executor's local folder. The worker locks it before
+  * it writes anything (`pyhudi/write/attempt.py`), and the operating system unlocks it should the
+  * worker die. The attempt's end waits for the lock and deletes the file: who comes later finds
+  * none, and writes nothing.
+  */
+object HeldAttempts {
+
+  private val Pause = 10L
+
+  def frame(frame: DataFrame): DataFrame =
+    Frames.over(frame, new HeldRows(Frames.execution(frame).toRdd))
+
+  def rows(rows: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] =
+    new JavaRDD(new HeldRows(rows.rdd))
+
+  /** Call it before the attempt's Python workers start. */
+  private[pyhudi] def begin(context: TaskContext): Unit = {
+    val folder = SparkEnv.get.blockManager.diskBlockManager.localDirs.head
+    val file = new File(folder, s"pyhudi-attempt-${context.taskAttemptId()}")
+    file.createNewFile()
+    // Listeners are called in reverse order: the workers' own ones have hung up by then.
+    context.addTaskCompletionListener[Unit](_ => end(file))
+  }
+
+  private def end(file: File): Unit = {
+    val patience = SparkEnv.get.conf.getTimeAsMs("spark.python.task.killTimeout", "2s")
+    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(patience)
+    val channel = FileChannel.open(file.toPath, StandardOpenOption.WRITE)
+    var interrupted = false
+    try {
+      while (channel.tryLock() == null) {
+        if (System.nanoTime() > deadline) kill(file)
+        try Thread.sleep(Pause)
+        catch { case _: InterruptedException => interrupted = true }
+      }
+      file.delete()
+    } finally {
+      // An interrupted thread would close the channel in its next try; so that waits until now.
+      channel.close()
+      if (interrupted) Thread.currentThread().interrupt()
+    }
+  }
+
+  /** Spark does the same with the worker of a killed task that does not end by itself. */
+  private def kill(file: File): Unit = {
+    val holder = new String(Files.readAllBytes(file.toPath), US_ASCII)
+    if (holder.nonEmpty) ProcessHandle.of(holder.toLong).ifPresent { process =>
+      process.destroyForcibly()
+      ()
+    }
+  }
+}
+
+private final class HeldRows[T: ClassTag](rows: RDD[T]) extends RDD[T](rows) {
+
+  override protected def getPartitions: Array[Partition] = rows.partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[T] = {
+    HeldAttempts.begin(context)
+    rows.iterator(split, context)
+  }
+}
