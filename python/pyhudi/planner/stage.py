@@ -116,7 +116,8 @@ def run_blobs(
     with job(spark, description, key):
         try:
             context = spark.sparkContext
-            tasks: Any = context.parallelize(blobs, len(blobs)).mapPartitions(run)  # type: ignore[arg-type]
+            spread: Any = context.parallelize(blobs, len(blobs))
+            tasks = spread.mapPartitions(run)
             attempts = _held_attempts(spark).rows(tasks._jrdd)
             held_tasks: RDD[dict[str, Any]] = RDD(attempts, context, tasks._jrdd_deserializer)
             found = held_tasks.collect()
