@@ -15,6 +15,8 @@ public final class Metastore {
     System.setProperty(
         "javax.jdo.option.ConnectionURL", "jdbc:derby:;databaseName=" + args[1] + ";create=true");
     HiveConf conf = new HiveConf();
+    // A request for a lock takes two of them: of ten, ten requests at once take one each and wait.
+    conf.setIntVar(HiveConf.ConfVars.METASTORE_CONNECTION_POOLING_MAX_CONNECTIONS, 100);
     TxnDbUtil.setConfValues(conf);
     TxnDbUtil.prepDb(conf);
     // What Hive's AcidHouseKeeperService does, more often: it ends the locks that are silent.

@@ -44,8 +44,6 @@ def hive_metastore(folder: Path, timeout_s: float = 60) -> Iterator[HiveMetastor
     """Run a metastore whose data goes to ``folder``; locks end after ``timeout_s`` of silence."""
     port = free_port()
     properties = {
-        # A request for a lock takes two of them: of ten, ten requests at once leave none.
-        "datanucleus.connectionPool.maxPoolSize": "100",
         "datanucleus.schema.autoCreateAll": "true",
         "derby.stream.error.file": str(folder / "derby.log"),
         "hive.async.log.enabled": "false",
