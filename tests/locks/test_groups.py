@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import boto3
 import pytest
+from kazoo.client import KazooClient
 
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
@@ -20,6 +22,8 @@ from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from tests.fakes import FakeClock
+from tests.servers.dynamodb import DynamoDb
+from tests.servers.zookeeper import Zookeeper
 
 LEASE_S = 60.0
 TIMEOUT_S = 20.0
@@ -349,3 +353,77 @@ def test_a_metastore_keeps_none_and_says_why() -> None:
     with pytest.raises(ConfigError, match="no locks of file groups: each would be") as refused:
         opened({"provider": "hive_metastore", **given})
     assert refused.value.facts["key"] == "hoodie.write.lock.provider"
+
+
+# -- on real services
+
+SERVED = [f"a/{number:02d}" for number in range(20)]
+
+
+def served(given: dict[str, str]) -> Callable[[], GroupLocks]:
+    """Writers that get their locks from a service."""
+    clock, storage = SystemClock(), MemoryStorage("s3a://lake/served")
+    said = resolve_write({f"hoodie.write.lock.{key}": text for key, text in given.items()}).lock
+
+    def writer() -> GroupLocks:
+        open_lock = LockOpener(clock, lambda root: storage).groups(said, "served", storage)
+        return GroupLocks(open_lock, clock, len(SERVED), timeout_s=1)
+
+    return writer
+
+
+def exclude_each_other(writer: Callable[[], GroupLocks]) -> None:
+    with writer() as first, writer() as second:
+        assert first.hold(SERVED, owner()) is True
+        first.renew()
+        first.check()
+        with pytest.raises(LockTimeout, match="File group a/07 stayed locked") as late:
+            second.hold(["a/07"], owner())
+        assert late.value.facts["owner"] == owner()
+        first.hold(SERVED[:5], owner())
+        assert second.hold(["a/07", "a/19"], owner()) is True
+        second.check()
+
+
+def test_on_zookeeper_one_session_holds_all_locks_of_a_write(zookeeper: Zookeeper) -> None:
+    given = {
+        "provider": "zookeeper",
+        "zookeeper.url": zookeeper.address,
+        "zookeeper.base_path": "/groups",
+    }
+    writer = served(given)
+    exclude_each_other(writer)
+
+    admin = KazooClient(hosts=zookeeper.address)
+    admin.start(timeout=20)
+    try:
+        folder = "/groups/served-groups"
+        with writer() as locks:
+            locks.hold(SERVED, owner())
+            nodes = [
+                f"{folder}/{n}/{c}"
+                for n in admin.get_children(folder)
+                for c in admin.get_children(f"{folder}/{n}")
+            ]
+            owners = {admin.exists(node).ephemeralOwner for node in nodes}
+            assert (len(nodes), len(owners)) == (len(SERVED), 1)
+        assert [admin.get_children(f"{folder}/{n}") for n in admin.get_children(folder)] == (
+            [[]] * len(SERVED)
+        )
+    finally:
+        admin.stop()
+        admin.close()
+
+
+def test_on_dynamodb_the_items_of_released_locks_are_gone(dynamodb: DynamoDb) -> None:
+    exclude_each_other(
+        served(
+            {
+                "provider": "dynamodb",
+                "dynamodb.table": "groups",
+                "dynamodb.endpoint_url": dynamodb.endpoint,
+            }
+        )
+    )
+    client = boto3.client("dynamodb", endpoint_url=dynamodb.endpoint, region_name="us-east-1")
+    assert client.scan(TableName="groups")["Items"] == []

@@ -21,7 +21,7 @@ from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock, LockService, Sightin
 from pyhudi.locks.numbered import NumberedFiles
 from pyhudi.locks.register import RegisterLock
 from pyhudi.locks.storage_lock import StorageRegister
-from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace, ZookeeperSession
 from pyhudi.storage.base import Storage, VersionedStorage
 
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
@@ -84,10 +84,13 @@ class LockOpener:
                 return lambda group: self._register(item.beside(f"{GROUPS}/{_safe(group)}"))
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
                 place = zookeeper_place(said, table_name, storage.root)
+                session = ZookeeperSession(place)
                 # Not below the lock's own node, where Curator takes each child for a contender.
                 return lambda group: self._queued(
                     ZookeeperLock(
-                        replace(place, path=f"{place.path}-{GROUPS}/{_safe(group)}"), self.clock
+                        replace(place, path=f"{place.path}-{GROUPS}/{_safe(group)}"),
+                        self.clock,
+                        session,
                     )
                 )
             case LockProvider.HIVE_METASTORE:

@@ -13,6 +13,7 @@ of us for the session timeout that it granted, which is the lease; each request 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -48,10 +49,85 @@ class ZookeeperPlace:
     connection_timeout_s: float
 
 
-class ZookeeperLock:
-    """A ``LockService`` in ZooKeeper. It is connected from the first ``ask`` to the end."""
+class ZookeeperSession:
+    """The connection of a lock, or of several, to ``place``: open while one of them has a use."""
 
-    def __init__(self, place: ZookeeperPlace, clock: Clock | None = None) -> None:
+    def __init__(self, place: ZookeeperPlace) -> None:
+        self._place = place
+        self._client: Any = None
+        self._users = 0
+        self._guard = threading.Lock()
+        self.granted_s = place.session_timeout_s
+
+    def enter(self) -> Any:
+        """The client, connected; every ``enter`` has its ``leave``."""
+        with self._guard:
+            if self._client is None:
+                self._client = self._connected()
+            self._users += 1
+            return self._client
+
+    def leave(self) -> None:
+        """Have no more use for the client: the last one ends the session."""
+        with self._guard:
+            self._users -= 1
+            if self._users == 0:
+                client, self._client = self._client, None
+                client.stop()
+                client.close()
+
+    def _connected(self) -> Any:
+        place = self._place
+        try:
+            client = KazooClient(
+                hosts=place.servers,
+                timeout=place.session_timeout_s,
+                connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
+                logger=_QUIET,
+            )
+        except ValueError as error:
+            raise ConfigError(
+                f"hoodie.write.lock.zookeeper.url is '{place.servers}': {error}. Give servers as "
+                "host:port, with commas between.",
+                key="hoodie.write.lock.zookeeper.url",
+            ) from error
+        self._note_session(client)
+        try:
+            client.start(timeout=place.connection_timeout_s)
+        except KazooTimeoutError as error:
+            client.stop()
+            client.close()
+            raise _failed(
+                place, f"no connection within {place.connection_timeout_s:g} s"
+            ) from error
+        return client
+
+    def _note_session(self, client: Any) -> None:
+        """Learn the session timeout that the server grants: kazoo keeps it to itself."""
+        connection = client._connection
+        connect = connection._connect
+
+        def noting(*arguments: Any) -> Any:
+            answer = connect(*arguments)
+            # kazoo's read timeout is two thirds of the granted timeout, in milliseconds.
+            self.granted_s = min(self._place.session_timeout_s, answer[0] * 1.5 / 1_000)
+            return answer
+
+        connection._connect = noting
+
+
+class ZookeeperLock:
+    """A ``LockService`` in ZooKeeper. It is connected from the first ``ask`` to the end.
+
+    Locks that are given one ``session`` are connected together.
+    """
+
+    def __init__(
+        self,
+        place: ZookeeperPlace,
+        clock: Clock | None = None,
+        session: ZookeeperSession | None = None,
+    ) -> None:
         if KazooClient is None:
             raise SetupError(
                 "The ZooKeeper lock needs the package kazoo. Install it: pip install "
@@ -59,18 +135,18 @@ class ZookeeperLock:
             )
         self._place = place
         self._clock = clock or SystemClock()
+        self._session = session or ZookeeperSession(place)
         self._client: Any = None
-        self._granted_s = place.session_timeout_s
         self._mark = ""  # how our node's name begins, from the first attempt to make it
         self._name: str | None = None  # of our node, once it is there
 
     @property
     def where(self) -> str:
-        return f"'{self._place.path}' in ZooKeeper at {self._place.servers}"
+        return _where(self._place)
 
     @property
     def lease_s(self) -> float:
-        return self._granted_s
+        return self._session.granted_s
 
     def ask(self, owner: LockOwner) -> bool:
         client = self._connected()
@@ -130,7 +206,7 @@ class ZookeeperLock:
     def _enter(self, client: Any, owner: LockOwner) -> bool:
         """Queue up; False where no reply came, and the next attempt looks for our node."""
         self._mark = self._mark or f"_c_{self._clock.uuid()}-{_LOCK}"
-        data = _data(owner, self._clock.now_ms(), self._granted_s)
+        data = _data(owner, self._clock.now_ms(), self._session.granted_s)
         found = [name for name in self._queue(client) if name.startswith(self._mark)]
         if found:
             self._name = found[0]
@@ -157,44 +233,9 @@ class ZookeeperLock:
         return sorted(names, key=_order)
 
     def _connected(self) -> Any:
-        if self._client is not None:
-            return self._client
-        place = self._place
-        try:
-            client = KazooClient(
-                hosts=place.servers,
-                timeout=place.session_timeout_s,
-                connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
-                logger=_QUIET,
-            )
-        except ValueError as error:
-            raise ConfigError(
-                f"hoodie.write.lock.zookeeper.url is '{place.servers}': {error}. Give servers as "
-                "host:port, with commas between.",
-                key="hoodie.write.lock.zookeeper.url",
-            ) from error
-        self._note_session(client)
-        try:
-            client.start(timeout=place.connection_timeout_s)
-        except KazooTimeoutError as error:
-            client.stop()
-            client.close()
-            raise self._failed(f"no connection within {place.connection_timeout_s:g} s") from error
-        self._client = client
-        return client
-
-    def _note_session(self, client: Any) -> None:
-        """Learn the session timeout that the server grants: kazoo keeps it to itself."""
-        connection = client._connection
-        connect = connection._connect
-
-        def noting(*arguments: Any) -> Any:
-            answer = connect(*arguments)
-            # kazoo's read timeout is two thirds of the granted timeout, in milliseconds.
-            self._granted_s = min(self._place.session_timeout_s, answer[0] * 1.5 / 1_000)
-            return answer
-
-        connection._connect = noting
+        if self._client is None:
+            self._client = self._session.enter()
+        return self._client
 
     def _leave(self) -> None:
         """Take our node out of the queue and end the session."""
@@ -209,8 +250,7 @@ class ZookeeperLock:
         except FileNotFoundError:
             _LOG.debug("%s was gone already", name)
         finally:
-            client.stop()
-            client.close()
+            self._session.leave()
 
     def _ask(self, send: Callable[[], Any]) -> Any:
         """The answer to one request; ``FileNotFoundError`` where the node is not there.
@@ -222,16 +262,21 @@ class ZookeeperLock:
         except (zk.NoNodeError, zk.SessionExpiredError) as error:
             raise FileNotFoundError(self._place.path) from error
         except zk.AuthFailedError as error:
-            raise self._failed("the server refuses our credentials") from error
+            raise _failed(self._place, "the server refuses our credentials") from error
         except (zk.ZookeeperError, zk.KazooException, KazooTimeoutError) as error:
-            raise self._failed(f"{type(error).__name__} {error}".strip()) from error
+            raise _failed(self._place, f"{type(error).__name__} {error}".strip()) from error
 
-    def _failed(self, reason: str) -> StorageError:
-        return StorageError(
-            f"The lock {self.where} cannot be asked for: {reason}. See whether the servers of "
-            "hoodie.write.lock.zookeeper.url are up and can be reached.",
-            path=self._place.path,
-        )
+
+def _where(place: ZookeeperPlace) -> str:
+    return f"'{place.path}' in ZooKeeper at {place.servers}"
+
+
+def _failed(place: ZookeeperPlace, reason: str) -> StorageError:
+    return StorageError(
+        f"The lock {_where(place)} cannot be asked for: {reason}. See whether the servers of "
+        "hoodie.write.lock.zookeeper.url are up and can be reached.",
+        path=place.path,
+    )
 
 
 def _order(name: str) -> str:
