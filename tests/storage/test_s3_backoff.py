@@ -96,7 +96,8 @@ def test_reads_listings_looks_and_deletes_wait_their_turn_too(table: Throttled) 
         (lambda s: s.read("a"), 56, 60),
         (lambda s: s.exists("a"), 56, 60),
         (lambda s: s.list("p"), 56, 60),
-        (lambda s: s.delete(["a"]), 56, 60),
+        (lambda s: s.delete(["a"]), 5, 9),
+        (lambda s: s.delete(["a", "b"]), 56, 60),
     ],
 )
 def test_a_store_that_never_stops_refusing_is_given_up_when_the_time_is_over(
@@ -142,10 +143,24 @@ def test_keys_that_a_delete_refuses_again_and_again_are_given_up_in_time(table: 
     clock = FakeClock()
     begun = clock.monotonic()
 
-    with pytest.raises(StorageError, match=r"1 of 1 files, .*/a' among them: SlowDown, after"):
-        table.open(clock).delete(["a"])
+    with pytest.raises(StorageError, match=r"1 of 2 files, .*/a' among them: SlowDown, after"):
+        table.open(clock).delete(["a", "b"])
 
     assert 56 < clock.monotonic() - begun < 60
+
+
+def test_a_lone_file_is_deleted_in_the_time_of_a_put_or_not_at_all(table: Throttled) -> None:
+    """It may be a lock, which belongs to another once its lease is over."""
+    key = table.straight.root.split("/", 3)[3]
+    table.proxy.refused_keys.extend([{f"{key}/lock": "InternalError"}, {f"{key}/lock": "SlowDown"}])
+    table.proxy.refused_keys.extend([{f"{key}/lock": "SlowDown"}] * 100)
+    clock = FakeClock()
+    begun = clock.monotonic()
+
+    with pytest.raises(StorageError, match="1 of 1 files"):
+        table.open(clock).delete(["lock"])
+
+    assert clock.monotonic() - begun < table.straight.put_timeout_s - 10
 
 
 def test_keys_that_may_not_be_deleted_are_counted_and_named_at_once(table: Throttled) -> None:

@@ -47,7 +47,10 @@ class Storage(Protocol):
 
     @property
     def put_timeout_s(self) -> float:
-        """Seconds after which a put is given up: none has an effect later than that."""
+        """Seconds after which a put is given up: none has an effect later than that.
+
+        The same holds for the deletion of a single file, such as a lock's.
+        """
 
     def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
         """Files directly in ``folder``, sorted by path; empty where the folder is absent.

@@ -176,9 +176,10 @@ class S3Storage:
         key: str,
         send: Callable[[], _Answer],
         absent: Callable[[Exception], _Answer] | None = None,
+        patience: Patience | None = None,
     ) -> _Answer:
         """The answer to a request that may be sent again; ``absent`` gives it for missing keys."""
-        patience = Patience(self._clock, _LIMIT_S)
+        patience = patience or Patience(self._clock, _LIMIT_S)
         while True:
             try:
                 return send()
@@ -226,13 +227,19 @@ class S3Storage:
                 one.result()
 
     def _delete_batch(self, keys: Sequence[str]) -> None:
-        """Delete at most ``_BATCH`` keys; an answer that refuses some of them is no success."""
+        """Delete at most ``_BATCH`` keys; an answer that refuses some of them is no success.
+
+        A single file may be a lock, which is another's when its lease is over: it is deleted in
+        the time of a put or not at all.
+        """
         left = [*keys]
-        patience = Patience(self._clock, _LIMIT_S)
+        single = len(left) == 1
+        client = self._puts if single else self._client
+        patience = Patience(self._clock, _PUT_LIMIT_S if single else _LIMIT_S)
         while left:
             wanted = {"Objects": [{"Key": key} for key in left], "Quiet": True}
-            send = partial(self._client.delete_objects, Bucket=self._bucket, Delete=wanted)
-            answer: dict[str, Any] = self._ask("delete", left[0], send)
+            send = partial(client.delete_objects, Bucket=self._bucket, Delete=wanted)
+            answer: dict[str, Any] = self._ask("delete", left[0], send, patience=patience)
             refused = [one for one in answer.get("Errors", ()) if one.get("Code") not in _ABSENT]
             left = [one["Key"] for one in refused]
             if not left:
