@@ -34,7 +34,7 @@ from integration.storm_check import (
     rows_of,
 )
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
-from integration.storm_victims import SPARK, Scale, Writer, strikes
+from integration.storm_victims import PESSIMISTIC, SPARK, Scale, Writer, strikes
 from integration.storm_writer import SEEDER, Spec, shorten_leases
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
@@ -43,6 +43,7 @@ from pyhudi.locks.open import LockOpener
 from pyhudi.planner.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
 
+MODE = "hoodie.write.concurrency.mode"
 KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
 ENDS_WITHIN_S = 900.0
 LOOK_EVERY_S = 2.0
@@ -91,8 +92,9 @@ class Reader:
 
 def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     """One storm, and what pyhudi itself says of the table after it; ``verify`` asks the peers."""
-    check = {KEY_CHECK: "true" if scale.spark else "false"}
-    options = {**OPTIONS, **check, **place.options}
+    options = {**OPTIONS, KEY_CHECK: "true" if scale.spark else "false", **place.options}
+    if scale.pessimistic:
+        options[MODE] = "pessimistic_concurrency_control"
     spec = Spec(
         place.root, options, place.hadoop, place.lease_s, seed,
         SEEDER, scale.writers, 0, scale.upserts,
@@ -186,7 +188,8 @@ of the upserts into file groups that all of them share. Some get SIGKILL and are
 are stopped by SIGSTOP for longer than their heartbeat's {LAPSE_S:g} s; of both kinds the number in
 brackets held the table lock then, and was stopped for longer than the lock's lease. Writers are the
 product without Spark (see `integration/storm_writer.py`); those of the rows marked with Spark are
-Spark applications.
+Spark applications, which also race for new keys under the check of keys. Pessimistic ones lock
+their file groups before they merge.
 
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
@@ -199,8 +202,8 @@ problem.
 * *fenced* writers found out by themselves that they had been taken for dead.
 * *silent, landed*: upserts whose writer was killed before it said how they ended, and how many of
   these had been committed all the same.
-* *rolled back*: failed writes that other writers rolled back during the storm, and the last
-  settling after it.
+* *rolled back*: writes undone during the storm, by their own writers after a lost race or by others
+  who found them dead, and by the last cleaning.
 """
 
 
@@ -218,7 +221,7 @@ def summary(report: Report) -> Sequence[object]:
     return (
         report.place.lock,
         report.place.storage,
-        f"{scale.writers} x {scale.upserts}{', Spark' if scale.spark else ''}",
+        str(scale),
         figures["acknowledged"],
         counts["retry"] + counts["CommitConflict"],
         counts["CommitConflict"],
@@ -265,7 +268,11 @@ class Plan:
     scale: Scale = field(default_factory=Scale)
 
 
-WHOLE = (*map(Plan, PLACES), Plan("filesystem", SPARK), Plan("storage", SPARK))
+WHOLE = (
+    *map(Plan, PLACES),
+    *(Plan(name, PESSIMISTIC) for name in ("filesystem", "zookeeper")),
+    *(Plan(name, SPARK) for name in ("filesystem", "storage")),
+)
 
 
 class Peers:
@@ -313,19 +320,20 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m integration.storm", description=__doc__)
     parser.add_argument("place", nargs="*", help=f"all, or some of {', '.join(PLACES)}")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--spark", action="store_true", help="with writers that are Spark's")
+    kinds = {"spark": SPARK, "pessimistic": PESSIMISTIC}
+    parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
     given = parser.parse_args()
     if unknown := set(given.place) - set(PLACES):
         parser.error(f"no such place: {', '.join(sorted(unknown))}")
-    plans = [Plan(name, SPARK if given.spark else Scale()) for name in given.place] or WHOLE
-    published = PAGE.read_text() if PAGE.exists() and plans is not WHOLE else ""
+    plans = [Plan(name, kinds.get(given.writers, Scale())) for name in given.place] or WHOLE
     reports = []
     with Peers() as peers:
         for plan in plans:
             reports.append(storm(plan, given.seed, peers))
             print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
-            for problem in reports[-1].problems:
-                print(f"  {problem}", flush=True)
+            for line in (*reports[-1].problems, *reports[-1].told.texts):
+                print(f"  {line}", flush=True)
+            published = PAGE.read_text() if PAGE.exists() else ""
             PAGE.write_text(page(reports, published))
     return 1 if any(report.problems for report in reports) else 0
 

@@ -40,6 +40,8 @@ class Told:
     unknown: set[Name] = field(default_factory=set)
     broken: dict[Name, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    #: of failures that a storm does not have to bring
+    texts: list[str] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, writer: int, event: Mapping[str, Any]) -> None:
@@ -58,6 +60,8 @@ class Told:
             self.unknown.add(name)
         elif kind == "failed":
             self.failed[name] = event["kind"]
+            if event["kind"] not in ("CommitConflict", "WriterFenced"):
+                self.texts.append(f"upsert {name} failed: {event['text']}")
             self.counts[event["kind"]] += 1
         elif kind == "broken":
             self.broken[name] = event["text"]

@@ -31,10 +31,16 @@ class Scale:
     pauses: int = 4
     pauses_holding: int = 1
     spark: bool = False
+    pessimistic: bool = False
+
+    def __str__(self) -> str:
+        kinds = ("Spark",) * self.spark + ("pessimistic",) * self.pessimistic
+        return ", ".join((f"{self.writers} x {self.upserts}", *kinds))
 
 
 SAMPLE = Scale(writers=4, upserts=5, kills=1, kills_holding=0, pauses=1, pauses_holding=0)
 SPARK = Scale(3, 5, 1, 0, 1, 0, spark=True)
+PESSIMISTIC = Scale(pessimistic=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,9 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
     def lock(table: Table, options: WriteOptions) -> TableLock:
         return Told(locks.open(options.lock, table.config.name, table.storage), tell)
 
+    def group_lock(table: Table, options: WriteOptions) -> Callable[[str], TableLock]:
+        return locks.groups(options.lock, table.config.name, table.storage)
+
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
         if root.startswith("/"):
             return FileSystemSpec("local"), root
@@ -197,7 +200,7 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
         return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
 
     markers = ApplicationMarkers(clock, Addresses(), lambda host, port, token: False)
-    return Runtime(clock, storage, filesystem, lock, NoAttempts(), markers)
+    return Runtime(clock, storage, filesystem, lock, NoAttempts(), markers, group_lock=group_lock)
 
 
 def do_without_spark() -> None:
