@@ -6,6 +6,7 @@ of two that meet has to notice: Hudi fails and is asked again, as its users woul
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ import pytest
 
 from integration.peers import SparkPeer, apache_hudi, pyhudi_on_spark
 from integration.peers.process import PeerError
-from integration.peers.tables import writer_options
+from integration.peers.tables import read_properties, writer_options
 from tests.servers.zookeeper import Zookeeper, zookeeper_server
 
 ROUNDS = 4
@@ -25,12 +26,20 @@ KEYS = 10  # of each writer
 MEMORY = {"spark.driver.memory": "1g"}
 LOCK = "hoodie.write.lock."
 CLASSES = "org.apache.hudi.client.transaction.lock."
+NO_METADATA = {"hoodie.metadata.enable": "false"}
 MANY = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
     # pyhudi does not keep Hudi's metadata table up, and switches it off where it finds one.
-    "hoodie.metadata.enable": "false",
+    **NO_METADATA,
 }
+MADE = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "turn",
+}
+METADATA = "hoodie.table.metadata.partitions"
 CONFLICTS = ("ConcurrentModification", "WriteConflict", "CommitConflict", "COMMIT_CONFLICT")
 
 
@@ -83,6 +92,9 @@ class Writer:
     acknowledged: dict[str, str] = field(default_factory=dict)
     spans: list[tuple[float, float]] = field(default_factory=list)
     conflicts: int = 0
+    #: what else may befall a write that is then asked for again
+    bears: tuple[str, ...] = CONFLICTS
+    failures: list[str] = field(default_factory=list)
 
     def work(self) -> None:
         for turn in range(1, ROUNDS + 1):
@@ -92,9 +104,12 @@ class Writer:
                 try:
                     self.peer.write(self.table, rows, self.options)
                 except PeerError as error:
-                    if not any(word in f"{error.kind} {error.text}" for word in CONFLICTS):
+                    text = f"{error.kind} {error.text}"
+                    if not any(word in text for word in self.bears):
                         raise
-                    self.conflicts += 1
+                    self.conflicts += any(word in text for word in CONFLICTS)
+                    self.failures.append(text)
+                    assert len(self.failures) < 10 * ROUNDS, "it never gets through"
                     continue
                 finally:
                     self.spans.append((began, time.monotonic()))
@@ -113,6 +128,14 @@ def batch(name: str, turn: int) -> pa.Table:
             "turn": pa.array([turn] * KEYS, pa.int64()),
         }
     )
+
+
+def said_in(reader: SparkPeer, table: Path, options: Mapping[str, str]) -> dict[str, str]:
+    """What each key says, once each, as ``reader`` finds it."""
+    rows = reader.read(table, options).rows
+    found = {str(row["id"]): str(row["said"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def both_at_once(*writers: Callable[[], None]) -> None:
@@ -147,14 +170,7 @@ def test_hudi_and_pyhudi_write_at_once_and_no_update_is_lost(
     table = tmp_path / "rides"
     locked = by_zookeeper(zookeeper, table) if lock == "zookeeper" else by_lock_file(table)
     first = pa.concat_tables([batch("hudi", 0), batch("ours", 0)])
-    made = {
-        "hoodie.table.name": "rides",
-        "hoodie.write.table.version": str(version),
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "turn",
-        "hoodie.metadata.enable": "false",
-    }
+    made = {**MADE, **NO_METADATA, "hoodie.write.table.version": str(version)}
     hudi.write(table, first, made, mode="overwrite")
     options = {**writer_options(table), **MANY, **locked}
     writers = [
@@ -168,10 +184,48 @@ def test_hudi_and_pyhudi_write_at_once_and_no_update_is_lost(
     assert met > 0, "the two never wrote at the same time"
     expected = writers[0].acknowledged | writers[1].acknowledged
     assert len(expected) == 2 * KEYS
-    for reader, given in ((hudi, {"hoodie.metadata.enable": "false"}), (ours, {})):
-        rows = reader.read(table, given).rows
-        assert sorted((row["id"], row["said"]) for row in rows) == sorted(expected.items())
+    assert said_in(hudi, table, NO_METADATA) == expected
+    assert said_in(ours, table, {}) == expected
     print(
         f"version {version}, {lock}: {met} pairs of writes met, Hudi failed {writers[0].conflicts} "
         f"times by a conflict, pyhudi {writers[1].conflicts} times after its retries"
     )
+
+
+@pytest.mark.matrix
+def test_with_hudis_metadata_table_on_the_table_stays_whole_for_who_lists_it(
+    hudi: SparkPeer, ours: SparkPeer, zookeeper: Zookeeper, tmp_path: Path
+) -> None:
+    """Each of our commits switches it off, and each of Hudi's writes builds it anew."""
+    table = tmp_path / "rides"
+    locked = {**MANY, **by_zookeeper(zookeeper, table)}
+    with_metadata = {key: text for key, text in locked.items() if "metadata" not in key}
+    first = pa.concat_tables([batch("hudi", 0), batch("ours", 0)])
+    hudi.write(table, first, MADE, mode="overwrite")
+    assert read_properties(table)[METADATA]
+
+    for turn in (1, 2):
+        ours.write(table, batch("ours", turn), locked)
+        assert not read_properties(table)[METADATA]
+        hudi.write(table, batch("hudi", turn), {**writer_options(table), **with_metadata})
+        assert read_properties(table)[METADATA]
+        expected = dict.fromkeys(batch("hudi", 0)["id"].to_pylist(), f"hudi in turn {turn}")
+        expected |= dict.fromkeys(batch("ours", 0)["id"].to_pylist(), f"ours in turn {turn}")
+        for given in ({}, NO_METADATA):
+            assert said_in(hudi, table, given) == expected
+
+    options = {**writer_options(table), **with_metadata}
+    bears = (*CONFLICTS, "HoodieMetadata", "metadata table")
+    theirs = Writer(hudi, table, options, "hudi", bears=bears)
+    writers = [theirs, Writer(ours, table, locked, "ours")]
+    both_at_once(*(writer.work for writer in writers))
+
+    expected = writers[0].acknowledged | writers[1].acknowledged
+    assert said_in(hudi, table, NO_METADATA) == expected
+    assert said_in(ours, table, {}) == expected
+    for text in theirs.failures:
+        reasons = re.findall(r"[\w.]*Exception: [^\n]*", text)
+        print("with its metadata table on, Hudi failed:", *reasons, sep="\n  ")
+    seen = said_in(hudi, table, {})
+    stale = sorted(key for key in expected if seen.get(key) != expected[key])
+    print(f"read through the metadata table, these rows are not the newest: {stale or 'none'}")
