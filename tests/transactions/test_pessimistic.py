@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pyhudi.choices import CONCURRENCY_PROPERTY, ConcurrencyMode
+from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, WriteFailed, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import bucket_file_id
@@ -15,7 +19,7 @@ from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.properties import parse_properties, render_properties
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.groups import GroupLocks
-from pyhudi.locks.in_process import InProcessLock
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.conflicts import Footprint, Group
@@ -419,3 +423,61 @@ def test_two_first_writers_at_once_both_find_the_table_pessimistic(world: World)
     table = declare_pessimistic(world.table(), lock, world.clock, LAZY)
 
     assert is_pessimistic(table.config)
+
+
+# -- many at once
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_writers_at_once_lose_no_update_and_no_work(new_world: NewWorld, version: int) -> None:
+    """Real threads add one to some of three counters, each in a file group of its own.
+
+    An update would be lost if two read one value; work, if a commit failed after data was written.
+    """
+    world = new_world(version, PESSIMISTIC)
+    world.clock = SystemClock()  # type: ignore[assignment]
+    locks, counters = InProcessLocks(), ("i", "j", "k")
+
+    def mine() -> GroupLocks:
+        clock = SystemClock()
+        return GroupLocks(lambda n: InProcessLock(locks, n, clock, 60), clock, 3, 60)
+
+    for counter in counters:
+        with mine() as groups:
+            seed = begin(world, groups)
+            finish(seed, work(seed, {counter: "0"}))
+
+    def add(number: int) -> dict[str, int]:
+        chance, added = random.Random(number), dict.fromkeys(counters, 0)
+        for _ in range(6):
+            wanted = chance.sample(counters, 2)
+            with mine() as groups:
+                while not added_to(world, groups, wanted):
+                    pass
+            for counter in wanted:
+                added[counter] += 1
+        return added
+
+    with ThreadPoolExecutor(4) as pool:
+        added = list(pool.map(add, range(4)))
+
+    totals = {counter: str(sum(each[counter] for each in added)) for counter in counters}
+    assert world.rows() == totals
+    assert sum(map(int, totals.values())) == 4 * 6 * 2
+    assert world.leftovers() == []
+
+
+def added_to(world: World, groups: GroupLocks, counters: list[str]) -> bool:
+    """One attempt; whether it committed. One that fails has written no data."""
+    transaction = begin(world, groups)
+    files = world.table().view(transaction.timeline).latest()
+    found = {file: json.loads(world.memory.read(file.path)) for file in files}
+    touched = [file for file, rows in found.items() if rows.keys() & set(counters)]
+    try:
+        transaction.check_updates([(f.partition_path, f.file_id) for f in touched])
+    except CommitConflict:
+        transaction.abort()
+        return False
+    now = {counter: value for rows in found.values() for counter, value in rows.items()}
+    finish(transaction, work(transaction, {c: str(int(now[c]) + 1) for c in counters}))
+    return True
