@@ -291,6 +291,30 @@ def test_several_writers_clean_up_by_heartbeat() -> None:
     assert never.failed_writes is FailedWrites.NEVER
 
 
+def test_a_pessimistic_table_is_followed_and_may_only_be_repeated() -> None:
+    key, word = "hoodie.write.concurrency.mode", "PESSIMISTIC_CONCURRENCY_CONTROL"
+    table = {**TABLE, "pyhudi.write.concurrency.mode": word}
+    for options, session in (({}, {}), ({key: word}, {}), ({}, {key: "single_writer"})):
+        resolved = resolve_write(options, table, session)
+        assert resolved.concurrency_mode is ConcurrencyMode.PESSIMISTIC
+        assert resolved.failed_writes is FailedWrites.LAZY
+    for other in ("single_writer", "optimistic_concurrency_control"):
+        with pytest.raises(
+            ConfigError, match=f"(?i){key}.*{other}.*pyhudi.write.*{word}"
+        ) as refused:
+            resolve_write({key: other.upper()}, table)
+        assert refused.value.facts["key"] == key
+    assert resolve_write({}, TABLE).concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+
+
+def test_a_pessimistic_write_locks_no_partitions() -> None:
+    rule = {"hoodie.write.lock.conflict.resolution.strategy": "partition"}
+    mode = {"hoodie.write.concurrency.mode": "pessimistic_concurrency_control"}
+    with pytest.raises(ConfigError, match="locks file groups"):
+        resolve_write({**rule, **mode})
+    assert resolve_write(rule).failed_writes is FailedWrites.EAGER
+
+
 def test_dropping_duplicates_has_two_names() -> None:
     old = resolve_write({"hoodie.datasource.write.insert.drop.duplicates": "true"})
     assert old.duplicate_policy is DuplicatePolicy.DROP
