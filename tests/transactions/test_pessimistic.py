@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -282,6 +283,27 @@ def test_a_writer_that_lost_a_group_lock_is_fenced_before_the_commit(shared: Wor
 
     assert shared.rows() == {"k": "fast", "j": "0"}
     assert shared.leftovers() == []
+
+
+def test_early_detection_does_not_stop_who_has_taken_a_dead_writers_locks_over(
+    shared: World,
+) -> None:
+    """The lock's lease is shorter than the time for which the dead writer's heartbeat counts."""
+    dead = hand(shared)
+    gone = begin(shared, dead)
+    gone.check_updates(groups_of(shared, gone))
+    work(gone, {"k": "dead"})
+    die(gone)
+    dead.stop()
+    shared.clock.advance(LEASE_S + 1)
+
+    table, lock, early = shared.table(), other_lock(shared), replace(NEVER, early=True)
+    with hand(shared) as ours:
+        mine = Transaction.begin(table, Action.COMMIT, "upsert", lock, shared.clock, early, ours)
+        shared.transactions.append(mine)
+        mine.check_updates(groups_of(shared, mine))
+        finish(mine, work(mine, {"k": "1"}))
+    assert shared.rows() == {"k": "1", "j": "0"}
 
 
 def test_a_lease_that_ends_after_the_check_fences_under_the_table_lock(shared: World) -> None:

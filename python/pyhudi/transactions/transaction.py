@@ -211,8 +211,8 @@ class Transaction:
         ``updated`` are the file groups that will change, ``buckets`` those of a bucket table that
         are new, ``swept`` the partitions that are replaced. A pessimistic write takes its locks
         here (``pessimistic.claim``). ``WriteFailed`` where a pending clustering is about to
-        rewrite a group; with early detection ``CommitConflict`` where a commit has changed one
-        meanwhile, or a running write is about to.
+        rewrite a group; with early detection, of which locks have no need, ``CommitConflict``
+        where a commit has changed one meanwhile, or a running write is about to.
         """
         changed, new = frozenset(updated), frozenset(buckets)
         ours = Footprint(
@@ -228,7 +228,7 @@ class Transaction:
             claim(held, names, table, self.timeline, self.instant, ours, rule)
         if not changed:
             return
-        if policy.early:
+        if policy.early and self._groups is None:
             now = table.timeline()
             check_conflicts(table, self.timeline, now, self.instant, ours, policy.conflicts)
             check_running(table, self._clock, policy.heartbeat, now, self.instant, ours)
