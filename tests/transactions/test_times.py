@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.format.instants import Action, InstantTime, format_time, parse_time
+from pyhudi.format.plans import InstantInfo, RollbackPlan, render_rollback_plan
 from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.active import Timeline, timeline_of
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.times import next_time, take_time
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,
@@ -167,3 +168,25 @@ def test_writers_with_skewed_clocks_and_one_counter_get_ever_later_times(
         clocks[which].skew(skew / 1000)
         times.append(next_time(clocks[which], empty, True, counter))
     assert all(earlier < later for earlier, later in itertools.pairwise(times))
+
+
+def test_a_rollback_that_another_has_begun_to_carry_out_is_not_taken_back(world: World) -> None:
+    """Found by the explorer: its plan went, and what had begun stayed inflight for ever."""
+    world.upsert({"k": "0"})
+    begun: list[str] = []
+
+    def others_go_on(call: Call) -> None:
+        asked = [c.paths[0] for c in slow.calls if c.paths[0].endswith(".rollback.requested")]
+        if call.method == "list" and asked and not begun:
+            begun.append(asked[0])
+            world.memory.put_if_absent(asked[0].replace(".requested", ".inflight"), b"")
+            ahead = FakeClock(world.clock.now_ms() + 5_000, seed=1)
+            world.upsert({"k": "1"}, clock=ahead, policy=NEVER)
+
+    target = InstantInfo(InstantTime("20200101000000000"), "commit")
+    plan = render_rollback_plan(RollbackPlan(target))
+    slow = FaultyStorage(world.memory, before=others_go_on)
+    time, _ = take_time(world.table(slow), world.clock, Action.ROLLBACK, plan)
+
+    assert begun[0].rsplit("/", 1)[-1].split(".")[0] == time
+    assert world.memory.read(begun[0]) == plan

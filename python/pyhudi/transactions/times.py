@@ -21,6 +21,7 @@ from pyhudi.format.instants import (
     parse_time,
 )
 from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
+from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 
 ATTEMPTS = 100
@@ -98,6 +99,8 @@ def _try_time(
 
     Put-if-absent alone does not make a time unique, for each action has names of its own; where
     another action took the same time between the two listings both give it up (DESIGN.md, begin).
+    A rollback is not given up for being late: readers pass it over, and others may have begun to
+    carry out what it asks for.
     """
     storage, config = table.storage, table.config
     name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
@@ -108,9 +111,10 @@ def _try_time(
         return None
     files = list_timeline(storage, config)
     timeline = timeline_of(files, config.layout, config.timeline_folder)
-    parsed = ((other.name, parse_instant(other.name, config.layout)) for other in files)
-    shared = any(found and found.time == time and other != name for other, found in parsed)
-    if not shared and not overtaken(timeline, time):
+    found = (parse_instant(file.name, config.layout) for file in files)
+    shared = any(i and i.time == time and i.action is not action for i in found)
+    late = action in COMMIT_ACTIONS and overtaken(timeline, time)
+    if not shared and not late:
         return timeline
     storage.delete([path])
     if shared:
