@@ -15,7 +15,7 @@ from pyhudi.config import LockOptions
 from pyhudi.locks.base import LockHolder, LockOwner, TableLock
 from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
 from pyhudi.locks.filesystem import FilesystemLock
-from pyhudi.locks.hive_metastore import HiveLock, HivePlace
+from pyhudi.locks.hive_metastore import PAUSE_MS, HiveLock, HivePlace
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
 from pyhudi.locks.numbered import NumberedFiles
@@ -59,8 +59,9 @@ class Followed:
 
     def release(self) -> None:
         self._passed()
-        self.inner.release()
+        # Before: another thread must not take what is being released for a lease that has ended.
         self.owner = None
+        self.inner.release()
 
     def describe(self) -> LockHolder | None:
         self._passed()
@@ -149,7 +150,7 @@ def zookeeper_lock(server: Zookeeper) -> Iterator[LockWorld]:
 
     def end(owner: LockOwner) -> None:
         for name in admin.get_children(path):
-            if owner.instant.encode() in admin.get(f"{path}/{name}")[0]:
+            if f"instant={owner.instant},".encode() in admin.get(f"{path}/{name}")[0]:
                 admin.delete(f"{path}/{name}")
 
     try:
@@ -166,7 +167,7 @@ def hive_lock(server: HiveMetastore) -> LockWorld:
     def end(owner: LockOwner) -> None:
         with server.client() as client:
             for one in client.show_locks(shown).locks:
-                if owner.instant in one.agentInfo:
+                if f" {owner.instant} " in one.agentInfo:
                     client.unlock(ttypes.UnlockRequest(lockid=one.lockid))
 
-    return LockWorld(lambda c: LeasedLock(HiveLock(place, c), c, QUEUE_PAUSE_MS), end)
+    return LockWorld(lambda c: LeasedLock(HiveLock(place, c), c, PAUSE_MS), end)

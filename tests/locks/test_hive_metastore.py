@@ -12,8 +12,8 @@ from pymetastore.hive_metastore import ttypes
 from pyhudi.clock import SystemClock
 from pyhudi.errors import LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner
-from pyhudi.locks.hive_metastore import HiveLock, HivePlace, _seconds
-from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
+from pyhudi.locks.hive_metastore import PAUSE_MS, HiveLock, HivePlace, _seconds
+from pyhudi.locks.leased import LeasedLock
 from tests.servers.cutting_proxy import Cut, cutting_proxy
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 from tests.servers.process import free_port
@@ -30,7 +30,7 @@ def place(metastore: HiveMetastore) -> HivePlace:
 
 
 def handle(place: HivePlace) -> LeasedLock:
-    return LeasedLock(HiveLock(place), SystemClock(), QUEUE_PAUSE_MS)
+    return LeasedLock(HiveLock(place), SystemClock(), PAUSE_MS)
 
 
 def shown(metastore: HiveMetastore, place: HivePlace) -> list[Any]:

@@ -32,6 +32,9 @@ except ImportError:
         ttypes = None
 
 _LOG: Final = logging.getLogger(__name__)
+#: the longest pause of who waits: the metastore pays for each look with transactions of its own
+PAUSE_MS: Final = 500
+
 _ANSWER_S: Final = 10
 _AGENT: Final = "pyhudi"
 _AGENT_CHARACTERS: Final = 128  # what the metastore's own tables take

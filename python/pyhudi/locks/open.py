@@ -16,7 +16,7 @@ from pyhudi.lock_options import LockOptions
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
-from pyhudi.locks.hive_metastore import HiveLock, HivePlace
+from pyhudi.locks.hive_metastore import PAUSE_MS, HiveLock, HivePlace
 from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock, LockService, Sightings
 from pyhudi.locks.numbered import NumberedFiles
 from pyhudi.locks.register import RegisterLock
@@ -65,7 +65,7 @@ class LockOpener:
                 return self._queued(ZookeeperLock(place, clock))
             case LockProvider.HIVE_METASTORE:
                 hive = HivePlace(said.hive_database or "", said.hive_table or "", said.hive_uris)
-                return self._queued(HiveLock(hive, clock))
+                return LeasedLock(HiveLock(hive, clock), clock, PAUSE_MS)
             case LockProvider.IN_PROCESS:
                 _LOG.warning("The in-process lock is for tests; the table's lock file is used.")
         return self._lock_file(said, storage)
