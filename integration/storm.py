@@ -45,7 +45,7 @@ from pyhudi.timeline.table import open_table
 
 MODE = "hoodie.write.concurrency.mode"
 KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
-ENDS_WITHIN_S = 900.0
+ENDS_WITHIN_S = 1_800.0
 LOOK_EVERY_S = 2.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
 
@@ -234,7 +234,7 @@ def summary(report: Report) -> Sequence[object]:
         f"{figures['rolled back in the storm']} + {figures['rolled back after it']}",
         figures["snapshots"],
         f"{report.seconds:.0f}",
-        f"{figures['commits'] / report.seconds:.1f}",
+        f"{figures['commits'] / report.seconds:.2g}",
         len(report.problems) or "none",
     )
 

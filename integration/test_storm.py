@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -108,8 +109,21 @@ def test_the_page_has_a_line_for_each_storm_and_names_problems(storm: Report) ->
     text = page([storm])
     assert len([line for line in text.splitlines() if line.startswith("| filesystem ")]) == 1
     assert f"| {' | '.join(COLUMNS)} |" in text
+    again = page([], text)
+    assert again == text
+    assert (
+        page([storm], text.replace("| filesystem |", "| another |")).count(" disk | 4 x 5 |") == 2
+    )
     storm.problems.append("a row is gone")
     try:
         assert "* filesystem, local disk: a row is gone" in page([storm])
     finally:
         storm.problems.pop()
+
+
+def test_the_published_page_names_no_problem() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "storm.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert tuple(lines[0]) == COLUMNS
+    assert {len(line) for line in lines} == {len(COLUMNS)}
+    assert {line[-1] for line in lines[2:]} == {"none"}
