@@ -137,6 +137,7 @@ def test_a_receiver_that_is_away_is_logged(receiver: Receiver, caplog: Log) -> N
     assert "ConnectionRefusedError" in caplog.text
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("drips", [False, True])
 def test_a_receiver_that_does_not_come_to_an_end_is_left_after_the_timeout(
     receiver: Receiver, drips: bool, caplog: Log

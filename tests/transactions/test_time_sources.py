@@ -18,6 +18,7 @@ from pyhudi.lock_options import LockOptions
 from pyhudi.transactions.time_sources import open_times
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time
 from tests.fakes import FakeClock
+from tests.servers.cutting_proxy import Cut, cutting_proxy
 from tests.servers.dynamodb import DynamoDb
 from tests.servers.process import free_port
 from tests.servers.zookeeper import Zookeeper
@@ -32,7 +33,7 @@ _names = itertools.count()
 
 def zookeeper_options(address: str) -> LockOptions:
     return LockOptions(
-        zookeeper_url=address, zookeeper_base_path="/hudi", zookeeper_connection_timeout_ms=60_000
+        zookeeper_url=address, zookeeper_base_path="/hudi", zookeeper_connection_timeout_ms=30_000
     )
 
 
@@ -118,6 +119,28 @@ def test_a_dynamodb_that_is_away_is_an_error_that_names_the_option(
     source = open_times(TimeSourceType.DYNAMODB, said, "t", ROOT, SystemClock())
     with pytest.raises(StorageError, match=r"dynamodb\.region"):
         source.next_ms(NOW)
+
+
+@pytest.mark.parametrize(("cut", "given"), [(Cut.REQUEST, NOW), (Cut.REPLY, NOW + 1)])
+def test_a_lost_connection_to_zookeeper_costs_a_time_at_most(
+    zookeeper: Zookeeper, cut: Cut, given: int
+) -> None:
+    with cutting_proxy(zookeeper.address, str(NOW).encode(), cut) as proxy:
+        said = zookeeper_options(proxy.address)
+        name = f"table{next(_names)}"
+        source = open_times(TimeSourceType.ZOOKEEPER, said, name, ROOT, SystemClock())
+        assert source.next_ms(NOW) == given
+        assert proxy.met == [cut]
+
+
+def test_a_lost_connection_to_dynamodb_costs_a_time_at_most(dynamodb: DynamoDb) -> None:
+    address = dynamodb.endpoint.removeprefix("http://")
+    with cutting_proxy(address, str(NOW).encode(), Cut.REPLY) as proxy:
+        said = LockOptions(dynamodb_table="locks", dynamodb_endpoint_url=f"http://{proxy.address}")
+        name = f"table{next(_names)}"
+        source = open_times(TimeSourceType.DYNAMODB, said, name, ROOT, SystemClock())
+        assert source.next_ms(NOW) == NOW + 1
+        assert proxy.met == [Cut.REPLY]
 
 
 def test_a_node_that_is_no_counter_is_not_overwritten(zookeeper: Zookeeper) -> None:

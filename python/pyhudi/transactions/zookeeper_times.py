@@ -18,6 +18,7 @@ try:
     from kazoo import exceptions as zk
     from kazoo.client import KazooClient
     from kazoo.handlers.threading import KazooTimeoutError
+    from kazoo.retry import KazooRetry
 except ImportError:
     if not TYPE_CHECKING:
         KazooClient = None
@@ -25,6 +26,8 @@ except ImportError:
 ATTEMPTS: Final = 50
 #: longest pause, in milliseconds, after another writer took a time first
 PAUSE_MS: Final = 20
+#: connections that are tried within the connection timeout, where a server does not answer
+TRIES: Final = 5
 _QUIET: Final = logging.getLogger("pyhudi.kazoo")
 
 
@@ -56,14 +59,17 @@ class ZookeeperTimes:
         raise self._failed(f"other writers were faster {ATTEMPTS} times")
 
     def _try(self, client: Any, at_least: int) -> int | None:
-        """One step of the counter; None where another writer made it first."""
+        """One step of the counter; None where another writer made it first, or nobody may know.
+
+        A step whose answer was lost skips a time, and nothing else.
+        """
         path = self._place.path
-        data, stat = client.get_async(path).get(timeout=self._timeout_s)
-        time = max(_last(data, path) + 1, at_least)
-        step = client.set_async(path, str(time).encode(), version=stat.version)
         try:
+            data, stat = client.get_async(path).get(timeout=self._timeout_s)
+            time = max(_last(data, path) + 1, at_least)
+            step = client.set_async(path, str(time).encode(), version=stat.version)
             step.get(timeout=self._timeout_s)
-        except zk.BadVersionError:
+        except (zk.BadVersionError, zk.ConnectionLoss):
             return None
         return time
 
@@ -75,7 +81,13 @@ class ZookeeperTimes:
         place = self._place
         try:
             client = KazooClient(
-                hosts=place.servers, timeout=place.session_timeout_s, logger=_QUIET
+                hosts=place.servers,
+                # Nothing here outlives the question. kazoo waits for the answer to its first words
+                # as long as for a session, and a server that has just started may give none: so
+                # it asks again, by a new connection.
+                timeout=place.connection_timeout_s / TRIES,
+                connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
+                logger=_QUIET,
             )
         except ValueError as error:
             raise ConfigError(
