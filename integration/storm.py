@@ -333,7 +333,7 @@ def main() -> int:
             print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
             for line in (*reports[-1].problems, *reports[-1].told.texts):
                 print(f"  {line}", flush=True)
-            published = PAGE.read_text() if PAGE.exists() else ""
+            published = PAGE.read_text() if PAGE.exists() and plans is not WHOLE else ""
             PAGE.write_text(page(reports, published))
     return 1 if any(report.problems for report in reports) else 0
 
