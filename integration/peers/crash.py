@@ -85,7 +85,7 @@ def crash(
         }
         command = [sys.executable, "-m", "integration.peers.crash", json.dumps(order)]
         ran = subprocess.run(
-            command, env=child_environment(sys.executable), check=False, timeout=300,
+            command, env=child_environment(sys.executable), check=False, timeout=900,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
     if moment is Moment.BEFORE_COMMIT:
