@@ -1,4 +1,8 @@
-"""From options to the table's lock."""
+"""From options to the table's lock.
+
+The services' clients are imported where they are asked for: they are optional, and take longer to
+load than all of pyhudi.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyhudi.choices import LockProvider
 from pyhudi.clock import Clock
@@ -14,15 +18,16 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.xxhash64 import table_hash
 from pyhudi.lock_options import LockOptions
 from pyhudi.locks.base import TableLock
-from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
-from pyhudi.locks.hive_metastore import PAUSE_MS, HiveLock, HivePlace
 from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock, LockService, Sightings
 from pyhudi.locks.numbered import NumberedFiles
 from pyhudi.locks.register import RegisterLock
 from pyhudi.locks.storage_lock import StorageRegister
-from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace, ZookeeperSession
 from pyhudi.storage.base import Storage, VersionedStorage
+
+if TYPE_CHECKING:
+    from pyhudi.locks.dynamodb import DynamoRegister
+    from pyhudi.locks.zookeeper import ZookeeperPlace
 
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
 LOCK_FILE: Final = "lock"
@@ -61,9 +66,13 @@ class LockOpener:
             case LockProvider.DYNAMODB | LockProvider.DYNAMODB_IMPLICIT:
                 return self._register(self._dynamodb(said, table_name, storage))
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
+                from pyhudi.locks.zookeeper import ZookeeperLock
+
                 place = zookeeper_place(said, table_name, storage.root)
                 return self._queued(ZookeeperLock(place, clock))
             case LockProvider.HIVE_METASTORE:
+                from pyhudi.locks.hive_metastore import PAUSE_MS, HiveLock, HivePlace
+
                 hive = HivePlace(said.hive_database or "", said.hive_table or "", said.hive_uris)
                 return LeasedLock(HiveLock(hive, clock), clock, PAUSE_MS)
             case LockProvider.IN_PROCESS:
@@ -83,6 +92,8 @@ class LockOpener:
                 item = self._dynamodb(said, table_name, storage)
                 return lambda group: self._register(item.beside(f"{GROUPS}/{_safe(group)}"))
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
+                from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperSession
+
                 place = zookeeper_place(said, table_name, storage.root)
                 session = ZookeeperSession(place)
                 # Not below the lock's own node, where Curator takes each child for a contender.
@@ -147,6 +158,8 @@ class LockOpener:
         return LeasedLock(lease, self.clock)
 
     def _dynamodb(self, said: LockOptions, table_name: str, storage: Storage) -> DynamoRegister:
+        from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
+
         if said.lock_provider is LockProvider.DYNAMODB_IMPLICIT:
             key = table_hash(storage.root)
         else:
@@ -161,6 +174,8 @@ def _safe(group: str) -> str:
 
 def zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:
     """Where the lock of the table ``table_name`` at ``root`` is, by the options of its lock."""
+    from pyhudi.locks.zookeeper import ZookeeperPlace
+
     if said.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
         path = f"{IMPLICIT_BASE_PATH}/{table_hash(root)}/{IMPLICIT_LOCK_KEY}"
     else:

@@ -1,4 +1,7 @@
-"""From options to where a table's instant times come from."""
+"""From options to where a table's instant times come from.
+
+Counters are imported where they are asked for, as the clients of lock services are.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,8 @@ from dataclasses import replace
 from pyhudi.choices import TimeSourceType
 from pyhudi.clock import Clock
 from pyhudi.lock_options import LockOptions
-from pyhudi.locks.dynamodb import DynamoTable
 from pyhudi.locks.open import zookeeper_place
-from pyhudi.transactions.dynamodb_times import DynamoTimes
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource
-from pyhudi.transactions.zookeeper_times import ZookeeperTimes
 
 #: what a counter's place has behind that of the lock
 SUFFIX = ".time"
@@ -26,9 +26,14 @@ def open_times(
     lock itself is. ``SetupError`` where a package is missing. Asks no service yet.
     """
     if kind is TimeSourceType.ZOOKEEPER:
+        from pyhudi.transactions.zookeeper_times import ZookeeperTimes
+
         place = zookeeper_place(said, table_name, root)
         return ZookeeperTimes(replace(place, path=place.path + SUFFIX), clock)
     if kind is TimeSourceType.DYNAMODB:
+        from pyhudi.locks.dynamodb import DynamoTable
+        from pyhudi.transactions.dynamodb_times import DynamoTimes
+
         key = (said.dynamodb_partition_key or table_name) + SUFFIX
         return DynamoTimes(DynamoTable.of(said, said.dynamodb_table or ""), key, clock)
     return CLOCK_TIMES
