@@ -163,6 +163,10 @@ integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration 
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
 
+.PHONY: simulate
+simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/invariants.md
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from pyhudi.format.instants import Instant, State
 from pyhudi.locks.filesystem import LOCK_PATH
-from tests.simulation.explore import Finding
+from tests.simulation.explore import Finding, shrink
 from tests.simulation.programs import outcome_of
 from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, FaultKind, Kind
+from tests.simulation.seams import SERVICES
 from tests.simulation.world import SETTLER, Run
 
 MOST_LINES = 25
@@ -85,6 +86,12 @@ def history(finding: Finding, keep: str = "") -> str:
     return "\n".join([*lines, *end])
 
 
+def report(finding: Finding, keep: str = "") -> str:
+    """The history of the shortest schedule that does the same, and that schedule."""
+    short = shrink(finding, keep)
+    return f"{history(short, keep)}\nrun again by explore.judge(scenario, {short.schedule!r})"
+
+
 def _first(finding: Finding, keep: str) -> str:
     invariant, found = next((f for f in finding.found if f[0] == keep), finding.found[0])
     return f"broken: {invariant}: {found}"
@@ -131,7 +138,7 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
     """What a step does, in words, and how needful they are; empty for what tells nothing."""
     op = event.op
     path = op.paths[0] if op.paths else ""
-    if path == "lock service":
+    if op.paths in SERVICES:
         return op.what, USEFUL
     if path == LOCK_PATH:
         return _lock(event), USEFUL

@@ -26,6 +26,10 @@ from tests.simulation.scheduler import Event, FaultKind, Kind, Op, Process, Sche
 EPOCH_S = 1_700_000_000
 PUT_TIMEOUT_S = 0.1
 CUT_OFF_CALLS = 4
+LOCK_SERVICE = ("lock service",)
+COUNTER = ("counter",)
+#: what is no storage: a request to it is answered or not made at all
+SERVICES = (LOCK_SERVICE, COUNTER)
 
 _parse_table_config = lru_cache(maxsize=64)(parse_table_config)
 
@@ -260,7 +264,7 @@ class SteppedLock:
         return self._inner.describe()
 
     def _step(self, what: str, kind: Kind) -> None:
-        event = self._scheduler.reach(Op(kind, what, ("lock service",)))
+        event = self._scheduler.reach(Op(kind, what, LOCK_SERVICE))
         event.result = what
 
 
@@ -284,6 +288,19 @@ class _InsideStep:
 
     def random_int(self, bound: int) -> int:
         raise AssertionError("the lock service draws no lots")
+
+
+class SteppedCounter:
+    """Instant times from a counter that all writers share; ``last`` holds the one given last."""
+
+    def __init__(self, scheduler: Scheduler, process: Process, last: list[int]) -> None:
+        self._scheduler, self._process, self._last = scheduler, process, last
+
+    def next_ms(self, at_least: int) -> int:
+        self._scheduler.reach(Op(Kind.WRITE, "asks the counter", COUNTER))
+        self._last[0] = max(self._last[0] + 1, at_least)
+        self._process.observe(self._last[0])
+        return self._last[0]
 
 
 class SteppedThreading:

@@ -21,6 +21,7 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed, WriterPolicy
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
 from tests.simulation.residuals import timeline_entry
@@ -28,6 +29,7 @@ from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, 
 from tests.simulation.seams import (
     PUT_TIMEOUT_S,
     ProcessClock,
+    SteppedCounter,
     SteppedLock,
     SteppedStorage,
     TrueClock,
@@ -50,6 +52,7 @@ Seen = Mapping[str, list[list[str]]]
 class Scenario:
     """Who runs on which kind of table; ``first`` are the rows that are there from the start.
 
+    ``counter``: instant times come from a counter that all share, and not from clocks.
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
     whose monotonic clock stands still while they are stopped.
     """
@@ -60,6 +63,7 @@ class Scenario:
     buckets: int = 0
     lock: str = "file"
     put_if_absent: bool = True
+    counter: bool = False
     failed_writes: FailedWrites = FailedWrites.LAZY
     skews: Mapping[str, float] = field(default_factory=dict)
     standing: frozenset[str] = frozenset()
@@ -104,6 +108,7 @@ class World:
         self.ended: dict[str, int] = {}
         self.begun: dict[str, int] = {}
         self.settling = False
+        self.counted = [0]
         _forget_caches()
 
     def run(self) -> Run:
@@ -138,7 +143,7 @@ class World:
         )
         tasks = tuple((t.name, t.steps, t.wake, t.done) for t in scheduler.tasks)
         files = frozenset(self.files._files.items())
-        return hash((files, leases, scheduler.now, processes, tasks))
+        return hash((files, leases, scheduler.now, processes, tasks, self.counted[0]))
 
     def _run(self) -> Run:
         return Run(
@@ -168,6 +173,9 @@ class World:
             heartbeat=HEARTBEAT,
             failed_writes=scenario.failed_writes,
             lock_timeout_s=LOCK_TIMEOUT_S,
+            times=SteppedCounter(scheduler, process, self.counted)
+            if scenario.counter
+            else CLOCK_TIMES,
         )
         machine = Machine(storage, self._lock(process, storage, clock), clock, self._step)
 

@@ -1,0 +1,164 @@
+"""The worlds that are explored, by name: what a user can have, and how rough it gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyhudi.config import FailedWrites
+from tests.simulation.explore import LOST, Bound, Explored, Finding, Weather, search_seeds
+from tests.simulation.programs import Clean, Cluster, Program, Read, Upsert
+from tests.simulation.residuals import FINAL_STOP, LATE_FILE, ROLLBACK_STOP, Residual
+from tests.simulation.scheduler import FaultKind
+from tests.simulation.world import Scenario
+
+PAUSE, CRASH = FaultKind.PAUSE, FaultKind.CRASH
+
+#: two writers that change two keys of one file group: the world that is explored exhaustively
+TWO_BY_TWO: Final = Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k2",))}, (("k1", "k2"),))
+
+THREE: Final[Mapping[str, Program]] = {
+    "w1": Upsert(("k1",)),
+    "w2": Upsert(("k1", "k3")),
+    "w3": Upsert(("k2", "k3", "new")),
+}
+BESIDE: Final[Mapping[str, Program]] = {"cleaner": Clean(2), "reader": Read(3)}
+GROUPS: Final = (("k1", "k2"), ("k3",))
+APART: Final[Mapping[str, float]] = {"w1": 3.0, "w3": -2.0, "cleaner": -4.0}
+
+
+STORM: Final = Weather()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A configuration of the published table.
+
+    ``broken`` are the invariants that cannot be kept there, and ``because`` says why.
+    """
+
+    name: str
+    scenario: Scenario
+    weather: Weather = STORM
+    broken: frozenset[str] = frozenset()
+    because: str = ""
+
+    def search(self, seeds: range) -> Explored:
+        """Every seed of these; what is found of ``broken`` ends it only once all of it is."""
+        missing = set(self.broken)
+
+        def stop(finding: Finding) -> bool:
+            missing.difference_update(finding.broken)
+            return bool(finding.broken - self.broken) or (bool(self.broken) and not missing)
+
+        return search_seeds(self.scenario, seeds, self.weather, stop)
+
+
+def _row(name: str, **facts: object) -> Row:
+    return Row(name, Scenario({**THREE, **BESIDE}, GROUPS, **facts))  # type: ignore[arg-type]
+
+
+LOSES: Final = frozenset({"nothing committed is lost", "every read is serial"})
+ROWS: Final = (
+    _row("put-if-absent, the table's lock file (the default)"),
+    _row("the same, failed writes policy EAGER", failed_writes=FailedWrites.EAGER),
+    _row("the same, table version 6", version=6),
+    _row("the same, table version 8", version=8),
+    _row("the same, wall clocks seconds apart", skews=APART),
+    _row(
+        "the same, wall clocks seconds apart, EAGER",
+        skews=APART,
+        failed_writes=FailedWrites.EAGER,
+    ),
+    _row(
+        "the same, monotonic clocks that stand still while a machine is suspended",
+        standing=frozenset({*THREE, *BESIDE}),
+    ),
+    _row("put-if-absent, a lock service", lock="service"),
+    Row(
+        "bucket index, a new table",
+        Scenario(
+            {
+                "w1": Upsert(("a",), buckets=2),
+                "w2": Upsert(("a", "b"), buckets=2),
+                "w3": Upsert(("c", "b"), buckets=2),
+                **BESIDE,
+            },
+            (),
+            buckets=2,
+        ),
+    ),
+    Row(
+        "a clustering beside writers, planned under the lock",
+        Scenario({**THREE, "clustering": Cluster()}, GROUPS),
+        Weather(kinds=()),
+    ),
+    Row(
+        "`hoodie.write.concurrency.key.conflict.check.enable` off",
+        Scenario({w: Upsert(("new",), checks_keys=False) for w in ("w1", "w2")}, GROUPS),
+        Weather(faults=0),
+        frozenset({"a key has one home", "every read is serial"}),
+        "two writers that add one key put it into two file groups",
+    ),
+    _row(
+        "no put-if-absent, a lock service, instant times from a counter",
+        lock="service",
+        put_if_absent=False,
+        counter=True,
+    ),
+    Row(
+        "no put-if-absent, a lock service",
+        Scenario({**THREE, **BESIDE}, GROUPS, lock="service", put_if_absent=False),
+        Weather(faults=0),
+        LOSES | {"nothing live is deleted", "every instant settles"},
+        "two writers that take one instant time share its files and markers",
+    ),
+    Row(
+        "no put-if-absent, the table's lock file",
+        Scenario({**THREE, **BESIDE}, GROUPS, put_if_absent=False),
+        Weather(faults=0),
+        LOSES | {"nothing live is deleted", "every instant settles"},
+        "the lock file itself is no lock there",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A residual, where it shows and how far to look."""
+
+    residual: Residual
+    scenario: Scenario
+    bound: Bound
+
+
+ONE_KEY: Final = Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}, (("k1",),))
+GAPS: Final = (
+    Gap(FINAL_STOP, ONE_KEY, Bound(0, 1, (PAUSE,), (FINAL_STOP,))),
+    Gap(LATE_FILE, ONE_KEY, Bound(0, 1, LOST, (LATE_FILE,))),
+    Gap(
+        ROLLBACK_STOP,
+        Scenario(
+            {"w1": Upsert(("k1",)), "cleaner": Clean()},
+            (("k1",),),
+            failed_writes=FailedWrites.EAGER,
+            skews={"cleaner": 5.0},
+        ),
+        Bound(1, 1, (PAUSE,), (ROLLBACK_STOP,), frozenset({"cleaner"})),
+    ),
+)
+
+#: what is explored exhaustively: by `make test`, and further by `make simulate`
+NEAR: Final = (
+    ("one preemption, one crash", TWO_BY_TWO, Bound(1, 1, (CRASH,))),
+    ("one stop", TWO_BY_TWO, Bound(0, 1, (PAUSE,))),
+    ("one lost request or reply", TWO_BY_TWO, Bound(0, 1, LOST)),
+)
+FAR: Final = (
+    *NEAR,
+    ("two preemptions", TWO_BY_TWO, Bound(2)),
+    ("one preemption, one stop", TWO_BY_TWO, Bound(1, 1, (PAUSE,))),
+    ("one preemption, one lost request or reply", TWO_BY_TWO, Bound(1, 1, LOST)),
+    ("two preemptions, one crash", TWO_BY_TWO, Bound(2, 1, (CRASH,))),
+)

@@ -1,0 +1,99 @@
+"""The real transaction code under every schedule within a bound, and under thousands by seed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation.explore import Bound, Weather, explore, judge, run_seed, shrink
+from tests.simulation.guards import CASES, off
+from tests.simulation.history import MOST_LINES, history, report
+from tests.simulation.invariants import PAGE, cells
+from tests.simulation.residuals import RESIDUALS
+from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, Gap, Row
+from tests.simulation.scheduler import FaultKind
+from tests.simulation.world import Scenario
+
+#: together some thousand schedules of three writers, a cleaner and a reader
+SEEDS = range(200)
+
+
+@pytest.mark.parametrize(("name", "scenario", "bound"), NEAR, ids=[name for name, _, _ in NEAR])
+def test_every_schedule_of_two_writers_and_two_keys_is_right(
+    name: str, scenario: Scenario, bound: Bound
+) -> None:
+    explored = explore(scenario, bound)
+    sys.stdout.write(f"\n2 writers, 2 keys, {name}: {explored}\n")
+
+    assert not explored.findings, report(explored.findings[0])
+    assert explored.whole > 20
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_seeded_schedules_break_what_the_published_table_says_and_no_more(row: Row) -> None:
+    explored = row.search(SEEDS)
+
+    for finding in explored.findings:
+        beyond = finding.broken - row.broken
+        assert not beyond, report(finding, min(beyond))
+    found = {invariant for finding in explored.findings for invariant in finding.broken}
+    assert found == row.broken
+
+
+def test_the_published_table_has_each_configuration_with_what_breaks_there() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for row in ROWS:
+        line = next(line for line in page.splitlines() if line.startswith(f"| {row.name} |"))
+        assert line.split(" | ")[1:-1] == cells(row)
+    for residual in RESIDUALS:
+        assert residual.name in re.sub(r"\s+", " ", page)
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap.residual.breaks)
+def test_a_named_residual_is_found_where_it_may_happen_and_nothing_where_not(gap: Gap) -> None:
+    allowed = explore(gap.scenario, gap.bound, lambda f: gap.residual.breaks in f.broken)
+    assert any(gap.residual.breaks in f.broken for f in allowed.findings), allowed
+
+    without = explore(gap.scenario, replace(gap.bound, residuals=()))
+    assert without.findings == []
+
+
+def test_a_seed_gives_the_same_run_again_and_so_does_its_schedule() -> None:
+    case = next(c for c in CASES if c.guard == "conflict check")
+    with off(case.guard):
+        weather = Weather(kinds=(FaultKind.CRASH,))
+        seed = next(s for s in range(100) if run_seed(case.scenario, s, weather) is not None)
+        first = run_seed(case.scenario, seed, weather)
+        again = run_seed(case.scenario, seed, weather)
+        assert first is not None
+        assert again is not None
+        replayed = judge(case.scenario, first.schedule)
+        assert replayed is not None
+        told = [history(f) for f in (first, again, replayed)]
+        steps = [[(e.who, e.op, e.now) for e in f.run.events] for f in (first, again, replayed)]
+    assert told[0] == told[1] == told[2]
+    assert steps[0] == steps[1] == steps[2]
+
+
+def test_a_shrunk_schedule_still_breaks_the_same_and_is_short() -> None:
+    case = next(c for c in CASES if c.guard == "conflict check")
+    with off(case.guard):
+        long = max(
+            (f for s in range(60) if (f := run_seed(case.scenario, s, Weather(faults=0)))),
+            key=lambda f: len(f.schedule.decisions),
+        )
+        short = shrink(long, case.broken)
+    assert case.broken in short.broken
+    assert len(short.schedule.decisions) <= 3 < len(long.schedule.decisions)
+    assert len(history(short, case.broken).splitlines()) <= MOST_LINES
+
+
+def test_the_order_of_the_bound_is_the_order_of_what_is_found() -> None:
+    """Without a preemption two writers come one after the other, and no guard is missed."""
+    case = next(c for c in CASES if c.guard == "conflict check")
+    with off(case.guard):
+        assert explore(TWO_BY_TWO, Bound(0)).findings == []
+        assert explore(TWO_BY_TWO, Bound(1)).findings != []
