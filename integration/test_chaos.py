@@ -256,7 +256,7 @@ def test_two_hundred_writes_under_chaos_are_exact(
         pytest.param(SPARK_4_PYTHON, "direct", "fails", id="spark4-fails"),
         pytest.param(SPARK_4_PYTHON, "direct", "overtaken", id="spark4-overtaken", marks=matrix),
         pytest.param(Path(sys.executable), "direct", "fails", id="spark3-fails", marks=matrix),
-        pytest.param(Path(sys.executable), "direct", "overtaken", id="spark3", marks=matrix),
+        pytest.param(Path(sys.executable), "direct", "overtaken", id="spark3-overtaken"),
         pytest.param(SPARK_4_PYTHON, "timeline_server_based", "fails", id="served", marks=matrix),
     ],
 )

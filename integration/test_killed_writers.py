@@ -5,7 +5,6 @@ After the next write the rows are exact, and every data file is named by a commi
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -149,47 +148,4 @@ def test_a_task_that_fails_after_writing_and_runs_again_leaves_nothing_twice(
     doubled = frame.mapInArrow(fail_first, frame.schema)  # type: ignore[arg-type]
     write(doubled, table, **{"hoodie.datasource.write.operation": "bulk_insert"})
     assert names(spark, table) == {i: f"only{i}" for i in range(3000)}
-    assert stray_files(table) == set()
-
-
-SPECULATIVE = """
-import json, sys, time
-from pyspark.sql import SparkSession
-import pyhudi
-conf = {
-    "spark.ui.enabled": "false", "spark.speculation": "true", "spark.speculation.interval": "50ms",
-    "spark.speculation.multiplier": "1.1", "spark.speculation.quantile": "0.1",
-    "spark.speculation.minTaskRuntime": "100ms", "spark.executor.memory": "600m",
-    "spark.sql.shuffle.partitions": "2",
-}
-builder = SparkSession.builder.master("local-cluster[2,2,800]")
-for key, value in conf.items():
-    builder = builder.config(key, value)
-spark = pyhudi.attach(pyhudi.configure(builder).getOrCreate())
-spark.sparkContext.setLogLevel("OFF")
-table, options = sys.argv[1], json.loads(sys.argv[2])
-def slow(batches):
-    from pyspark import TaskContext
-    context = TaskContext.get()
-    for batch in batches:
-        yield batch
-    if context.partitionId() == 3 and context.attemptNumber() == 0:
-        time.sleep(4)
-frame = spark.range(0, 4000, 1, 4).selectExpr(
-    "id", "concat('only', id) name", "1L ts", "concat('2024-01-0', id % 3 + 1) dt")
-slowed = frame.mapInArrow(slow, frame.schema)
-options["hoodie.datasource.write.operation"] = "bulk_insert"
-slowed.write.format("pyhudi").options(**options).save(table)
-tracker = spark.sparkContext.statusTracker()
-"""
-
-
-def test_a_losing_speculative_attempt_leaves_nothing_behind(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    table = tmp_path / "trips"
-    argv = [sys.executable, "-c", SPECULATIVE, str(table), json.dumps(OPTIONS)]
-    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert names(spark, table) == {i: f"only{i}" for i in range(4000)}
     assert stray_files(table) == set()
