@@ -395,7 +395,7 @@ def test_on_zookeeper_one_session_holds_all_locks_of_a_write(zookeeper: Zookeepe
     exclude_each_other(writer)
 
     admin = KazooClient(hosts=zookeeper.address)
-    admin.start(timeout=20)
+    admin.start(timeout=60)
     try:
         folder = "/groups/served-groups"
         with writer() as locks:

@@ -36,6 +36,8 @@ except ImportError:
 
 _LOG: Final = logging.getLogger(__name__)
 _LOCK: Final = "lock-"
+#: parts of the connection timeout, each for a client of its own
+TRIES: Final = 5
 _QUIET: Final = logging.getLogger("pyhudi.kazoo")
 
 
@@ -77,7 +79,24 @@ class ZookeeperSession:
                 client.close()
 
     def _connected(self) -> Any:
+        """A client that has a session.
+
+        kazoo waits for the answer to its first words as long as for a session, and a server that
+        has just started may give none: so it is asked again, by a new client.
+        """
         place = self._place
+        for _ in range(TRIES):
+            client = self._client_of(place)
+            try:
+                client.start(timeout=place.connection_timeout_s / TRIES)
+            except KazooTimeoutError:
+                client.stop()
+                client.close()
+            else:
+                return client
+        raise _failed(place, f"no connection within {place.connection_timeout_s:g} s")
+
+    def _client_of(self, place: ZookeeperPlace) -> Any:
         try:
             client = KazooClient(
                 hosts=place.servers,
@@ -92,14 +111,6 @@ class ZookeeperSession:
                 key="hoodie.write.lock.zookeeper.url",
             ) from error
         self._note_session(client)
-        try:
-            client.start(timeout=place.connection_timeout_s)
-        except KazooTimeoutError as error:
-            client.stop()
-            client.close()
-            raise _failed(
-                place, f"no connection within {place.connection_timeout_s:g} s"
-            ) from error
         return client
 
     def _note_session(self, client: Any) -> None:
