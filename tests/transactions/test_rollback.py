@@ -25,10 +25,12 @@ from tests.transactions.world import (
     World,
     dead_writer,
     die,
+    finish,
     other_lock,
     put_file,
     put_instant,
     settle,
+    work,
 )
 
 NewWorld = Callable[..., World]
@@ -123,6 +125,25 @@ def test_nothing_comes_between_the_lock_and_the_request_of_a_rollback(world: Wor
     calls = [str(call) for call in watched.calls]
     asked = next(n for n, call in enumerate(calls) if call.endswith(".rollback.requested"))
     assert calls[asked - 1] == f"replace {LOCK_PATH}"
+
+
+def test_a_writer_cleans_up_after_a_rollback_of_it_that_died_before_its_end(world: World) -> None:
+    """Found by the explorer: the instant was gone, its rollback pending, and a file stayed."""
+    slow = world.begin()
+    written = work(slow, {"k": "1"})
+    world.clock.advance(LAPSE_S)
+    dies = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.rollback"))
+    with pytest.raises(SimulatedCrash):
+        roll_back(world.table(dies), other_lock(world), world.clock, POLICY, slow.instant)
+    put_file(slow, "a", FileId("late-0"), {"k": "2"})
+    world.memory.delete_folder(marker_folder(slow.instant))
+    world.clock.advance(LAPSE_S)
+
+    with pytest.raises(WriterFenced):
+        finish(slow, written)
+    slow.abort()
+
+    assert world.leftovers() == []
 
 
 def is_slow_step(call: Call) -> bool:

@@ -73,12 +73,15 @@ def roll_back(
     try:
         timeline = table.timeline()
         target = next((i for i in timeline.at(time) if i.action in WRITES), None)
+        found = rollback_of(table, timeline, time)
         if target is None:
+            if found is not None:  # its files are off the timeline, the rest is still to be done
+                _execute(table, lock, clock, policy.times, *found)
+                return Undone.BEFORE
             return Undone.BEFORE if was_rolled_back(table, timeline, time) else Undone.NO
         if target.state is State.COMPLETED:
             return Undone.NO
         log.warning("rolling back %s %s, which failed", target.action.value, time)
-        found = rollback_of(table, timeline, time)
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
             plan = _plan(table, target)
