@@ -146,7 +146,7 @@ def zookeeper_lock(server: Zookeeper) -> Iterator[LockWorld]:
     path = f"/hudi/table-{next(_numbers)}"
     place = ZookeeperPlace(server.address, path, LEASE_S, 20.0)
     admin = KazooClient(hosts=server.address)
-    admin.start(timeout=20)
+    admin.start(timeout=60)
 
     def end(owner: LockOwner) -> None:
         for name in admin.get_children(path):

@@ -35,7 +35,7 @@ def place(zookeeper: Zookeeper) -> ZookeeperPlace:
 @pytest.fixture
 def admin(zookeeper: Zookeeper) -> Iterator[KazooClient]:
     client = KazooClient(hosts=zookeeper.address)
-    client.start(timeout=20)
+    client.start(timeout=60)
     yield client
     client.stop()
     client.close()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 
 from tests.servers.process import SMALL_JVM, SPARK_JARS, free_port, running
 
@@ -26,7 +27,7 @@ class Zookeeper:
     def end_session(self, session: tuple[int, bytes]) -> None:
         """End a client's session as the server does when it has heard nothing from it."""
         heir = KazooClient(hosts=self.address, client_id=session)
-        heir.start(timeout=10)
+        heir.start(timeout=60)
         heir.stop()
         heir.close()
 
@@ -59,4 +60,20 @@ def zookeeper_server(folder: Path) -> Iterator[Zookeeper]:
         str(settings),
     ]
     with running(command, port, folder / "zookeeper.log") as process:
+        _wait_for_a_session(f"127.0.0.1:{port}")
         yield Zookeeper(f"127.0.0.1:{port}", process)
+
+
+def _wait_for_a_session(address: str) -> None:
+    """The port is open before the server answers, and who asks then may never hear of it."""
+    for _ in range(60):
+        client = KazooClient(hosts=address, timeout=2)
+        try:
+            client.start(timeout=2)
+            return
+        except KazooTimeoutError:
+            continue
+        finally:
+            client.stop()
+            client.close()
+    raise RuntimeError(f"ZooKeeper at {address} grants no session")

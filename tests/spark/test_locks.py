@@ -31,7 +31,7 @@ def by_zookeeper(zookeeper: Zookeeper, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def admin(zookeeper: Zookeeper) -> Iterator[KazooClient]:
     client = KazooClient(hosts=zookeeper.address)
-    client.start(timeout=20)
+    client.start(timeout=60)
     yield client
     client.stop()
     client.close()

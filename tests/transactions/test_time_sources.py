@@ -145,7 +145,7 @@ def test_a_lost_connection_to_dynamodb_costs_a_time_at_most(dynamodb: DynamoDb) 
 
 def test_a_node_that_is_no_counter_is_not_overwritten(zookeeper: Zookeeper) -> None:
     client = KazooClient(hosts=zookeeper.address)
-    client.start(timeout=10)
+    client.start(timeout=60)
     try:
         client.create("/other/t.time", b"not ours", makepath=True)
         said = replace(zookeeper_options(zookeeper.address), zookeeper_base_path="/other")
