@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from py4j import java_gateway, protocol
 
 from tests.servers.dynamodb import CREDENTIALS, DynamoDb, dynamodb_server
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
@@ -40,3 +41,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for kind in _dynamodb_by:
         hint = "" if kind == "DynamoDB Local" else " (run make dynamodb for DynamoDB Local)"
         terminalreporter.write_line(f"DynamoDB locks: ran on {kind}{hint}")
+
+
+@pytest.fixture
+def plain_py4j(monkeypatch: pytest.MonkeyPatch) -> None:
+    """py4j without the hook of PySpark, which asks Spark's JVM about the errors of any other."""
+    monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)

@@ -55,6 +55,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
         return LocalStorage(str(tmp_path / "a table=50% ö"))
     if request.param == "hadoop":
         running: HadoopJvm = request.getfixturevalue("hadoop")
+        request.getfixturevalue("plain_py4j")
         return running.storage(f"raw://{tmp_path}/a table=50% ö")
     server: S3Server = request.getfixturevalue("s3")
     return open_storage(server.new_table("t =50%"), server.hadoop_options)

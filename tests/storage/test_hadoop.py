@@ -15,6 +15,7 @@ from tests.fakes import FakeClock
 from tests.hadoop_jvm import HadoopJvm, hadoop_jvm
 
 jvm = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("plain_py4j")
 
 
 @pytest.fixture(scope="module")

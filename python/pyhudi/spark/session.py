@@ -171,6 +171,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     clock = SystemClock()
 
     def storage(root: str) -> Storage:
+        _live(spark)  # whatever is asked begins with a table: tell here that the session has gone
         return open_storage(root, hadoop.s3a(normalize_root(root)), clock, hadoop.files)
 
     locks = LockOpener(clock, storage)
