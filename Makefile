@@ -136,19 +136,23 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@$(SCALAFMT_RUN) --test $(SCALA_CODE) || { echo "Scala is not laid out: make format" >&2; exit 1; }
 	@touch $@
 
-# Much of a suite is one JVM at work or waiting, so two at a time end much sooner than one by one.
-SUITES := test-spark3 test-spark4 test-integration
+# Much of a suite is one JVM at work, or waiting: three at a time keep two cores busy.
+SUITES := test-spark3 test-spark4 test-integration test-plain
 .PHONY: test
 test: check jars peers dynamodb $(VENV4)/.ready ## All tests, with a sample of each matrix
-	@echo "$(SUITES): two at a time; each prints when it ends"
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
+	@echo "$(SUITES): three at a time; each prints when it ends"
+	@$(MAKE) --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
+
+.PHONY: test-plain
+test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
+	$(PYTEST) tests -m 'not spark and not matrix' $(ARGS)
 
 .PHONY: test-spark3
-test-spark3: $(VENV)/.ready jars dynamodb ## The test suite on Spark 3.5
-	$(PYTEST) tests -m 'not matrix' $(ARGS)
+test-spark3: $(VENV)/.ready jars dynamodb ## Those that start Spark, on Spark 3.5
+	$(PYTEST) tests -m 'spark and not matrix' $(ARGS)
 
 .PHONY: test-spark4
-test-spark4: $(VENV4)/.ready jars ## Those tests of the suite that start Spark, on Spark 4.0
+test-spark4: $(VENV4)/.ready jars dynamodb ## The same on Spark 4.0
 	$(PYTEST4) tests -m 'spark and not matrix' $(ARGS)
 
 .PHONY: test-integration
