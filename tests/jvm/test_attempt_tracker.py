@@ -140,7 +140,10 @@ class Gates:
         self.input, self.writer = Gate(folder / "input"), Gate(folder / "writer")
 
     def failing(self, batches: Batches) -> Batches:
-        yield from batches
+        # In many small batches: the last ones wait in this worker's buffer for more to come.
+        for batch in batches:
+            for begin in range(0, batch.num_rows, 2_000):
+                yield batch.slice(begin, 2_000)
         self.input.pass_through()
         raise ValueError("this input fails")
 
@@ -161,8 +164,8 @@ def gates(tmp_path: Path) -> Gates:
 
 def write_held(spark: SparkSession, gates: Gates) -> None:
     """What a write stage does, in one task whose input fails."""
-    # More than the buffers of Spark 3.5, which sends a worker nothing before they are full.
-    rows = spark.range(0, 20_000, 1, 1)
+    # More than the buffers between workers, which pass nothing on before they are full.
+    rows = spark.range(0, 100_000, 1, 1)
     stage = rows.mapInArrow(gates.failing, rows.schema).mapInArrow(held(gates.write), rows.schema)
     attempts = spark.sparkContext._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
     DataFrame(attempts.frame(stage._jdf), spark).collect()
