@@ -1,7 +1,7 @@
 """A write whose first attempt at a partition leaves its Python worker standing still.
 
 ``python -m integration.overtaken_writer TABLE MARKERS HOW`` bulk-inserts on two hosts, with
-speculation. The worker that is to write partition 1 is stopped by SIGSTOP before it has opened a
+speculation. The worker that is to write partition 1 is stopped by SIGSTOP before it has ended its
 file. Then its attempt is ``overtaken`` by another one, or it ``fails`` upstream of the worker.
 When the write has been acknowledged, the worker may go on and do its harm.
 Prints how many workers stood still at the acknowledgement.
@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -47,16 +46,15 @@ def slow(batches: Iterator[pa.RecordBatch], fails: bool) -> Iterator[pa.RecordBa
     yield from batches
     if context is None or context.partitionId() != 1 or context.attemptNumber() > 0:
         return
-    others: list[int] = []
-    until = time.monotonic() + 10
-    while not others and time.monotonic() < until:  # who takes these rows is being started
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdecimal() and int(folder.name) != os.getpid():
-                with suppress(OSError):
-                    stat = (folder / "stat").read_text().rpartition(")")[2].split()
-                    others += [int(folder.name)] * (int(stat[1]) == os.getppid())
-    for other in others:
-        os.kill(other, signal.SIGSTOP)
+    # Whoever writes names itself in its attempt's file; others may be near that only idle.
+    folder = os.environ["SPARK_LOCAL_DIRS"].split(",")[0]
+    attempt = Path(folder, f"pyhudi-attempt-{context.taskAttemptId()}")
+    until = time.monotonic() + 60
+    while not (writer := attempt.read_text()):
+        if time.monotonic() > until:
+            raise RuntimeError("nobody came to write this attempt's rows")
+        time.sleep(0.01)
+    os.kill(int(writer), signal.SIGSTOP)
     if fails:
         raise RuntimeError("this attempt was to fail")
 
