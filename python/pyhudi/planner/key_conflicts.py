@@ -21,7 +21,7 @@ from pyhudi.index.lookup import KEY
 from pyhudi.planner.stage import FileWritten, job
 from pyhudi.planner.tag import BASE_PARTITION, base_keys
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.active import COMMITS, instant_key
+from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
 log = logging.getLogger(__name__)
@@ -57,9 +57,8 @@ class KeyCheck:
             return
         table, loaded = self._write.table, self._write.transaction.timeline
         now = table.timeline()
-        before = loaded.keys()
-        for theirs in now.completed:
-            if theirs.action in COMMIT_ACTIONS and instant_key(theirs) not in before:
+        for theirs in now.since(loaded):
+            if theirs.action in COMMIT_ACTIONS:
                 self(theirs, COMMITS.get(table.storage, now, theirs))
 
     def __call__(self, theirs: Instant, metadata: CommitMetadata) -> None:

@@ -7,7 +7,7 @@ tag, profile, assign, write. Both end in ``finish``: seal, reconcile, commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.config import ConcurrencyMode, IndexType, Operation
@@ -92,17 +92,23 @@ def overwrite(write: Write) -> Outcome:
         written = write_grouped(write, only_new_groups=True)
     else:
         written = bulk(write)
+    old, swept = swept_by(write, {f.partition_path for f in written.files})
+    return Outcome(written, replaced_by(old), frozenset(swept))
+
+
+def swept_by(write: Write, named: set[str]) -> tuple[Sequence[BaseFile], set[str]]:
+    """The base files, and the partitions, that an overwrite with rows in ``named`` replaces."""
     view = write.view
     if write.operation is Operation.INSERT_OVERWRITE_TABLE:
         old = view.latest()
-        swept = {f.partition_path for f in old} | {f.partition_path for f in written.files}
+        swept = named | {f.partition_path for f in old}
     else:
-        swept = {f.partition_path for f in written.files}
+        swept = set(named)
         if write.intent.overwrite is Overwrite.FILTER:
             swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
         old = view.latest(partitions=swept)
     write.transaction.check_targets(old)
-    return Outcome(written, replaced_by(old), frozenset(swept))
+    return old, swept
 
 
 def with_swept_locked(write: Write) -> Write:
@@ -110,18 +116,12 @@ def with_swept_locked(write: Write) -> Write:
 
     Its partitions must be known before its rows are written: they are kept, and counted first.
     """
-    view = write.view
-    if write.operation is Operation.INSERT_OVERWRITE_TABLE:
-        old = view.latest()
-        swept = {f.partition_path for f in old}
-    else:
+    named: set[str] = set()
+    if write.operation is not Operation.INSERT_OVERWRITE_TABLE:
         rows = write.kept.checkpointed(write.prepared)
         write = replace(write, prepared=replace(write.prepared, rows=rows))
-        swept = partitions_of(write)
-        if write.intent.overwrite is Overwrite.FILTER:
-            swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
-        old = view.latest(partitions=swept)
-    write.transaction.check_targets(old)
+        named = partitions_of(write)
+    old, swept = swept_by(write, named)
     write.transaction.check_updates(groups_of(old), swept=swept)
     return write
 

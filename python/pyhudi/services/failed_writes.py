@@ -94,10 +94,9 @@ def _rollbacks(
     table: Table, before: Timeline, after: Timeline
 ) -> dict[InstantTime, tuple[InstantTime, RollbackMetadata]]:
     """Instants that were undone since ``before``: by which rollback, and what it says."""
-    known = before.keys()
     found = {}
-    for instant in after.completed:
-        if instant.action is Action.ROLLBACK and (instant.time, instant.action) not in known:
+    for instant in after.since(before):
+        if instant.action is Action.ROLLBACK:
             path = after.file_of(instant)
             metadata = parse_rollback_metadata(table.storage.read(path), path)
             found.update(

@@ -76,6 +76,11 @@ class Timeline:
         """Identities of all completed instants, for set differences between two loads."""
         return frozenset(instant_key(i) for i in self.completed)
 
+    def since(self, before: Timeline) -> tuple[Instant, ...]:
+        """Completed instants, whatever their times, that the earlier load ``before`` lacks."""
+        known = before.keys()
+        return tuple(i for i in self.completed if instant_key(i) not in known)
+
     def greatest_time(self) -> InstantTime:
         """The largest requested or completion time, ``"0"`` for an empty timeline."""
         times = [i.time for i in self.instants]

@@ -22,7 +22,7 @@ from pyhudi.format.filenames import (
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage, StoredFile
-from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 
 LISTING_THREADS = 16
 META_FOLDER = ".hoodie"
@@ -211,11 +211,10 @@ def _data_files(storage: Storage) -> Iterator[StoredFile]:
 
 def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     """``view`` moved on to a later timeline by metadata alone; None where a listing is needed."""
-    before, after = view.timeline.keys(), timeline.keys()
-    if before - after or view.timeline.first_time != timeline.first_time:
+    if view.timeline.keys() - timeline.keys() or view.timeline.first_time != timeline.first_time:
         # Something was undone or archived, or other old files count as archived than before.
         return None
-    new = sorted((i for i in timeline.completed if instant_key(i) not in before), key=_time)
+    new = sorted(timeline.since(view.timeline), key=_time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
         return None
     groups, replaced = dict(view.groups), dict(view.replaced)

@@ -15,7 +15,7 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_requested_replace
 from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
-from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.schema import schema_of, table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
@@ -44,10 +44,8 @@ def check_conflicts(
     """
     if strategy.gives_way:
         check_clustering(table, now, instant, ours)
-    before, after = loaded.keys(), now.keys()
-    _check_vanished(before - after, now, instant)
-    new = [i for i in now.completed if instant_key(i) not in before]
-    for theirs in new:
+    _check_vanished(loaded.keys() - now.keys(), now, instant)
+    for theirs in now.since(loaded):
         if theirs.action is Action.RESTORE:
             raise CommitConflict(
                 f"{ours.who} and restore {theirs.time} conflict: the table was set back while "

@@ -24,7 +24,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
-from pyhudi.timeline.active import COMMITS, Timeline, instant_key
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_of
@@ -116,9 +116,8 @@ def check_unlocked(table: Table, loaded: Timeline, now: Timeline, ours: Footprin
     Its commits lack the mark of pessimistic ones. pyhudi's own other writers commit nothing to
     such a table, so it is Apache Hudi or a program like it.
     """
-    before = loaded.keys()
-    for theirs in now.completed:
-        if theirs.action not in COMMIT_ACTIONS or instant_key(theirs) in before:
+    for theirs in now.since(loaded):
+        if theirs.action not in COMMIT_ACTIONS:
             continue
         metadata = COMMITS.get(table.storage, now, theirs)
         if CONCURRENCY_PROPERTY in metadata.extra:
