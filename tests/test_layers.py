@@ -42,9 +42,9 @@ WORKER_LIBRARIES = {"pyhudi", "numpy", "pyarrow", "pyspark", *sys.stdlib_module_
 # A library that one place wraps is imported there only.
 HOMES = {
     "py4j": ("spark/",),
-    "boto3": ("storage/s3.py", "locks/dynamodb.py", "transactions/dynamodb_times.py"),
-    "botocore": ("storage/s3.py", "locks/dynamodb.py", "transactions/dynamodb_times.py"),
-    "kazoo": ("locks/zookeeper.py", "transactions/zookeeper_times.py"),
+    "boto3": ("storage/s3.py", "locks/dynamodb.py"),
+    "botocore": ("storage/s3.py", "locks/dynamodb.py"),
+    "kazoo": ("locks/zookeeper_session.py",),
     "pymetastore": ("locks/hive_metastore.py",),
     "fastavro": ("format/",),
     "aiohttp": ("transactions/marker_server.py",),

@@ -21,7 +21,8 @@ from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
 from pyhudi.locks.numbered import NumberedFiles
 from pyhudi.locks.register import RegisterLock
 from pyhudi.locks.storage_lock import StorageRegister
-from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+from pyhudi.locks.zookeeper import ZookeeperLock
+from pyhudi.locks.zookeeper_session import ZookeeperPlace
 from pyhudi.storage.base import Storage, VersionedStorage
 from tests.fakes import FakeClock
 from tests.servers.dynamodb import DynamoDb

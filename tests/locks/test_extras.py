@@ -63,3 +63,33 @@ def test_without_its_package_a_lock_says_what_to_install(
     assert "[SETUP_ERROR]" in found.stdout
     assert f"the package {package}" in found.stdout
     assert f"pip install 'pyhudi[{extra}]'" in found.stdout
+
+
+OPEN_COUNTER = """
+import sys
+sys.modules[{package!r}] = None
+from pyhudi.choices import TimeSourceType
+from pyhudi.clock import SystemClock
+from pyhudi.errors import SetupError
+from pyhudi.lock_options import LockOptions
+from pyhudi.transactions.time_sources import open_times
+said = LockOptions(
+    zookeeper_url="zk:1", zookeeper_base_path="/a", dynamodb_table="t", dynamodb_region="eu-west-1"
+)
+try:
+    open_times(TimeSourceType({kind!r}), said, "t", "s3a://bucket/t", SystemClock())
+except SetupError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("kind", "package"), [("zookeeper", "kazoo"), ("dynamodb", "boto3")])
+def test_without_its_package_a_counter_says_what_to_install(kind: str, package: str) -> None:
+    script = OPEN_COUNTER.format(kind=kind, package=package)
+
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+
+    assert "[SETUP_ERROR] A counter of instant times" in found.stdout
+    assert f"pip install 'pyhudi[{kind}]'" in found.stdout

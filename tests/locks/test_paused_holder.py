@@ -16,7 +16,8 @@ from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
 from pyhudi.locks.numbered import NumberedFiles
-from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+from pyhudi.locks.zookeeper import ZookeeperLock
+from pyhudi.locks.zookeeper_session import ZookeeperPlace
 from pyhudi.storage.local import LocalStorage
 from tests.servers.zookeeper import Zookeeper
 
@@ -37,7 +38,8 @@ HOLDER = """
     from pyhudi.locks.filesystem import FilesystemLock
     from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
     from pyhudi.locks.numbered import NumberedFiles
-    from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+    from pyhudi.locks.zookeeper import ZookeeperLock
+    from pyhudi.locks.zookeeper_session import ZookeeperPlace
     from pyhudi.storage.local import LocalStorage
     lock = {lock}
     lock.acquire(20, LockOwner("20240101000000001", "sleeper.example", 11))

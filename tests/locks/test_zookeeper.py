@@ -16,7 +16,8 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.leased import QUEUE_PAUSE_MS, LeasedLock
-from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+from pyhudi.locks.zookeeper import ZookeeperLock
+from pyhudi.locks.zookeeper_session import ZookeeperPlace
 from tests.servers.cutting_proxy import Cut, cutting_proxy
 from tests.servers.process import free_port
 from tests.servers.zookeeper import Zookeeper
@@ -156,7 +157,8 @@ def test_the_lock_of_a_killed_process_is_free_after_its_session(zookeeper: Zooke
         import time
         from pyhudi.locks.base import LockOwner
         from pyhudi.locks.leased import LeasedLock
-        from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperPlace
+        from pyhudi.locks.zookeeper import ZookeeperLock
+        from pyhudi.locks.zookeeper_session import ZookeeperPlace
         LeasedLock(ZookeeperLock({place!r})).acquire(10, LockOwner("1", "doomed", 1))
         print("held", flush=True)
         time.sleep(1000)
@@ -173,6 +175,18 @@ def test_the_lock_of_a_killed_process_is_free_after_its_session(zookeeper: Zooke
     lock.acquire(20, BOB)
     assert lock.check() > 0
     lock.release()
+
+
+def test_a_server_that_is_silent_at_first_is_asked_again(zookeeper: Zookeeper) -> None:
+    """One that has just started may take a connection and never answer on it."""
+    path = f"/locks/rides-{next(_numbers)}"
+    with cutting_proxy(zookeeper.address, b"", silent=1) as proxy:
+        lock = handle(ZookeeperPlace(proxy.address, path, 60.0, 10.0))
+
+        lock.acquire(20, ANN)
+
+        assert proxy.silent == 0
+        lock.release()
 
 
 def test_servers_that_are_not_there_are_named(zookeeper: Zookeeper) -> None:

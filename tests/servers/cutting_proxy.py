@@ -25,13 +25,17 @@ class Cut(Enum):
 
 @dataclass
 class CuttingProxy:
-    """Passes bytes on to ``target``; ``cuts`` are for the next requests that hold ``mark``."""
+    """Passes bytes on to ``target``; ``cuts`` are for the next requests that hold ``mark``.
+
+    The first ``silent`` connections are taken, and never hear a word.
+    """
 
     target: tuple[str, int]
     port: int
     mark: bytes = b""
     cuts: deque[Cut] = field(default_factory=deque)
     met: list[Cut] = field(default_factory=list)
+    silent: int = 0
 
     @property
     def address(self) -> str:
@@ -39,6 +43,12 @@ class CuttingProxy:
 
     def serve(self, client: socket.socket) -> None:
         """Pass one connection on until it ends or is cut."""
+        if self.silent:
+            self.silent -= 1
+            with contextlib.suppress(OSError), client:
+                while client.recv(_CHUNK):
+                    pass
+            return
         with contextlib.suppress(OSError), client, socket.create_connection(self.target) as server:
             swallowing = threading.Event()
             back = threading.Thread(target=self._back, args=(server, client, swallowing))
@@ -78,10 +88,10 @@ def _close(one: socket.socket) -> None:
 
 
 @contextmanager
-def cutting_proxy(target: str, mark: bytes, *cuts: Cut) -> Iterator[CuttingProxy]:
+def cutting_proxy(target: str, mark: bytes, *cuts: Cut, silent: int = 0) -> Iterator[CuttingProxy]:
     """Run a proxy to ``host:port`` whose ``cuts`` befall the first requests that hold ``mark``."""
     host, _, port = target.rpartition(":")
-    proxy = CuttingProxy((host, int(port)), free_port(), mark, deque(cuts))
+    proxy = CuttingProxy((host, int(port)), free_port(), mark, deque(cuts), silent=silent)
     with socket.create_server(("127.0.0.1", proxy.port)) as listener:
         listener.settimeout(0.1)
         ended = threading.Event()

@@ -28,7 +28,9 @@ try:
     from botocore.config import Config
 except ImportError:
     if not TYPE_CHECKING:
-        boto3 = None
+        boto3 = aws = None
+
+__all__ = ["KEY", "DynamoRegister", "DynamoTable", "aws", "open_client"]
 
 KEY: Final = "key"
 _OWNER, _LEASE, _VERSION, _DATA = "ownerName", "leaseDuration", "recordVersionNumber", "data"
@@ -72,15 +74,11 @@ class DynamoRegister:
     """A ``Register`` in the item ``partition_key`` of ``table``, which is made at first use."""
 
     def __init__(self, table: DynamoTable, partition_key: str, clock: Clock | None = None) -> None:
-        if boto3 is None:
-            raise SetupError(
-                "The DynamoDB lock needs the package boto3. Install it: pip install "
-                "'pyhudi[dynamodb]'."
-            )
         self._table = table
         self._id = {KEY: {"S": partition_key}}
         self._clock = clock or SystemClock()
-        self._client = _client(table)
+        # A repetition after a lost reply would meet our own version and be refused.
+        self._client = open_client(table, "The DynamoDB lock", attempts=1)
         self._is_there = False
 
     def beside(self, name: str) -> DynamoRegister:
@@ -94,7 +92,7 @@ class DynamoRegister:
         return f"'{self._id[KEY]['S']}' in the DynamoDB table {self._table.name}"
 
     def read(self) -> Record | None:
-        self._make_table()
+        self.make_table()
         answer = self._ask(
             "read",
             lambda: self._client.get_item(
@@ -145,7 +143,7 @@ class DynamoRegister:
             }
         return self._ask(verb, lambda: send(guard) is not None, refused=False, writes=True)
 
-    def _make_table(self) -> None:
+    def make_table(self) -> None:
         """Make the table where it is not there, and wait until it can be used."""
         if self._is_there:
             return
@@ -236,12 +234,19 @@ def _record(item: Mapping[str, Any]) -> Record:
         return Record(version, "", None, None, lease_s, free, what=what)
 
 
-def _client(table: DynamoTable) -> Any:
+def open_client(table: DynamoTable, what: str, attempts: int) -> Any:
+    """boto3's client for ``what``, which sends each request so often at most.
+
+    ``SetupError`` where boto3 is missing, ``ConfigError`` where the settings do not fit.
+    """
+    if boto3 is None:
+        raise SetupError(
+            f"{what} needs the package boto3. Install it: pip install 'pyhudi[dynamodb]'."
+        )
     config = Config(
         connect_timeout=_CONNECT_S,
         read_timeout=_ANSWER_S,
-        # A repetition after a lost reply would meet our own version and be refused.
-        retries={"mode": "standard", "total_max_attempts": 1},
+        retries={"mode": "standard", "total_max_attempts": attempts},
     )
     try:
         return boto3.session.Session().client(

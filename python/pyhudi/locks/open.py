@@ -27,7 +27,7 @@ from pyhudi.storage.base import Storage, VersionedStorage
 
 if TYPE_CHECKING:
     from pyhudi.locks.dynamodb import DynamoRegister
-    from pyhudi.locks.zookeeper import ZookeeperPlace
+    from pyhudi.locks.zookeeper_session import ZookeeperPlace
 
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
 LOCK_FILE: Final = "lock"
@@ -92,7 +92,8 @@ class LockOpener:
                 item = self._dynamodb(said, table_name, storage)
                 return lambda group: self._register(item.beside(f"{GROUPS}/{_safe(group)}"))
             case LockProvider.ZOOKEEPER | LockProvider.ZOOKEEPER_IMPLICIT:
-                from pyhudi.locks.zookeeper import ZookeeperLock, ZookeeperSession
+                from pyhudi.locks.zookeeper import ZookeeperLock
+                from pyhudi.locks.zookeeper_session import ZookeeperSession
 
                 place = zookeeper_place(said, table_name, storage.root)
                 session = ZookeeperSession(place)
@@ -174,7 +175,7 @@ def _safe(group: str) -> str:
 
 def zookeeper_place(said: LockOptions, table_name: str, root: str) -> ZookeeperPlace:
     """Where the lock of the table ``table_name`` at ``root`` is, by the options of its lock."""
-    from pyhudi.locks.zookeeper import ZookeeperPlace
+    from pyhudi.locks.zookeeper_session import ZookeeperPlace
 
     if said.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
         path = f"{IMPLICIT_BASE_PATH}/{table_hash(root)}/{IMPLICIT_LOCK_KEY}"

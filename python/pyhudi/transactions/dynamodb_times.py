@@ -7,24 +7,14 @@ time and never gives one twice. The item's key is the lock's with ``.time`` behi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from pyhudi.clock import Clock
-from pyhudi.errors import ConfigError, SetupError, StorageError
-from pyhudi.locks.dynamodb import KEY, DynamoRegister, DynamoTable
-
-try:
-    import boto3
-    from botocore import exceptions as aws
-    from botocore.config import Config
-except ImportError:
-    if not TYPE_CHECKING:
-        boto3 = None
+from pyhudi.errors import StorageError
+from pyhudi.locks.dynamodb import KEY, DynamoRegister, DynamoTable, aws, open_client
 
 _TIME: Final = "time"
 _NAMES: Final = {"#t": _TIME}
-_CONNECT_S: Final = 3
-_ANSWER_S: Final = 5
 _ATTEMPTS: Final = 4
 
 
@@ -32,20 +22,16 @@ class DynamoTimes:
     """A ``TimeSource`` in the item ``key`` of ``table``, which is made at first use."""
 
     def __init__(self, table: DynamoTable, key: str, clock: Clock) -> None:
-        if boto3 is None:
-            raise SetupError(
-                "Instant times from DynamoDB need the package boto3. Install it: pip install "
-                "'pyhudi[dynamodb]'."
-            )
         self._table = table
         self._id = {KEY: {"S": key}}
+        # Unlike the lock's: here a request that is sent again does no harm.
+        what = "A counter of instant times in DynamoDB"
+        self._client = open_client(table, what, attempts=_ATTEMPTS)
         self._register = DynamoRegister(table, key, clock)
-        self._client: Any = None
 
     def next_ms(self, at_least: int) -> int:
         try:
-            if self._client is None:
-                self._client = self._opened()
+            self._register.make_table()
             return self._raised(at_least) or self._increased()
         except (aws.ClientError, aws.BotoCoreError) as error:
             raise StorageError(
@@ -82,23 +68,3 @@ class DynamoTimes:
             ReturnValues="UPDATED_NEW",
         )
         return int(answer["Attributes"][_TIME]["N"])
-
-    def _opened(self) -> Any:
-        self._register.read()  # makes the table where it is not there
-        config = Config(
-            connect_timeout=_CONNECT_S,
-            read_timeout=_ANSWER_S,
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-        )
-        try:
-            return boto3.session.Session().client(
-                "dynamodb",
-                region_name=self._table.region,
-                endpoint_url=self._table.endpoint_url,
-                config=config,
-            )
-        except ValueError as error:
-            raise ConfigError(
-                f"The settings of DynamoDB do not fit: {error}.",
-                key="hoodie.write.lock.dynamodb.endpoint_url",
-            ) from error

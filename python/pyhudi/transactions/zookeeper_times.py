@@ -6,45 +6,35 @@ kept beside the lock's, as ``<lock>.time``, and may be shared by tables: times a
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyhudi.clock import Clock
-from pyhudi.errors import ConfigError, SetupError, StorageError
-from pyhudi.locks.zookeeper import ZookeeperPlace
-
-try:
-    from kazoo import exceptions as zk
-    from kazoo.client import KazooClient
-    from kazoo.handlers.threading import KazooTimeoutError
-    from kazoo.retry import KazooRetry
-except ImportError:
-    if not TYPE_CHECKING:
-        KazooClient = None
+from pyhudi.errors import ConfigError, StorageError
+from pyhudi.locks.zookeeper_session import (
+    KazooTimeoutError,
+    ZookeeperPlace,
+    ZookeeperSession,
+    zk,
+)
 
 ATTEMPTS: Final = 50
 #: longest pause, in milliseconds, after another writer took a time first
 PAUSE_MS: Final = 20
-#: connections that are tried within the connection timeout, where a server does not answer
-TRIES: Final = 5
-_QUIET: Final = logging.getLogger("pyhudi.kazoo")
 
 
 class ZookeeperTimes:
     """A ``TimeSource`` in the node ``place.path``; connected only while it is asked."""
 
     def __init__(self, place: ZookeeperPlace, clock: Clock) -> None:
-        if KazooClient is None:
-            raise SetupError(
-                "Instant times from ZooKeeper need the package kazoo. Install it: pip install "
-                "'pyhudi[zookeeper]'."
-            )
         self._place = place
+        self._session = ZookeeperSession(place, "A counter of instant times in ZooKeeper")
         self._clock = clock
 
     def next_ms(self, at_least: int) -> int:
-        client = self._connected()
+        try:
+            client = self._session.enter()
+        except ConnectionError as error:
+            raise self._failed(str(error)) from error
         try:
             client.ensure_path_async(self._place.path).get(timeout=self._timeout_s)
             for _ in range(ATTEMPTS):
@@ -55,7 +45,7 @@ class ZookeeperTimes:
         except (zk.ZookeeperError, zk.KazooException, KazooTimeoutError) as error:
             raise self._failed(f"{type(error).__name__} {error}".strip()) from error
         finally:
-            _close(client)
+            self._session.leave()
         raise self._failed(f"other writers were faster {ATTEMPTS} times")
 
     def _try(self, client: Any, at_least: int) -> int | None:
@@ -77,31 +67,6 @@ class ZookeeperTimes:
     def _timeout_s(self) -> float:
         return self._place.connection_timeout_s
 
-    def _connected(self) -> Any:
-        place = self._place
-        try:
-            client = KazooClient(
-                hosts=place.servers,
-                # Nothing here outlives the question. kazoo waits for the answer to its first words
-                # as long as for a session, and a server that has just started may give none: so
-                # it asks again, by a new connection.
-                timeout=place.connection_timeout_s / TRIES,
-                connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
-                logger=_QUIET,
-            )
-        except ValueError as error:
-            raise ConfigError(
-                f"hoodie.write.lock.zookeeper.url is '{place.servers}': {error}. Give servers as "
-                "host:port, with commas between.",
-                key="hoodie.write.lock.zookeeper.url",
-            ) from error
-        try:
-            client.start(timeout=place.connection_timeout_s)
-        except KazooTimeoutError as error:
-            _close(client)
-            raise self._failed(f"no connection within {place.connection_timeout_s:g} s") from error
-        return client
-
     def _failed(self, reason: str) -> StorageError:
         return StorageError(
             f"No instant time came from '{self._place.path}' in ZooKeeper at "
@@ -109,12 +74,6 @@ class ZookeeperTimes:
             "hoodie.write.lock.zookeeper.url are up and can be reached.",
             path=self._place.path,
         )
-
-
-def _close(client: Any) -> None:
-    steps: tuple[Callable[[], Any], ...] = (client.stop, client.close)
-    for step in steps:
-        step()
 
 
 def _last(data: bytes, path: str) -> int:

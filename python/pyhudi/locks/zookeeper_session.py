@@ -1,0 +1,116 @@
+"""Sessions with ZooKeeper, by kazoo: for locks, and for the counter of instant times."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyhudi.errors import ConfigError, SetupError
+
+try:
+    from kazoo import exceptions as zk
+    from kazoo.client import KazooClient
+    from kazoo.handlers.threading import KazooTimeoutError
+    from kazoo.retry import KazooRetry
+except ImportError:
+    if not TYPE_CHECKING:
+        zk = KazooClient = KazooTimeoutError = None
+
+__all__ = ["KazooTimeoutError", "ZookeeperPlace", "ZookeeperSession", "zk"]
+
+#: parts of the connection timeout, each for a client of its own
+TRIES: Final = 5
+_QUIET: Final = logging.getLogger("pyhudi.kazoo")
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperPlace:
+    """Where a lock is: ``servers`` as host:port with commas, ``path`` of its node, timeouts."""
+
+    servers: str
+    path: str
+    session_timeout_s: float
+    connection_timeout_s: float
+
+
+class ZookeeperSession:
+    """The connection of a lock, or of several, to ``place``: open while one of them has a use."""
+
+    def __init__(self, place: ZookeeperPlace, what: str = "The ZooKeeper lock") -> None:
+        """``what`` needs the session, for the ``SetupError`` where kazoo is missing."""
+        if KazooClient is None:
+            raise SetupError(
+                f"{what} needs the package kazoo. Install it: pip install 'pyhudi[zookeeper]'."
+            )
+        self._place = place
+        self._client: Any = None
+        self._users = 0
+        self._guard = threading.Lock()
+        self.granted_s = place.session_timeout_s
+
+    def enter(self) -> Any:
+        """The client, connected; every ``enter`` has its ``leave``. ``ConnectionError`` without."""
+        with self._guard:
+            if self._client is None:
+                self._client = self._connected()
+            self._users += 1
+            return self._client
+
+    def leave(self) -> None:
+        """Have no more use for the client: the last one ends the session."""
+        with self._guard:
+            self._users -= 1
+            if self._users == 0:
+                client, self._client = self._client, None
+                client.stop()
+                client.close()
+
+    def _connected(self) -> Any:
+        """A client that has a session.
+
+        kazoo waits for the answer to its first words as long as for a session, and a server that
+        has just started may give none: so it is asked again, by a new client.
+        """
+        place = self._place
+        for _ in range(TRIES):
+            client = self._client_of(place)
+            try:
+                client.start(timeout=place.connection_timeout_s / TRIES)
+            except KazooTimeoutError:
+                client.stop()
+                client.close()
+            else:
+                return client
+        raise ConnectionError(f"no connection within {place.connection_timeout_s:g} s")
+
+    def _client_of(self, place: ZookeeperPlace) -> Any:
+        try:
+            client = KazooClient(
+                hosts=place.servers,
+                timeout=place.session_timeout_s,
+                connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
+                logger=_QUIET,
+            )
+        except ValueError as error:
+            raise ConfigError(
+                f"hoodie.write.lock.zookeeper.url is '{place.servers}': {error}. Give servers as "
+                "host:port, with commas between.",
+                key="hoodie.write.lock.zookeeper.url",
+            ) from error
+        self._note_session(client)
+        return client
+
+    def _note_session(self, client: Any) -> None:
+        """Learn the session timeout that the server grants: kazoo keeps it to itself."""
+        connection = client._connection
+        connect = connection._connect
+
+        def noting(*arguments: Any) -> Any:
+            answer = connect(*arguments)
+            # kazoo's read timeout is two thirds of the granted timeout, in milliseconds.
+            self.granted_s = min(self._place.session_timeout_s, answer[0] * 1.5 / 1_000)
+            return answer
+
+        connection._connect = noting
