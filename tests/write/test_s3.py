@@ -62,6 +62,16 @@ def test_files_markers_and_metadata_are_objects_and_folders_are_none(server: S3S
     assert not [key for key in client_view if key.endswith("/")]
 
 
+def test_a_small_file_is_one_request_and_no_multipart_upload(server: S3Server) -> None:
+    write = on_s3(server, T1)
+    with write.fs.open().open_output_stream(f"{BUCKET}/small/file") as stream:
+        stream.write(b"few bytes")
+
+    (small,) = (entry for entry in listing(server) if entry["Key"] == "small/file")
+    # S3 marks what was uploaded in parts by the number of parts behind the hash.
+    assert "-" not in small["ETag"]
+
+
 def listing(server: S3Server) -> list[dict[str, Any]]:
     client = boto3.session.Session().client(
         "s3", endpoint_url=server.endpoint, region_name="us-east-1",
