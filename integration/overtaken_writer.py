@@ -54,6 +54,7 @@ def slow(batches: Iterator[pa.RecordBatch], fails: bool) -> Iterator[pa.RecordBa
         if time.monotonic() > until:
             raise RuntimeError("nobody came to write this attempt's rows")
         time.sleep(0.01)
+    time.sleep(0.2)  # it names itself just before it locks
     os.kill(int(writer), signal.SIGSTOP)
     if fails:
         raise RuntimeError("this attempt was to fail")

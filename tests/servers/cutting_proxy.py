@@ -27,7 +27,7 @@ class Cut(Enum):
 class CuttingProxy:
     """Passes bytes on to ``target``; ``cuts`` are for the next requests that hold ``mark``.
 
-    The first ``silent`` connections are taken, and never hear a word.
+    The first ``silent`` connections are taken, and never answered.
     """
 
     target: tuple[str, int]

@@ -35,11 +35,12 @@ def held(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
         except FileNotFoundError:
             raise RuntimeError("this attempt has ended before its worker began") from None
         try:
+            # Named before it locks: whoever finds the file locked knows which process to end.
+            os.write(descriptor, str(os.getpid()).encode())
             # A lock of fcntl's kind: the only one that Java knows, and gone with the process.
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
             if not os.fstat(descriptor).st_nlink:
                 raise RuntimeError("this attempt has ended while its worker began")
-            os.write(descriptor, str(os.getpid()).encode())
             yield from work(batches)
         finally:
             os.close(descriptor)
