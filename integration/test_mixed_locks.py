@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ from tests.servers.zookeeper import Zookeeper, zookeeper_server
 CLASSES = "org.apache.hudi.client.transaction.lock."
 LOCK = "hoodie.write.lock."
 REPO = Path(__file__).resolve().parents[1]
+#: how long either side waits for its turn
+TURN_S = 60
 ANN = LockOwner("20240101000000001", "ann.example", 11, "nightly load")
 
 _numbers = itertools.count()
@@ -250,11 +253,13 @@ def test_taking_turns_nobody_meets_the_other_inside(fleet: Fleet) -> None:
     ours, theirs = fleet.ours(), fleet.theirs()
 
     def they_take() -> None:
-        while not fleet.others.take(theirs, wait_ms=2_000):
-            continue
+        # Not every provider of Hudi's waits by itself.
+        taken = partial(fleet.others.take, theirs, wait_ms=2_000)
+        if not wait_for(SystemClock(), taken, TURN_S, longest_pause_ms=100):
+            raise AssertionError(f"no turn in {TURN_S} s: the lock is held by {ours.describe()}")
 
     threads = [
-        threading.Thread(target=turn, args=("we", lambda: ours.acquire(60, ANN), ours.release)),
+        threading.Thread(target=turn, args=("we", lambda: ours.acquire(TURN_S, ANN), ours.release)),
         threading.Thread(
             target=turn, args=("they", they_take, lambda: fleet.others.release(theirs))
         ),
@@ -287,7 +292,6 @@ def test_the_lock_of_our_killed_writer_passes_to_hudi(fleet: Fleet) -> None:
     theirs = fleet.theirs()
 
     assert not fleet.others.take(theirs, wait_ms=500)
-    # Not every provider of Hudi's waits by itself.
     assert wait_for(SystemClock(), lambda: fleet.others.take(theirs, wait_ms=2_000), 100)
 
     fleet.others.release(theirs)

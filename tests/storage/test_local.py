@@ -58,6 +58,24 @@ def test_a_refused_put_keeps_the_checksum_of_the_file_that_stays(
     assert names_on_disk(tmp_path) == [".1.commit.crc", "1.commit"]
 
 
+def test_a_put_leaves_the_checksum_of_a_file_that_another_program_is_creating(
+    table: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi's lock provider fails where its checksum goes, and leaves a lock that nobody has."""
+    real = os.fsync
+
+    def meanwhile(descriptor: int) -> None:
+        (tmp_path / "lock").write_bytes(b"")
+        (tmp_path / ".lock.crc").write_bytes(b"")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    with pytest.raises(FileExists):
+        table.put_if_absent("lock", b"ours")
+
+    assert names_on_disk(tmp_path) == [".lock.crc", "lock"]
+
+
 def test_the_temporaries_of_a_killed_writer_are_not_listed(
     table: LocalStorage, tmp_path: Path
 ) -> None:

@@ -91,16 +91,24 @@ class LocalStorage:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         full = self._full(path)
+        # Hadoop makes a checksum after its file and deletes it before: one that was there before
+        # the file was missing is left over. Any later one may be of a file that another program
+        # is creating, and Hudi's lock provider leaves its lock behind if that one goes.
+        checksum = crc_neighbour_path(full)
+        left_over = os.path.lexists(checksum)
         if os.path.lexists(full):
             raise FileExists(f"'{full}' exists already.", path=path)
-        temporary = self._write_temporary(full, data)
+        temporary = None
         try:
-            _remove(crc_neighbour_path(full))
+            if left_over:
+                _remove(checksum)
+            temporary = self._write_temporary(full, data)
             _link(temporary, full, path)
         except OSError as error:
             raise _failed("create", full, error) from error
         finally:
-            _remove_quietly(temporary)
+            if temporary:
+                _remove_quietly(temporary)
         _sync_named(full)
 
     def replace(self, path: str, data: bytes) -> None:
