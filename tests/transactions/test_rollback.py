@@ -100,6 +100,20 @@ def test_files_written_after_the_plan_go_with_the_rollback(world: World) -> None
     assert [i.time for i in world.table().timeline().completed] == [rollback.time]
 
 
+def test_a_put_of_the_same_rollback_that_lands_late_stops_nobody(world: World) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+
+    def land(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".rollback.inflight"):
+            world.memory.put_if_absent(call.paths[0], b"")
+
+    storage = FaultyStorage(world.memory, before=land)
+    roll_back(world.table(storage), other_lock(world), world.clock, POLICY, dead.instant)
+
+    assert world.leftovers() == []
+
+
 def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
     """Each step takes most of a lease of 60 s; together they take several."""
     dead = dead_writer(world)

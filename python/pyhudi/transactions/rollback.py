@@ -9,10 +9,12 @@ readers would take it for archived data (FORMAT.md 2.4).
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from enum import Enum
 from typing import Protocol
 
 from pyhudi.clock import Clock
+from pyhudi.errors import FileExists
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import (
     Action,
@@ -198,7 +200,9 @@ def _execute(
     started = clock.monotonic()
     storage = table.storage
     if rollback.state is State.REQUESTED:
-        _put(table, Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT), b"")
+        # The same put, given up by an earlier attempt, may have landed since we looked.
+        with suppress(FileExists):
+            _put(table, Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT), b"")
     doomed = _doomed(table, plan, target.commit_time)
     lock.renew()
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
