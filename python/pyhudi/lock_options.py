@@ -28,8 +28,8 @@ class LockOptions:
 
     lock_provider: LockProvider | None = option(None, LOCK + "provider", W,
         "Who guards the commit; by default the table's own lock file. See the page on locks.")
-    lock_wait_ms: int = option(60_000, LOCK + "wait_time_ms", W,
-        "How long a commit waits for the table lock.")
+    lock_wait_ms: int = option(120_000, LOCK + "wait_time_ms", W,
+        "How long a commit waits for the table lock; what a dead writer holds lasts 30 to 76 s.")
 
     # ---- the lock file
     lock_path: str | None = option(None, LOCK + "filesystem.path", W,

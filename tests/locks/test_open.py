@@ -11,8 +11,10 @@ from pyhudi.errors import ConfigError, LockTimeout
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.base import Storage
+from pyhudi.storage.hadoop import HadoopStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.s3 import S3Storage
 from tests.fakes import FakeClock
 
 LOCK = "hoodie.write.lock."
@@ -211,3 +213,20 @@ def test_a_dead_holder_is_succeeded_though_each_wait_is_shorter_than_its_lease(
 
     assert waits > 2
     assert lock.check() > 0
+
+
+@pytest.mark.parametrize("provider", [None, "numbered_files", "storage"])
+@pytest.mark.parametrize("store", [LocalStorage, S3Storage, HadoopStorage])
+def test_who_says_nothing_waits_long_enough_to_succeed_a_dead_holder(
+    provider: str | None, store: type[Storage]
+) -> None:
+    class Paced(MemoryStorage):
+        put_timeout_s = store.put_timeout_s
+
+    clock = FakeClock()
+    storage = Paced("s3a://lake/rides", clock)
+    said: LockOptions = resolve_write({} if provider is None else options(provider)).lock
+    for pid in (1, 2):  # each a process of its own: the second has seen nothing before
+        lock = LockOpener(clock, lambda root: storage).open(said, "rides", storage)
+        lock.acquire(said.lock_wait_ms / 1_000, LockOwner("20240101000000001", "a", pid))
+        assert lock.held()
