@@ -14,7 +14,15 @@ _PROC = Path("/proc")
 
 
 def tree_seconds(root: int) -> float:
-    """User and system CPU seconds of process ``root``, its descendants, living and reaped."""
+    """User and system CPU seconds of process ``root``, its descendants, living and reaped.
+
+    A walk may miss a process that ends meanwhile, and counts none too much: so it is the larger of
+    two walks.
+    """
+    return max(_walk(root), _walk(root))
+
+
+def _walk(root: int) -> float:
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in _PROC.iterdir():

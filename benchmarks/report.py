@@ -22,13 +22,15 @@ def write_page(results: Path, page: Path) -> None:
     runs = sorted((load(path) for path in results.glob("*.json")), key=lambda run: run.rows)
     parts = [_intro(runs)]
     for run in runs:
-        parts.append(f"## {run.rows / 1e6:g} M rows\n\n{run.rounds} rounds.")
-        parts.append("### CPU seconds of the process tree\n\n" + _operations(run, _cpu))
-        parts.append("### Wall seconds\n\n" + _operations(run, _wall))
+        if run.rounds:
+            parts.append(f"## {run.rows / 1e6:g} M rows\n\n{run.rounds} rounds.")
+            parts.append("### CPU seconds of the process tree\n\n" + _operations(run, _cpu))
+            parts.append("### Wall seconds\n\n" + _operations(run, _wall))
         if run.sizes:
             parts.append("### Size after the bulk insert\n\n" + _sizes(run))
+    for run in runs:
         if run.of("append", run.engines()[0]):
-            parts.append("## Tiny appends\n\n" + _appends(run))
+            parts.append(f"## {run.appends} tiny appends\n\n" + _appends(run))
     if NOTES.exists():
         parts.append(NOTES.read_text().strip())
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,8 @@ partitions, Snappy, otherwise defaults. The rows are equal: 12 columns (long, ti
 several cardinalities, int, double, decimal, boolean), 10 partitions by a hash of the id. Operations
 take turns between the engines in rotating order. After each change the checksum over all columns
 of all engines' tables was equal, and so was each query's answer. A cell is the median, with the
-smallest and the largest in brackets, then the ratio of medians to plain Parquet. CPU is user and
+smallest and the largest in brackets, then the ratio of medians to plain Parquet; reads are
+measured three or five times a round, changes once. CPU is user and
 system time of the whole process tree: driver, JVM with compiler and collector, Python workers.
 
 * *upsert 5 %*: four of five rows are updates spread over all files, one of five is a new key
@@ -124,8 +127,8 @@ def _appends(run: Results) -> str:
         ["append in a fresh process: s", *(f"{cold[e][1].seconds:.2f}" for e in engines)],
     ]
     text = (
-        f"{run.appends} appends of {run.append_rows} rows into 10 partitions; planning (from path "
-        "to Spark partitions) is measured after each. A fresh process was warmed on another table."
+        f"Each of {run.append_rows} rows into 10 partitions; planning (from path to Spark "
+        "partitions) is measured after each. A fresh process was warmed on another table."
     )
     return text + "\n\n" + _table(["", *_labels(run)], rows)
 

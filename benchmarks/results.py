@@ -39,10 +39,11 @@ class Results:
         return [m for m in self.measurements if (m.operation, m.engine) == (operation, engine)]
 
     def save(self, folder: Path) -> None:
-        """Write ``<rows>.json``."""
+        """Write ``<rows>.json``, or ``appends.json`` where nothing else was measured."""
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(dataclasses.asdict(self), separators=(",", ":"))
-        (folder / f"{self.rows}.json").write_text(text.replace('{"operation"', '\n{"operation"'))
+        name = str(self.rows) if self.rounds else "appends"
+        (folder / f"{name}.json").write_text(text.replace('{"operation"', '\n{"operation"'))
 
 
 def load(path: Path) -> Results:

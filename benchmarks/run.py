@@ -11,7 +11,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +29,38 @@ DEFAULT_ENGINES = ["parquet", "pyhudi", "hudi", "hudi-lean", "delta", "iceberg"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation: its name on the page, the worker's method, and its arguments."""
+    """One operation: its name on the page, the worker's method, and its arguments.
+
+    A round measures it ``samples`` times, in each of which the method does it ``times`` times.
+    """
 
     operation: str
     method: str
     params: Callable[[Inputs], dict[str, Any]]
     times: int = 1
     changes: bool = False
+    samples: int = 1
 
 
 def _steps(inputs: Inputs) -> list[Step]:
-    lookups = Step("key lookup", "lookup", lambda i: {"keys": list(i.lookups)}, len(inputs.lookups))
-    ranges = Step(
-        "range filter", "range_filter", lambda i: {"ranges": list(i.ranges)}, len(inputs.ranges)
+    lookups = Step(
+        "key lookup", "lookup", lambda i: {"keys": list(i.lookups)}, len(inputs.lookups), samples=3
     )
+    ranges = Step(
+        "range filter", "range_filter", lambda i: {"ranges": list(i.ranges)}, len(inputs.ranges),
+        samples=3,
+    )  # fmt: skip
+    read = Step("full read", "full_read", lambda i: {}, samples=5)
     return [
         Step("bulk insert", "create", lambda i: {"source": str(i.bulk)}, changes=True),
-        Step("full read", "full_read", lambda i: {}),
-        Step("column sum", "column_sum", lambda i: {}),
+        read,
+        Step("column sum", "column_sum", lambda i: {}, samples=5),
         lookups,
         ranges,
         Step("upsert 5 %", "upsert", lambda i: {"source": str(i.upsert)}, changes=True),
         Step("delete 1 %", "delete", lambda i: {"source": str(i.delete)}, changes=True),
-        Step("full read after changes", "full_read", lambda i: {}),
-        Step("key lookup after changes", lookups.method, lookups.params, lookups.times),
+        replace(read, operation="full read after changes"),
+        replace(lookups, operation="key lookup after changes"),
     ]
 
 
@@ -74,19 +82,20 @@ def run_round(
     """All steps once, on a fresh table of each engine."""
     table = f"orders_{inputs.rows}_{number}"
     for turn, step in enumerate(_steps(inputs)):
-        answers = {}
-        for engine in _rotated(engines, number + turn):
-            measured, answers[engine.name] = engine.measure(
-                step.operation, number, step.method, step.times,
-                table=table, **step.params(inputs),
-            )  # fmt: skip
-            results.measurements.append(measured)
-            _tell(measured)
-            if step.method == "create":
-                results.sizes[engine.name] = engine.ask("size", table=table)
-        if step.changes:
-            answers = {e.name: e.ask("checksum", table=table) for e in engines}
-        agree(step.operation, answers)
+        for sample in range(step.samples):
+            answers = {}
+            for engine in _rotated(engines, number + turn + sample):
+                measured, answers[engine.name] = engine.measure(
+                    step.operation, number, step.method, step.times,
+                    table=table, **step.params(inputs),
+                )  # fmt: skip
+                results.measurements.append(measured)
+                _tell(measured)
+            if step.changes:
+                answers = {e.name: e.ask("checksum", table=table) for e in engines}
+            agree(step.operation, answers)
+        if step.method == "create":
+            results.sizes = {e.name: e.ask("size", table=table) for e in engines}
     for engine in engines:
         engine.ask("drop", table=table)
 
@@ -159,7 +168,8 @@ def run(options: argparse.Namespace, rows: int, work: Path) -> Results:
         for number in range(options.rounds):
             run_round(engines, inputs, number, results)
         # What comes now takes long; a run that is stopped keeps what it has measured.
-        results.save(options.results)
+        if options.rounds:
+            results.save(options.results)
         if options.appends:
             run_appends(engines, inputs, results, options.memory)
     finally:
@@ -172,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse, run each size, keep the results and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 5_000_000])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="0: nothing but the appends")
     parser.add_argument("--warm-ups", type=int, default=2)
     parser.add_argument("--warm-up-rows", type=int, default=200_000)
     parser.add_argument("--appends", type=int, default=100, help="0: leave this part out")
