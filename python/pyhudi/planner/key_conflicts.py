@@ -2,22 +2,26 @@
 
 Each of them looked the key up before the other had committed, so both would open a place for it,
 in different file groups: no conflict of groups, and yet a key in two files. The second one to
-commit compares the keys of the files that took new rows in (RFC-22, unique records).
+commit compares the keys of the files that took new rows in (RFC-22, unique records): on the driver
+where that has the input's keys, else by a Spark join.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from pyhudi.config import DuplicatePolicy, IndexType, Operation
 from pyhudi.errors import CommitConflict
-from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.index.lookup import KEY
+from pyhudi.planner.collected import Keys, find_keys
 from pyhudi.planner.stage import FileWritten, job
 from pyhudi.planner.tag import BASE_PARTITION, base_keys
 from pyhudi.planner.write_context import Write
@@ -27,6 +31,7 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 log = logging.getLogger(__name__)
 
 SHOWN: Final = 5
+_STEP: Final = "compare keys with a concurrent write"
 
 
 def checks_keys(write: Write) -> bool:
@@ -50,6 +55,7 @@ class KeyCheck:
         self._write = write
         self._ours = [file for file in written if file.num_inserts]
         self._seen: set[InstantTime] = set()
+        self._incoming: dict[str, pa.Array] | None = None
 
     def look_ahead(self) -> None:
         """Compare with what has completed by now, so that less is left to do under the lock."""
@@ -75,11 +81,8 @@ class KeyCheck:
         ]
         if not others:
             return
-        columns = [KEY] if everywhere else [KEY, BASE_PARTITION]
-        with job(self._write.spark, self._write.describe("compare keys with a concurrent write")):
-            mine = base_keys(self._write, self._ours).select(*columns)
-            both = mine.join(base_keys(self._write, others).select(*columns), columns, "semi")
-            found = sorted(row[0] for row in both.select(F.col(KEY)).limit(SHOWN).collect())
+        collected = self._write.kept.table is not None
+        found = self._found_here(others) if collected else self._joined(others, everywhere)
         if found:
             raise CommitConflict(
                 f"{self._write.operation.value} {self._write.instant} and {theirs.time} both "
@@ -90,3 +93,41 @@ class KeyCheck:
                 theirs=theirs.time,
                 overlap=tuple(found),
             )
+
+    def _joined(self, others: Sequence[WriteStat], everywhere: bool) -> list[str]:
+        """Some keys that our files and ``others`` both hold, in any partition or in the same."""
+        columns = [KEY] if everywhere else [KEY, BASE_PARTITION]
+        with job(self._write.spark, self._write.describe(_STEP)):
+            mine = base_keys(self._write, self._ours).select(*columns)
+            both = mine.join(base_keys(self._write, others).select(*columns), columns, "semi")
+            return sorted(row[0] for row in both.select(F.col(KEY)).limit(SHOWN).collect())
+
+    def _found_here(self, others: Sequence[WriteStat]) -> list[str]:
+        """The same for an input whose keys the driver has; its index is within partitions.
+
+        Of the incoming keys only those count that our files hold: a deletion leaves none there.
+        """
+        if self._incoming is None:
+            keys = Keys.of(self._write.kept.table)
+            self._incoming = dict(zip(keys.partitions, keys.distinct, strict=True))
+        both = self._held(self._held(self._incoming, others), self._ours)
+        return sorted(key for keys in both.values() for key in keys.to_pylist())[:SHOWN]
+
+    def _held(
+        self, wanted: Mapping[str, pa.Array], files: Iterable[FileWritten | WriteStat]
+    ) -> dict[str, pa.Array]:
+        """By partition, those of ``wanted`` that ``files`` hold; partitions with none are left out.
+
+        ``files`` of other partitions than the wanted ones are not opened.
+        """
+        asked = [file for file in files if file.partition_path in wanted]
+        if not asked:
+            return {}
+        sizes = {file.path: file.file_size_bytes for file in asked}
+        places = [(o, f.path, f.partition_path) for o, f in enumerate(asked)]
+        found: dict[str, list[np.ndarray[tuple[int], np.dtype[np.int32]]]] = {}
+        for ordinal, at in find_keys(self._write, wanted, places, sizes, _STEP):
+            if at:
+                held = found.setdefault(asked[ordinal].partition_path, [])
+                held.append(np.frombuffer(at, np.int32))
+        return {p: wanted[p].take(pa.array(np.unique(np.concatenate(f)))) for p, f in found.items()}
