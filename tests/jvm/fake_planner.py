@@ -253,6 +253,12 @@ class FakePlanner:
         left = self._rows_without(path, request["filters"])
         return {"instant": self._store(path, left, replace=True)}
 
+    def on_check_row_changes(self, request: dict[str, Any]) -> None:
+        self.load(request["path"])
+
+    def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+        return {"instant": self._store(request["path"], frame, replace=False)}
+
     def on_spool_begin(self, request: dict[str, Any]) -> dict[str, Any]:
         folder = local(request["path"]) / ".spool"
         folder.mkdir()

@@ -375,6 +375,21 @@ def test_whole_partitions_are_deleted_by_metadata(
     assert planner.named("delete_where")[0]["filters"][-1]["column"] == "day"
 
 
+def test_a_merge_that_only_inserts_is_told_from_an_insert(
+    spark: SparkSession, planner: FakePlanner, trips: str
+) -> None:
+    frame(spark, (2, 9.9, "tue"), (7, 7.5, "tue")).createOrReplaceTempView("news")
+    spark.sql("MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
+    assert rows(spark) == [(1, 1.5, "mon"), (2, 2.5, "tue"), (7, 7.5, "tue")]
+    (request,) = planner.named("insert_new")
+    assert request["scan"]["path"] == request["path"]
+
+    spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN trips t ON t.id = s.id")
+    assert len(planner.named("insert_new")) == 2, "the same to Spark"
+    spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN news t ON t.id = s.id")
+    assert len(planner.named("insert_new")) == 2
+
+
 def test_altering_columns_is_refused(spark: SparkSession, trips: str) -> None:
     with pytest.raises(AnalysisException, match=r"\[UNSUPPORTED_TABLE\]"):
         spark.sql("ALTER TABLE trips ADD COLUMNS (tip DOUBLE)")

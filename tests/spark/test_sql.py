@@ -259,9 +259,7 @@ def test_write_to_appends_and_overwrites(spark: SparkSession, name: str) -> None
 # ---- delete, truncate, drop
 
 
-def test_whole_partitions_can_be_deleted_and_single_rows_not_yet(
-    spark: SparkSession, name: str
-) -> None:
+def test_whole_partitions_can_be_deleted(spark: SparkSession, name: str) -> None:
     create(spark, name)
     spark.sql(
         f"insert into {name} values (1,'a',1,'x'), (2,'a',1,'y'), (3,'a',1,'z'), (4,'a',1,null)"
@@ -271,9 +269,6 @@ def test_whole_partitions_can_be_deleted_and_single_rows_not_yet(
     spark.sql(f"delete from {name} where dt in ('y', 'w')")
     assert [row[0] for row in table(spark, name)] == [3, 4]
     spark.sql(f"delete from {name} where dt = 'nothing'")
-    assert [row[0] for row in table(spark, name)] == [3, 4]
-    with pytest.raises(Exception, match=r"\["):
-        spark.sql(f"delete from {name} where id = 3")
     assert [row[0] for row in table(spark, name)] == [3, 4]
     spark.sql(f"delete from {name}")
     assert table(spark, name) == []

@@ -23,7 +23,9 @@ from pyhudi.planner.assign import Assignment, assign
 from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
+from pyhudi.planner.prepare import HOME
 from pyhudi.planner.routing import balanced, task_count
+from pyhudi.planner.row_changes import SHOWN, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work, group_work_here, write_spec
 from pyhudi.planner.stage import Written, job, run_blobs, run_here
@@ -50,7 +52,7 @@ def collected(write: Write) -> pa.Table | None:
     # An insert into a file that is there looks at no keys: Spark combines such rows beforehand.
     combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
     plain = not inserting or not combining
-    keyed = bool(write.config.record_key_fields)
+    keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
     if not (simple and plain and keyed):
         return None
     rows, kept = write.prepared.rows, write.kept
@@ -91,7 +93,9 @@ def write_collected(write: Write, table: pa.Table) -> Written:
     files = write.view.latest(partitions=keys.partitions)
     write.transaction.check_targets(files)
     groups = np.full(table.num_rows, -1, np.int64)
-    if write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
+    if write.prepared.changes is not None:
+        groups = _homes(write, table, files)
+    elif write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
         copies, homes = _tag(write, keys, files, groups)
         if len(copies):
             table = pa.concat_tables([table, table.take(pa.array(copies))]).combine_chunks()
@@ -113,6 +117,23 @@ def write_collected(write: Write, table: pa.Table) -> Written:
     if not assignment.groups:
         return Written()
     return _write(write, table, groups, assignment)
+
+
+def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
+    """The ordinals of the files that rows are known to be in; ``InvalidRecord`` for new rows
+    whose keys are there."""
+    ids = pa.array([file.file_id for file in files], pa.string())
+    homes = _single(table[HOME])
+    places = pc.fill_null(pc.index_in(homes, value_set=ids), -1)
+    groups: Ints = places.to_numpy().astype(np.int64)
+    if homes.null_count:
+        keys = Keys.of(table.filter(homes.is_null()))
+        position = {name: at for at, name in enumerate(keys.partitions)}
+        for ordinal, found in _matches(write, keys, files):
+            known = keys.distinct[position[files[ordinal].partition_path]]
+            shown = known.take(pa.array(np.frombuffer(found, np.int32)[:SHOWN]))
+            refuse_known_keys(shown.to_pylist(), write.config)
+    return groups
 
 
 def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> tuple[Ints, Ints]:

@@ -211,9 +211,8 @@ def require_whole_partitions(
     """``ConfigError`` where the filters of an overwrite or delete cut a partition in two."""
     if not decided_by_partition(config, types, partitions, filters):
         raise ConfigError(
-            "The condition does not choose whole partitions, and single rows cannot be replaced "
-            "or deleted by a condition yet. Name partition columns only, or write the keys with "
-            "operation upsert or delete.",
+            "The condition does not choose whole partitions, and nothing less is overwritten. Name "
+            "partition columns only, or change single rows by UPDATE, DELETE or MERGE.",
             key="where",
         )
 

@@ -21,11 +21,19 @@ from pyhudi.planner.buckets import BUCKET, bucket_files, with_bucket
 from pyhudi.planner.kept import Tagged
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
+from pyhudi.planner.prepare import HOME
 from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
+from pyhudi.planner.row_changes import SHOWN, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work
 from pyhudi.planner.stage import Written, job, run_stage
-from pyhudi.planner.tag import one_per_key, tag_global, tag_partitioned
+from pyhudi.planner.tag import (
+    BASE_PARTITION,
+    base_keys,
+    one_per_key,
+    tag_global,
+    tag_partitioned,
+)
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile
@@ -44,6 +52,8 @@ def write_grouped(write: Write, only_new_groups: bool = False) -> Written:
         return Written()
     files = [] if only_new_groups else _candidates(write, partitions)
     write.transaction.check_targets(files)
+    if write.prepared.changes is not None and write.prepared.changes.adds:
+        _refuse_known(write, rows, files)
     if write.options.index_type is IndexType.BUCKET:
         return _write_buckets(write, rows, files)
     tagged = _tagged(write, rows, files)
@@ -71,6 +81,10 @@ def _candidates(write: Write, partitions: dict[str, int]) -> list[BaseFile]:
 
 def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
     """Rows with the ordinal of the base file that holds their key, null for new keys."""
+    if write.prepared.changes is not None:
+        homes = [(file.file_id, ordinal) for ordinal, file in enumerate(files)]
+        known = write.spark.createDataFrame(homes, f"{HOME} string, {ORDINAL} int")
+        return rows.join(F.broadcast(known), HOME, "left")
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
     if combines(write) and write.options.index_type is IndexType.GLOBAL_SIMPLE:
         rows = one_per_key(write, rows)
@@ -92,6 +106,22 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
     if write.operation is Operation.DELETE:
         return tagged.where(F.col(ORDINAL).isNotNull())
     return tagged
+
+
+def _refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> None:
+    """``InvalidRecord`` where ``files`` hold the keys of new rows."""
+    new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files)
+    if write.options.index_type is IndexType.GLOBAL_SIMPLE:
+        # A row that moves leaves the partition that held it.
+        leaving = rows.where(F.col(HOME).isNotNull() & F.col(DELETE)).select(KEY)
+        new = new.join(leaving, KEY, "left_anti")
+        found = new.join(held, KEY, "left_semi")
+    else:
+        held = held.withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
+        found = new.join(held, [KEY, PARTITION_PATH], "left_semi")
+    with job(write.spark, write.describe("look for the new keys")):
+        shown = found.select(KEY).limit(SHOWN).collect()
+    refuse_known_keys([row[0] for row in shown], write.config)
 
 
 def _without_duplicates(write: Write, tagged: DataFrame) -> DataFrame:

@@ -29,12 +29,30 @@ from pyhudi.timeline.schema import SparkSchema
 from pyhudi.write.spec import DELETE
 
 SOFT_DELETE = "_hoodie_is_deleted"
+#: file id of the group that holds a row, in rows that change; null for a new row
+HOME = "_pyhudi_home"
 OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
+class Survey:
+    """What the row changes of a statement amount to, in rows."""
+
+    inserted: int = 0
+    moved: int = 0
+
+    @property
+    def adds(self) -> bool:
+        """Whether a partition gets rows that it did not have."""
+        return self.inserted + self.moved > 0
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """Rows ready to be tagged: key, path, delete mark, then the data columns in table order."""
+    """Rows ready to be tagged: key, path, delete mark, then the data columns in table order.
+
+    The ``changes`` of a statement have their ``HOME`` before the data columns.
+    """
 
     rows: DataFrame
     schema: SparkSchema
@@ -43,6 +61,7 @@ class Prepared:
     data_columns: tuple[str, ...]
     has_deletes: bool
     named_keys: bool = False
+    changes: Survey | None = None
 
 
 def prepare(

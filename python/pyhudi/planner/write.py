@@ -19,7 +19,7 @@ from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
-from pyhudi.planner.intent import Intent, Overwrite, action_of, decide
+from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide
 from pyhudi.planner.kept import Kept
 from pyhudi.planner.key_encoding import named_by_rule, named_in_table
 from pyhudi.planner.operations import run_operation
@@ -30,7 +30,9 @@ from pyhudi.planner.prepare import (
     table_schema_after,
     without_hidden_columns,
 )
+from pyhudi.planner.row_changes import prepare_changes
 from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import Query
 from pyhudi.planner.stage import worker_error
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
@@ -57,7 +59,11 @@ MOST_WAITS = 20
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller wants written, the same for every attempt."""
+    """What the caller wants written, the same for every attempt.
+
+    ``since`` is the state of the table that ``df`` was computed from, where these are the changes
+    of a statement: conflicts are judged from it on.
+    """
 
     runtime: Runtime
     df: DataFrame
@@ -66,6 +72,7 @@ class Request:
     intent: Intent
     kept: Kept = field(default_factory=Kept)
     groups: GroupLocks | None = None
+    since: Timeline | None = None
 
 
 def write_table(
@@ -98,9 +105,7 @@ def write_table(
         except TableExists:
             # Another writer's table: whether and how to write to it is decided anew.
             continue
-        warning = ignored_warning(resolved.ignored)
-        if warning:
-            log.warning(warning)
+        _warn(resolved)
         done = _written(request, table, created=not exists)
         after_commit(runtime, table, resolved, operation, done)
         return done
@@ -109,6 +114,36 @@ def write_table(
         "once the other writers are done.",
         path=root,
     )
+
+
+def write_changes(
+    runtime: Runtime,
+    changes: DataFrame,
+    scan: Query,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    operation: Operation,
+) -> Committed:
+    """Write the ``changes`` of a statement that was evaluated on ``scan`` (``row_changes.py``).
+
+    ``operation`` is upsert or delete. A lost race is not run again: Spark would have to evaluate
+    the statement anew.
+    """
+    table = open_table(scan.table.storage)
+    refuse_writes_to(table)
+    resolved = resolve_write(options, table.config.raw, session)
+    _warn(resolved)
+    since = scan.timeline
+    request = Request(runtime, changes, resolved, operation, Intent(Route.SQL), since=since)
+    done = _locked(request, table)
+    after_commit(runtime, table, resolved, operation, done)
+    return done
+
+
+def _warn(options: WriteOptions) -> None:
+    warning = ignored_warning(options.ignored)
+    if warning:
+        log.warning(warning)
 
 
 def _written(request: Request, table: Table, created: bool) -> Committed:
@@ -154,6 +189,8 @@ def _with_retries(request: Request, table: Table) -> Committed:
         try:
             return _attempt(request, table)
         except CommitConflict as conflict:
+            if request.since is not None:
+                raise
             if "before_data" in conflict.facts and waits < MOST_WAITS:
                 # Not a lost race: the write waited its turn, and goes on with its locks in hand.
                 waits += 1
@@ -175,7 +212,7 @@ def _with_retries(request: Request, table: Table) -> Committed:
 
 def _attempt(request: Request, table: Table) -> Committed:
     runtime, options, operation = request.runtime, request.options, request.operation
-    before = table.timeline()
+    before = request.since or table.timeline()
     prepared = _checked(request, table, before)
     transaction = Transaction.begin(
         table,
@@ -185,6 +222,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         runtime.clock,
         writer_policy(options, table, runtime.clock),
         request.groups,
+        request.since,
     )
 
     def quiet(timeout_s: float) -> bool:
@@ -226,6 +264,9 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
         return prepare_partitions(request.df, table.config, current, options, by_name)
     named = named_in_table(request.runtime, table, view, operation, options)
+    if request.since is not None and current is not None:
+        prefix = f"{request.runtime.clock.uuid()}_"
+        return prepare_changes(request.df, table.config, current, options, named, prefix)
     return prepare(request.df, table.config, current, operation, options, named)
 
 

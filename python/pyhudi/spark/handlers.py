@@ -8,16 +8,18 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import resolve_write
+from pyhudi.config import Operation, resolve_write
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.pins import Pinned, PinnedQueries
+from pyhudi.planner.row_changes import inserted_rows
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import count_rows, describe, open_query, plan_scan
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
-from pyhudi.planner.write import write_table
+from pyhudi.planner.writable import refuse_writes_to
+from pyhudi.planner.write import write_changes, write_table
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.timeline.view import VIEWS
@@ -44,7 +46,8 @@ class Handlers:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
             "exists describe decide plan_scan count write insert spool_begin insert_spooled "
-            "spool_abort create_table truncate_table can_delete_where delete_where"
+            "spool_abort check_row_changes change_rows insert_new create_table truncate_table "
+            "can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -166,6 +169,59 @@ class Handlers:
 
     def spool_abort(self, path: str, spool: str, **_: object) -> None:
         drop_spool(self._runtime, normalize_root(path), spool)
+
+    # -- UPDATE, DELETE and MERGE, through the same spool
+
+    def check_row_changes(self, path: str, **_: object) -> None:
+        refuse_writes_to(open_table(self._runtime.storage(normalize_root(path))))
+
+    def change_rows(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        spool: str,
+        files: Sequence[str],
+        schema: Json,
+        command: str,
+        scan: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        try:
+            if not files:
+                return _committed(None)
+            rows = spooled_rows(self._spark, files, schema)
+            operation = Operation.DELETE if command == "delete" else Operation.UPSERT
+            return self._change(rows, scan, options, session, properties, operation)
+        finally:
+            drop_spool(self._runtime, normalize_root(path), spool)
+
+    def insert_new(
+        self,
+        jdf: JavaObject,
+        options: Options,
+        session: Options,
+        scan: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        """A MERGE that only inserts, which Spark hands over as an INSERT."""
+        rows = inserted_rows(self._frame(jdf))
+        return self._change(rows, scan, options, session, properties, Operation.UPSERT)
+
+    def _change(
+        self,
+        rows: DataFrame,
+        scan: Json,
+        options: Options,
+        session: Options,
+        properties: Options | None,
+        operation: Operation,
+    ) -> Json:
+        read = self._pins.ask(_pinned(session=session, **scan), lambda query: query)
+        given = {**hudi_properties(properties or {}), **options}
+        return _committed(write_changes(self._runtime, rows, read, given, session, operation))
 
     # -- tables
 

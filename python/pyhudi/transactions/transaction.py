@@ -151,16 +151,19 @@ class Transaction:
         clock: Clock,
         policy: WriterPolicy,
         groups: GroupLocks | None = None,
+        since: Timeline | None = None,
     ) -> Transaction:
         """Settle failed writers, take an instant time, announce it and start the heartbeat.
 
-        With ``groups``, which belong to the caller, the write is a pessimistic one.
+        With ``groups``, which belong to the caller, the write is a pessimistic one. Rows that were
+        computed from an earlier load of the timeline, ``since``, are judged from that load on.
         """
         self = cls(table, action, operation, lock, clock, policy, groups)
         loaded = settle_failed_writes(table, lock, clock, policy)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
-        self.instant, self.timeline = take_time(table, clock, action, content, loaded, policy.times)
+        self.instant, loaded = take_time(table, clock, action, content, loaded, policy.times)
+        self.timeline = since or loaded
         self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
         self._move(Phase.REQUESTED)
         try:

@@ -6,12 +6,12 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.connector.catalog._
-import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
+import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.sources.{AlwaysTrue, Filter}
 import org.apache.spark.sql.types.StructType
 
-/** A Hudi table that the catalog knows: it can be written, truncated and, by whole partitions,
-  * deleted from.
+/** A Hudi table that the catalog knows: it can be written, and its rows be changed. A DELETE of
+  * whole partitions reads no row.
   */
 private[pyhudi] class HudiCatalogTable(
     val target: HudiTarget,
@@ -20,12 +20,19 @@ private[pyhudi] class HudiCatalogTable(
     properties: Map[String, String])
     extends HudiTable(snapshot, s"spark_catalog.${target.table}", schema, properties)
     with SupportsWrite
-    with SupportsDelete {
+    with SupportsDelete
+    with SupportsRowLevelOperations {
 
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    new HudiWriteBuilder(target, info)
+    new HudiWriteBuilder(target, info, Some(this))
+
+  override def newRowLevelOperationBuilder(
+      info: RowLevelOperationInfo): RowLevelOperationBuilder = () => {
+    Bridge.ask("check_row_changes", "path" -> target.path)
+    new HudiRowChanges(target, snapshot, schema, info.command())
+  }
 
   override def truncateTable(): Boolean = {
     Bridge.ask("truncate_table", "path" -> target.path, "table" -> target.table)

@@ -14,6 +14,10 @@ private[pyhudi] object HudiColumns {
     "_hoodie_partition_path",
     "_hoodie_file_name")
 
+  /** Which row of the table one is: its key, its partition path and its file; never null. */
+  val identity: Seq[String] =
+    Seq("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
+
   /** Path of the file that a row came from: a constant that no file stores. */
   val file = "_file"
 
@@ -24,6 +28,6 @@ private[pyhudi] object HudiColumns {
 
   private final case class HiddenText(override val name: String) extends MetadataColumn {
     override def dataType: DataType = StringType
-    override def isNullable: Boolean = true
+    override def isNullable: Boolean = !identity.contains(name)
   }
 }

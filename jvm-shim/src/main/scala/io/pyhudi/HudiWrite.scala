@@ -4,6 +4,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.pyhudi.MergePlans
 import org.apache.spark.sql.sources.{Filter, InsertableRelation}
 
 /** Which rows of the table an INSERT replaces. */
@@ -14,14 +15,20 @@ private[pyhudi] object Overwrite {
   final case class Matching(filters: Array[Filter]) extends Overwrite("filter")
 }
 
-/** Builds the write of one SQL INSERT, `writeTo` or `saveAsTable`. */
-private[pyhudi] class HudiWriteBuilder(target: HudiTarget, info: LogicalWriteInfo)
+/** Builds the write of one SQL INSERT, `writeTo` or `saveAsTable`.
+  *
+  * @param table the table where it is there already: a MERGE may come as an INSERT into it
+  */
+private[pyhudi] class HudiWriteBuilder(
+    target: HudiTarget,
+    info: LogicalWriteInfo,
+    table: Option[HudiCatalogTable] = None)
     extends WriteBuilder
     with SupportsTruncate
     with SupportsOverwrite
     with SupportsDynamicOverwrite {
 
-  private var write: Write = new HudiInsert(target, info, Overwrite.Nothing)
+  private var write: Write = new HudiInsert(target, info, Overwrite.Nothing, table)
 
   override def truncate(): WriteBuilder = set(new HudiInsert(target, info, Overwrite.All))
 
@@ -42,7 +49,8 @@ private[pyhudi] class HudiWriteBuilder(target: HudiTarget, info: LogicalWriteInf
 private[pyhudi] class HudiInsert(
     target: HudiTarget,
     info: LogicalWriteInfo,
-    overwrite: Overwrite)
+    overwrite: Overwrite,
+    table: Option[HudiCatalogTable] = None)
     extends V1Write {
 
   override def description(): String = s"pyhudi insert into ${target.table}"
@@ -52,11 +60,19 @@ private[pyhudi] class HudiInsert(
       case Overwrite.Matching(conditions) => HudiCatalogTable.conditions(conditions)
       case _ => Nil
     }
-    val options = info.options().asCaseSensitiveMap().asScala.toMap
-    Bridge.askWith(
-      "insert",
-      data,
-      target.request(options) ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
+    val request = target.request(info.options().asCaseSensitiveMap().asScala.toMap)
+    table.filter(MergePlans.isMerge(data, _)) match {
+      case Some(known) =>
+        Bridge.askWith(
+          "insert_new",
+          data,
+          request :+ ("scan" -> known.snapshot.question.toMap): _*)
+      case None =>
+        Bridge.askWith(
+          "insert",
+          data,
+          request ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
+    }
     ()
   }
 }

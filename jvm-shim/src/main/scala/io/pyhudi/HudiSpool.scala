@@ -1,0 +1,94 @@
+package io.pyhudi
+
+import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.execution.datasources.{OutputWriter, OutputWriterFactory}
+import org.apache.spark.sql.execution.datasources.parquet.{ParquetOptions, ParquetUtils}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/** Rows that Spark hands over one by one, put aside for a write that Python does.
+  *
+  * Tasks write plain Parquet files into a folder that Python names; Python reads the files that the
+  * commit messages name, no other.
+  */
+private[pyhudi] class HudiSpool(request: Seq[(String, Any)], schema: StructType) {
+
+  private var folder: Option[String] = None
+
+  def begin(): HudiSpoolFactory = {
+    val named = Bridge.ask("spool_begin", request: _*).get("spool").asText
+    folder = Some(named)
+    HudiSpoolFactory(named, schema)
+  }
+
+  /** Has Python write the spooled rows by `method`, which also deletes the folder. */
+  def commit(
+      method: String,
+      messages: Array[WriterCommitMessage],
+      more: (String, Any)*): Unit = {
+    val files = messages.toSeq.collect { case HudiSpoolFile(Some(file)) => file }
+    val spooled = Seq("spool" -> folder, "files" -> files, "schema" -> Json.of(schema))
+    Bridge.ask(method, request ++ spooled ++ more: _*)
+    ()
+  }
+
+  def abort(): Unit =
+    folder.foreach(named => Bridge.ask("spool_abort", request :+ ("spool" -> named): _*))
+}
+
+/** A task's answer: the file that holds its rows, none if it had no rows. */
+private[pyhudi] final case class HudiSpoolFile(path: Option[String]) extends WriterCommitMessage
+
+private[pyhudi] final case class HudiSpoolFactory(
+    folder: String,
+    writers: OutputWriterFactory,
+    conf: SerializableConfiguration)
+    extends DataWriterFactory {
+
+  override def createWriter(partition: Int, task: Long): HudiSpoolWriter =
+    new HudiSpoolWriter(s"$folder/$partition-$task.parquet", this, partition)
+
+  def open(path: String, partition: Int): OutputWriter = {
+    val attempt = new TaskAttemptID(new TaskID("pyhudi", 0, TaskType.MAP, partition), 0)
+    val context: TaskAttemptContext = new TaskAttemptContextImpl(conf.value, attempt)
+    writers.newInstance(path, null, context)
+  }
+}
+
+private[pyhudi] object HudiSpoolFactory {
+
+  def apply(folder: String, schema: StructType): HudiSpoolFactory = {
+    val conf = Compat.conf
+    val job = Job.getInstance(Compat.newHadoopConf())
+    val options = new ParquetOptions(Map.empty[String, String], conf)
+    val writers = ParquetUtils.prepareWrite(conf, job, schema, options)
+    // Spark's default is INT96, which cannot tell the two kinds of timestamps apart.
+    job.getConfiguration.set(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key, "TIMESTAMP_MICROS")
+    HudiSpoolFactory(folder, writers, new SerializableConfiguration(job.getConfiguration))
+  }
+}
+
+/** Writes one task attempt's rows. The name holds the attempt, so that attempts never meet. */
+private[pyhudi] class HudiSpoolWriter(path: String, factory: HudiSpoolFactory, partition: Int)
+    extends DataWriter[InternalRow] {
+
+  private var writer: Option[OutputWriter] = None
+
+  override def write(row: InternalRow): Unit = {
+    if (writer.isEmpty) writer = Some(factory.open(path, partition))
+    writer.get.write(row)
+  }
+
+  override def commit(): WriterCommitMessage = {
+    writer.foreach(_.close())
+    HudiSpoolFile(writer.map(_ => path))
+  }
+
+  override def abort(): Unit = writer.foreach(_.close())
+
+  override def close(): Unit = ()
+}

@@ -1,0 +1,277 @@
+"""UPDATE, DELETE and MERGE on Hudi tables: rows, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi.format.instants import Action
+from pyhudi.planner.write import write_changes
+from pyhudi.spark import handlers
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.table import Table, open_table
+from tests import golden_tables
+from tests.spark.tables import VERSION, listing
+from tests.spark.test_operations import BUCKETS, INDEXES
+from tests.spark.test_sql import COLUMNS, create, folder_of, table
+
+pytestmark = pytest.mark.spark
+
+Row = tuple[object, ...]
+
+START: list[Row] = [
+    (1, "a", 1, "x"),
+    (2, "b", 1, "x"),
+    (3, "c", 1, "y"),
+    (4, "d", 1, "y"),
+    (5, "e", 1, None),
+]
+
+
+def filled(spark: SparkSession, name: str, **properties: str) -> None:
+    """The table of these tests; properties with dots as double underscores."""
+    more = "".join(f", '{k.replace('__', '.')}' = '{v}'" for k, v in properties.items())
+    create(spark, name, f"tblproperties (primaryKey = 'id', preCombineField = 'ts'{more})")
+    spark.createDataFrame(START, COLUMNS).coalesce(1).writeTo(name).append()
+
+
+def merge(spark: SparkSession, name: str, source: list[Row], clauses: str, on: str = "id") -> None:
+    frame = spark.createDataFrame(source, "id bigint, name string, ts bigint, dt string")
+    frame.createOrReplaceTempView("news")
+    spark.sql(f"merge into {name} t using news s on t.{on} = s.{on} {clauses}")
+
+
+def hudi(spark: SparkSession, name: str) -> Table:
+    """The table as pyhudi's own modules see it."""
+    return open_table(LocalStorage(str(folder_of(spark, name))))
+
+
+SAMPLE = {
+    ("SIMPLE", "9", "collected"),
+    ("BLOOM", "6", "distributed"),
+    ("BUCKET", "8", "distributed"),
+}
+SAMPLE |= {("GLOBAL_SIMPLE", "9", "distributed")}
+MATRIX = [(i, v, w) for i in INDEXES for v in "689" for w in ("collected", "distributed")]
+
+
+@pytest.mark.parametrize(
+    ("index", "version", "way"),
+    [pytest.param(*c, marks=() if c in SAMPLE else pytest.mark.matrix) for c in MATRIX],
+    indirect=["way"],
+)
+def test_statements_change_a_table_as_they_change_a_list(
+    spark: SparkSession, name: str, index: str, version: str, way: str
+) -> None:
+    more = {"hoodie.index.type": index, VERSION: version, **(BUCKETS if index == "BUCKET" else {})}
+    filled(spark, name, **{key.replace(".", "__"): value for key, value in more.items()})
+
+    spark.sql(f"delete from {name} where id = 2")
+    assert table(spark, name) == [START[0], *START[2:]]
+
+    spark.sql(f"update {name} set name = concat(name, '!'), ts = ts + 1 where dt = 'y' or id = 5")
+    assert table(spark, name) == [
+        (1, "a", 1, "x"), (3, "c!", 2, "y"), (4, "d!", 2, "y"), (5, "e!", 2, None),
+    ]  # fmt: skip
+
+    spark.sql(f"update {name} set dt = 'z' where id in (1, 4)")
+    assert table(spark, name) == [
+        (1, "a", 1, "z"), (3, "c!", 2, "y"), (4, "d!", 2, "z"), (5, "e!", 2, None),
+    ]  # fmt: skip
+
+    merge(
+        spark,
+        name,
+        [(1, "one", 7, "z"), (3, "gone", 7, "y"), (4, "moved", 7, "v"), (9, "new", 7, "w")],
+        """when matched and s.name = 'gone' then delete
+        when matched then update set *
+        when not matched then insert *
+        when not matched by source then update set name = 'left'""",
+    )
+    assert table(spark, name) == [
+        (1, "one", 7, "z"), (4, "moved", 7, "v"), (5, "left", 2, None), (9, "new", 7, "w"),
+    ]  # fmt: skip
+
+    spark.sql(f"delete from {name} where ts > 2")
+    assert table(spark, name) == [(5, "left", 2, None)]
+    assert spark.table(name).count() == 1
+
+
+def test_the_commit_counts_the_rows_that_changed(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    merge(
+        spark,
+        name,
+        [(1, "one", 2, "x"), (3, "gone", 2, "y"), (8, "new", 2, "x"), (9, "new", 2, "x")],
+        """when matched and s.name = 'gone' then delete when matched then update set *
+        when not matched then insert *""",
+    )
+
+    opened = hudi(spark, name)
+    timeline = opened.timeline()
+    latest = timeline.latest_commit
+    assert latest is not None
+    stats = COMMITS.get(opened.storage, timeline, latest).stats
+    counts = [(s.num_inserts, s.num_updates, s.num_deletes) for s in stats]
+    assert [sum(each) for each in zip(*counts, strict=True)] == [2, 1, 1]
+
+
+def test_a_merge_that_only_inserts_leaves_the_others(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    news: list[Row] = [(1, "other", 9, "x"), (7, "seven", 9, "x"), (8, "eight", 9, "w")]
+    merge(spark, name, news, "when not matched then insert *")
+    assert table(spark, name) == [*START, *news[1:]]
+
+
+def test_a_statement_that_changes_nothing_commits_nothing(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    before = listing(folder_of(spark, name))
+
+    spark.sql(f"update {name} set name = 'never' where id = 77")
+    merge(spark, name, [(77, "", 1, "x")], "when matched then delete")
+
+    assert listing(folder_of(spark, name)) == before
+
+
+def test_ordering_values_decide_in_updates_and_never_in_deletes(
+    spark: SparkSession, name: str
+) -> None:
+    filled(spark, name)
+
+    spark.sql(f"update {name} set name = 'older', ts = 0 where id = 1")
+    assert table(spark, name) == START, "an older row does not replace a newer one"
+
+    spark.sql(f"update {name} set name = 'same' where id = 1")
+    merge(spark, name, [(3, "", 0, "y")], "when matched then delete")
+    assert table(spark, name) == [(1, "same", 1, "x"), START[1], *START[3:]]
+
+
+def test_commit_time_order_takes_every_update(spark: SparkSession, name: str) -> None:
+    filled(spark, name, hoodie__record__merge__mode="COMMIT_TIME_ORDERING")
+    spark.sql(f"update {name} set name = 'older', ts = 0 where id = 1")
+    assert table(spark, name)[0] == (1, "older", 0, "x")
+
+
+def test_deletes_of_whole_partitions_read_no_row(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    spark.sql(f"delete from {name} where dt = 'x'")
+
+    latest = hudi(spark, name).timeline().latest_commit
+    assert latest is not None
+    assert latest.action is Action.REPLACECOMMIT
+    assert table(spark, name) == START[2:]
+
+
+def test_rows_of_a_table_without_keys_change_too(spark: SparkSession, name: str) -> None:
+    create(spark, name, properties="")
+    spark.createDataFrame(START + START[:1], COLUMNS).coalesce(1).writeTo(name).append()
+
+    spark.sql(f"update {name} set name = 'z' where id = 1")
+    spark.sql(f"delete from {name} where id > 2")
+    news = [(2, "two", 9, "x"), (8, "eight", 9, "x"), (8, "again", 9, "y")]
+    merge(spark, name, news, "when matched then update set * when not matched then insert *")
+
+    assert table(spark, name) == [
+        (1, "z", 1, "x"), (1, "z", 1, "x"), (2, "two", 9, "x"), (8, "again", 9, "y"),
+        (8, "eight", 9, "x"),
+    ]  # fmt: skip
+    keys = spark.table(name).select("_hoodie_record_key").distinct().count()
+    assert keys == 5
+
+
+KNOWN_KEY = """merge into {t} t using (select 2 id) s on t.id = s.id + 100
+    when matched then delete
+    when not matched then insert (id, name, ts, dt) values (2, 'n', 1, 'x')"""
+ONLY_INSERTS = """merge into {t} t using (select 2 id) s on t.id = s.id + 100
+    when not matched then insert (id, name, ts, dt) values (2, 'n', 1, 'x')"""
+KEY_TWICE = """merge into {t} t using (select * from values (8, 'p'), (8, 'q') v(id, name)) s
+    on t.id = s.id when not matched then insert (id, name, ts, dt) values (s.id, s.name, 1, 'x')"""
+TWO_FOR_ONE = """merge into {t} t using (select * from values (1, 'p'), (1, 'q') v(id, name)) s
+    on t.id = s.id when matched then update set name = s.name"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("update {t} set id = id + 10 where id = 3", "would change record keys, as '3' to '13'"),
+        ("update {t} set id = null where id = 3", "would change record keys"),
+        (KNOWN_KEY, "keys that the table has already: 2"),
+        (ONLY_INSERTS, "keys that the table has already: 2"),
+        (KEY_TWICE, "more than one row with the key '8'"),
+        (KEY_TWICE + " when not matched by source then delete", "with the key '8'"),
+        (TWO_FOR_ONE, "MERGE_CARDINALITY_VIOLATION"),
+        ("update {t} set ts = 'many' where id = 1", "CANNOT_SAFELY_CAST"),
+        ("update {t} set nothing = 1", "nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_changes_no_row(
+    spark: SparkSession, name: str, statement: str, says: str
+) -> None:
+    filled(spark, name)
+
+    with pytest.raises(Exception, match=re.escape(says)):
+        spark.sql(statement.format(t=name))
+
+    assert table(spark, name) == START
+    folder = folder_of(spark, name)
+    assert not [f for f in listing(folder) if ".spool" in f], "the spool is gone"
+    assert hudi(spark, name).timeline().pending == ()
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Has something done after a statement's scan, before its write."""
+
+    def between(work: Callable[[], None]) -> None:
+        def late(*arguments: Any) -> Any:
+            work()
+            return write_changes(*arguments)
+
+        monkeypatch.setattr(handlers, "write_changes", late)
+
+    return between
+
+
+Meanwhile = Callable[[Callable[[], None]], None]
+
+
+def test_a_commit_to_the_same_rows_after_the_scan_wins(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name)
+    other = spark.createDataFrame([(1, "theirs", 5, "x")], COLUMNS)
+    meanwhile(lambda: other.writeTo(name).append())
+
+    with pytest.raises(Exception, match=r"\[COMMIT_CONFLICT\]"):
+        spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name) == [(1, "theirs", 5, "x"), *START[1:]]
+
+
+def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name)
+    other = spark.createDataFrame([(3, "theirs", 5, "y")], COLUMNS)
+    meanwhile(lambda: other.writeTo(name).append())
+
+    spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name) == [
+        START[0], (2, "ours", 1, "x"), (3, "theirs", 5, "y"), *START[3:],
+    ]  # fmt: skip
+
+
+def test_a_table_that_cannot_be_written_says_so_before_it_is_read(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    unpacked = golden_tables.BY_NAME["h120_v9-mor_compacted"].unzip(tmp_path)
+    spark.sql(f"create table {name} using pyhudi location '{unpacked}'")
+    with pytest.raises(Exception, match="writing to merge-on-read tables"):
+        spark.sql(f"delete from {name} where 1 = 2")
