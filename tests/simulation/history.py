@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.instants import Instant, State
 from pyhudi.locks.filesystem import LOCK_PATH
+from pyhudi.locks.open import GROUPS_PATH
 from tests.simulation.explore import Finding, shrink
 from tests.simulation.programs import outcome_of
 from tests.simulation.residuals import timeline_entry
@@ -121,7 +122,7 @@ def _lines(phrases: list[Phrase]) -> list[str]:
 
 def _phrase(event: Event, names: Names) -> Phrase | None:
     text, need = _deed(event, names)
-    who = event.who.replace("'s heartbeat", " (beat)")
+    who = event.who.replace("'s heartbeat", " (beat)").replace("'s renewals", " (locks)")
     if event.fault is not None:
         what = text or f"{event.op.what} {names.anywhere(' '.join(event.op.paths))}".strip()
         if event.fault.kind is FaultKind.PAUSE:
@@ -142,6 +143,8 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
         return op.what, USEFUL
     if path == LOCK_PATH:
         return _lock(event), USEFUL
+    if path.startswith(f"{GROUPS_PATH}/"):
+        return f"{_lock(event)} of a file group", USEFUL
     if op.kind is Kind.READ:
         return _look(event, path, names)
     if op.kind is not Kind.WRITE:
@@ -174,7 +177,7 @@ def _lock(event: Event) -> str:
     if what == "put_if_absent":
         return "takes the lock"
     if what == "replace":
-        return "writes the lock file anew"
+        return "writes the lock anew"
     return {"read": "looks at the lock", "delete": "releases the lock"}.get(what, what)
 
 

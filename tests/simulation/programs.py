@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from pyhudi.format.plans import (
     render_requested_replace,
 )
 from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.groups import GroupLocks
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import BaseFile
@@ -38,18 +40,23 @@ from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
 
 PARTITION = "p"
 BACKOFF_S = 0.05
+MOST_WAITS = 20
 
 Rows = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a process has: its way to the table, its lock handle, its clock."""
+    """What a process has: its way to the table, its lock handle, its clock.
+
+    ``groups`` gives a hand for locks of file groups, where the table is one of pessimistic writers.
+    """
 
     storage: Storage
     lock: TableLock
     clock: Clock
     step: Callable[[], int]
+    groups: Callable[[], GroupLocks] | None = None
 
 
 class Program(Protocol):
@@ -72,20 +79,30 @@ class Upsert:
     checks_keys: bool = True
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
-        """The loop of ``planner/write.py``: a lost race is written again as a new instant."""
-        for attempt in range(self.retries + 1):
-            try:
-                return self._attempt(machine, who, policy)
-            except CommitConflict:
-                if attempt == self.retries:
-                    raise
-                machine.clock.sleep(BACKOFF_S * 2**attempt)
+        """The loop of ``planner/write.py``: a lost race is written again as a new instant.
+
+        A pessimistic write that only waited its turn goes on with its locks in hand.
+        """
+        lost = 0
+        with _hand(machine) as groups:
+            for _ in range(self.retries + MOST_WAITS + 1):
+                try:
+                    return self._attempt(machine, who, policy, groups)
+                except CommitConflict as conflict:
+                    if "before_data" in conflict.facts:
+                        continue
+                    if lost == self.retries:
+                        raise
+                    machine.clock.sleep(BACKOFF_S * 2**lost)
+                    lost += 1
         raise AssertionError("unreachable")
 
-    def _attempt(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
+    def _attempt(
+        self, machine: Machine, who: str, policy: WriterPolicy, groups: GroupLocks | None
+    ) -> Committed:
         table = open_table(machine.storage)
         transaction = Transaction.begin(
-            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy
+            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy, groups
         )
         try:
             stats = self._write(transaction, machine, who)
@@ -120,6 +137,10 @@ class Upsert:
                     changed.setdefault(home, []).append(key)
                 else:
                     fresh.setdefault(home, []).append(key)
+        transaction.check_updates(
+            [(f.partition_path, f.file_id) for f in changed],
+            [(PARTITION, file_id) for file_id in fresh] if self.buckets else (),
+        )
         transaction.inflight(None)
         stats = []
         for file, keys in changed.items():
@@ -248,6 +269,10 @@ def outcome_of(error: BaseException | None) -> str:
     if isinstance(error, CommitUnknown):
         return "unknown"
     return error.code() if isinstance(error, HudiError) else "died"
+
+
+def _hand(machine: Machine) -> AbstractContextManager[GroupLocks | None]:
+    return nullcontext() if machine.groups is None else machine.groups()
 
 
 def _rows(storage: Storage, file: BaseFile) -> dict[str, list[str]]:

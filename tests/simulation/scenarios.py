@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyhudi.config import FailedWrites
@@ -17,6 +17,7 @@ PAUSE, CRASH = FaultKind.PAUSE, FaultKind.CRASH
 
 #: two writers that change two keys of one file group: the world that is explored exhaustively
 TWO_BY_TWO: Final = Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k2",))}, (("k1", "k2"),))
+TWO_PESSIMISTS: Final = replace(TWO_BY_TWO, pessimistic=True)
 
 THREE: Final[Mapping[str, Program]] = {
     "w1": Upsert(("k1",)),
@@ -89,6 +90,26 @@ ROWS: Final = (
             buckets=2,
         ),
     ),
+    _row("pessimistic writers, locks of file groups in files", pessimistic=True),
+    _row(
+        "pessimistic writers, locks of file groups in a lock service",
+        pessimistic=True,
+        lock="service",
+    ),
+    Row(
+        "pessimistic writers, bucket index, a new table",
+        Scenario(
+            {
+                "w1": Upsert(("a",), buckets=2),
+                "w2": Upsert(("a", "b"), buckets=2),
+                "w3": Upsert(("c", "b"), buckets=2),
+                **BESIDE,
+            },
+            (),
+            buckets=2,
+            pessimistic=True,
+        ),
+    ),
     Row(
         "a clustering beside writers, planned under the lock",
         Scenario({**THREE, "clustering": Cluster()}, GROUPS),
@@ -154,6 +175,8 @@ NEAR: Final = (
     ("one preemption, one crash", TWO_BY_TWO, Bound(1, 1, (CRASH,))),
     ("one stop", TWO_BY_TWO, Bound(0, 1, (PAUSE,))),
     ("one lost request or reply", TWO_BY_TWO, Bound(0, 1, LOST)),
+    ("pessimistic, one preemption", TWO_PESSIMISTS, Bound(1)),
+    ("pessimistic, one stop", TWO_PESSIMISTS, Bound(0, 1, (PAUSE,))),
 )
 FAR: Final = (
     *NEAR,
@@ -161,4 +184,8 @@ FAR: Final = (
     ("one preemption, one stop", TWO_BY_TWO, Bound(1, 1, (PAUSE,))),
     ("one preemption, one lost request or reply", TWO_BY_TWO, Bound(1, 1, LOST)),
     ("two preemptions, one crash", TWO_BY_TWO, Bound(2, 1, (CRASH,))),
+    ("pessimistic, one preemption, one crash", TWO_PESSIMISTS, Bound(1, 1, (CRASH,))),
+    ("pessimistic, one preemption, one stop", TWO_PESSIMISTS, Bound(1, 1, (PAUSE,))),
+    ("pessimistic, one lost request or reply", TWO_PESSIMISTS, Bound(0, 1, LOST)),
+    ("pessimistic, two preemptions", TWO_PESSIMISTS, Bound(2)),
 )

@@ -111,12 +111,18 @@ class Task:
     last: Op | None = None  # the step before, readings of clocks left out
     wake: float = 0.0  # not before
     until: Callable[[], bool] | None = None  # or, if this is so, earlier
+    stopped: float = 0.0  # but never before
     done: bool = False
     steps: int = 0
     error: BaseException | None = None
 
     def ready(self, now: float) -> bool:
-        return not self.done and (self.wake <= now or (self.until is not None and self.until()))
+        return not self.done and self.next() <= now
+
+    def next(self) -> float:
+        """When it can go on, as things are."""
+        waits = self.until is None or not self.until()
+        return max(self.stopped, self.wake if waits else 0.0)
 
 
 class Pilot(Protocol):
@@ -198,7 +204,7 @@ class Scheduler:
         while any(not p.dead for p in self.processes):
             ready = [t for t in self.tasks if not t.process.dead and t.ready(self.now)]
             if not ready:
-                self.now = min(t.wake for t in self.tasks if not t.done and not t.process.dead)
+                self.now = min(t.next() for t in self.tasks if not t.done and not t.process.dead)
                 continue
             if self._number >= MOST_STEPS:
                 raise Endless(f"{self._number} steps")
@@ -232,7 +238,7 @@ class Scheduler:
             return
         if fault is not None and fault.kind is FaultKind.PAUSE:
             for each in process.tasks:
-                each.wake, each.until = max(each.wake, self.now + fault.seconds), None
+                each.stopped = self.now + fault.seconds
             if process.stops_in_pauses:
                 process.lost_s += fault.seconds
             return

@@ -304,35 +304,68 @@ class SteppedCounter:
 
 
 class SteppedThreading:
-    """``threading`` as the heartbeat uses it: its threads are tasks of the same process."""
+    """``threading`` as the product uses it: its threads are tasks of the same process."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, what: str = "heartbeat") -> None:
+        self._scheduler, self._what = scheduler, what
 
-    def Thread(self, target: Callable[[], None], name: str, daemon: bool) -> _Thread:  # noqa: N802
-        return _Thread(self._scheduler, target)
+    def Thread(  # noqa: N802
+        self,
+        target: Callable[..., None],
+        name: str,
+        daemon: bool,
+        args: tuple[object, ...] = (),
+    ) -> _Thread:
+        return _Thread(self._scheduler, lambda: target(*args), self._what)
+
+    def Lock(self) -> _Mutex:  # noqa: N802
+        return _Mutex(self._scheduler)
+
+    RLock = Lock
 
     def Event(self) -> _Flag:  # noqa: N802
         return _Flag(self._scheduler)
 
 
 class _Thread:
-    def __init__(self, scheduler: Scheduler, target: Callable[[], None]) -> None:
-        self._scheduler, self._target = scheduler, target
+    def __init__(self, scheduler: Scheduler, target: Callable[[], None], what: str) -> None:
+        self._scheduler, self._target, self._what = scheduler, target, what
         self._task: Task | None = None
 
     def start(self) -> None:
         starter = self._scheduler.current
         assert starter is not None
-        name = f"{starter.process.name}'s heartbeat"
+        name = f"{starter.process.name}'s {self._what}"
         self._task = self._scheduler.start(starter.process, name, self._target)
 
     def join(self) -> None:
         task = self._task
         assert task is not None
         if not task.done:
-            op = Op(Kind.SLEEP, "waits for its heartbeat")
+            op = Op(Kind.SLEEP, f"waits for its {self._what}")
             self._scheduler.reach(op, float("inf"), lambda: task.done)
+
+
+class _Mutex:
+    """A re-entrant lock between the tasks of one process."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._holder: Task | None = None
+        self._depth = 0
+
+    def __enter__(self) -> _Mutex:
+        me = self._scheduler.current
+        if self._holder is not None and self._holder is not me:
+            op = Op(Kind.SLEEP, "waits for a thread of its own")
+            self._scheduler.reach(op, float("inf"), lambda: self._holder is None)
+        self._holder, self._depth = me, self._depth + 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._holder = None
 
 
 class _Flag:
@@ -369,6 +402,9 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
     """While this lasts, what the product's modules take for threads are tasks."""
     with (
         patch("pyhudi.transactions.heartbeat.threading", SteppedThreading(scheduler)),
+        patch("pyhudi.locks.groups.threading", SteppedThreading(scheduler, "renewals")),
+        patch("pyhudi.locks.groups.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.locks.filesystem.threading", SteppedThreading(scheduler)),
         patch("pyhudi.transactions.markers.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.view.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.

@@ -13,7 +13,7 @@ from tests.simulation.guards import CASES, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import PAGE, cells
 from tests.simulation.residuals import RESIDUALS
-from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, Gap, Row
+from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, TWO_PESSIMISTS, Gap, Row
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
@@ -27,6 +27,22 @@ def test_every_schedule_of_two_writers_and_two_keys_is_right(
 ) -> None:
     explored = explore(scenario, bound)
     sys.stdout.write(f"\n2 writers, 2 keys, {name}: {explored}\n")
+
+    assert not explored.findings, report(explored.findings[0])
+    assert explored.whole > 20
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [Bound(1), Bound(0, 1, (FaultKind.PAUSE,))],
+    ids=["one preemption", "one stop"],
+)
+def test_the_locks_of_file_groups_keep_writers_apart_without_any_conflict_check(
+    bound: Bound,
+) -> None:
+    with off("conflict check"):
+        assert explore(TWO_BY_TWO, replace(bound, preemptions=1)).findings != []
+        explored = explore(TWO_PESSIMISTS, bound)
 
     assert not explored.findings, report(explored.findings[0])
     assert explored.whole > 20

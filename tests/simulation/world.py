@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -13,14 +14,17 @@ from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.locks.base import TableLock
-from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
+from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.locks.open import GROUPS_PATH
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed, WriterPolicy
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
@@ -39,6 +43,7 @@ from tests.simulation.seams import (
 LEASE_S = 0.6
 HEARTBEAT = HeartbeatPolicy(interval_ms=300, tolerable_misses=1)
 LOCK_TIMEOUT_S = 30.0
+MOST_GROUPS = 10
 LONG_S = 20.0
 START_S = 100.0
 SETTLER = "settler"
@@ -52,6 +57,7 @@ Seen = Mapping[str, list[list[str]]]
 class Scenario:
     """Who runs on which kind of table; ``first`` are the rows that are there from the start.
 
+    ``pessimistic``: writers lock file groups, by files or by the lock service as ``lock`` says.
     ``counter``: instant times come from a counter that all share, and not from clocks.
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
     whose monotonic clock stands still while they are stopped.
@@ -67,6 +73,7 @@ class Scenario:
     failed_writes: FailedWrites = FailedWrites.LAZY
     skews: Mapping[str, float] = field(default_factory=dict)
     standing: frozenset[str] = frozenset()
+    pessimistic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,9 @@ class World:
         """Set the table up, let the processes run to their ends, settle, and look."""
         scenario, scheduler = self.scenario, self.scheduler
         scheduler.now = START_S
-        for path, data in _first_files(scenario.first, scenario.version, scenario.buckets):
+        for path, data in _first_files(
+            scenario.first, scenario.version, scenario.buckets, scenario.pessimistic
+        ):
             self.files.put_if_absent(path, data)
         _forget_caches()
         self.play()
@@ -137,11 +146,14 @@ class World:
     def digest(self) -> int:
         """The state on which all that can still happen depends."""
         scheduler = self.scheduler
-        leases = tuple((v.owner.instant, v.ends) for v in self.locks.leases.values())
+        leases = tuple((n, v.owner.instant, v.ends) for n, v in self.locks.leases.items())
         processes = tuple(
             (p.name, p.seen, p.dead, p.cut_off, p.lost_s) for p in scheduler.processes
         )
-        tasks = tuple((t.name, t.steps, t.wake, t.done) for t in scheduler.tasks)
+        tasks = tuple(
+            (t.name, t.steps, t.wake, max(0.0, t.stopped - scheduler.now), t.done)
+            for t in scheduler.tasks
+        )
         files = frozenset(self.files._files.items())
         return hash((files, leases, scheduler.now, processes, tasks, self.counted[0]))
 
@@ -177,7 +189,13 @@ class World:
             if scenario.counter
             else CLOCK_TIMES,
         )
-        machine = Machine(storage, self._lock(process, storage, clock), clock, self._step)
+        machine = Machine(
+            storage,
+            self._lock(process, storage, clock),
+            clock,
+            self._step,
+            self._groups(process, storage, clock) if scenario.pessimistic else None,
+        )
 
         def body() -> None:
             self.begun[name] = self._step()
@@ -199,14 +217,33 @@ class World:
 
         scheduler.spawn(process, name, body)
 
-    def _lock(self, process: Process, storage: SteppedStorage, clock: ProcessClock) -> TableLock:
+    def _lock(
+        self,
+        process: Process,
+        storage: SteppedStorage,
+        clock: ProcessClock,
+        path: str = LOCK_PATH,
+    ) -> TableLock:
         if self.scenario.lock == "file":
-            return FilesystemLock(storage, clock, lease_s=LEASE_S, margin_s=PUT_TIMEOUT_S)
+            return FilesystemLock(
+                storage, clock, path=path, lease_s=LEASE_S, margin_s=PUT_TIMEOUT_S
+            )
         return SteppedLock(
             self.scheduler,
             process,
-            lambda service: InProcessLock(self.locks, "t", service, LEASE_S),
+            lambda service: InProcessLock(self.locks, path, service, LEASE_S),
         )
+
+    def _groups(
+        self, process: Process, storage: SteppedStorage, clock: ProcessClock
+    ) -> Callable[[], GroupLocks]:
+        """What gives hands for locks of file groups, as ``LockOpener.groups`` opens them."""
+
+        def opened(group: str) -> TableLock:
+            path = f"{GROUPS_PATH}/{hashlib.sha1(group.encode()).hexdigest()}"
+            return self._lock(process, storage, clock, path)
+
+        return lambda: GroupLocks(opened, clock, MOST_GROUPS, LOCK_TIMEOUT_S)
 
     def _step(self) -> int:
         return self.scheduler.events[-1].number if self.scheduler.events else 0
@@ -259,7 +296,7 @@ def initial_rows(scenario: Scenario) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=64)
 def _first_files(
-    groups: tuple[tuple[str, ...], ...], version: int, buckets: int
+    groups: tuple[tuple[str, ...], ...], version: int, buckets: int, pessimistic: bool
 ) -> tuple[tuple[str, bytes], ...]:
     """The files of a table in which each of ``groups`` was written by a commit of its own."""
     properties = new_table_properties(
@@ -270,12 +307,13 @@ def _first_files(
         ordering_fields=[],
         merge_mode=MergeMode.COMMIT_TIME_ORDERING,
         key_generator=KeyGenerator.SIMPLE,
-        extra={},
+        extra=MARK if pessimistic else {},
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
     for number, keys in enumerate(groups, 1):
         who = f"{FIRST}{number}"
-        world = World(Scenario({who: Upsert(keys, buckets=buckets)}, (), version), Quiet())
+        alone = {who: Upsert(keys, buckets=buckets)}
+        world = World(Scenario(alone, (), version, pessimistic=pessimistic), Quiet())
         world.scheduler.now = float(number)
         for path, data in files.items():
             world.files.put_if_absent(path, data)
