@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from pyhudi.format.instants import Action
+from pyhudi.planner.spool import spooled_rows
 from pyhudi.planner.write import write_changes
 from pyhudi.spark import handlers
 from pyhudi.storage.local import LocalStorage
@@ -266,6 +268,24 @@ def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
     assert table(spark, name) == [
         START[0], (2, "ours", 1, "x"), (3, "theirs", 5, "y"), *START[3:],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", ["delete from {t}", "update {t} set name = 'x'"])
+def test_rows_of_files_that_the_table_never_had_are_not_taken_for_new_ones(
+    spark: SparkSession, name: str, statement: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(spark, name)
+
+    def elsewhere(*arguments: Any) -> Any:
+        return spooled_rows(*arguments).withColumn(
+            "_hoodie_file_name", F.lit("stranger_1_2.parquet")
+        )
+
+    monkeypatch.setattr(handlers, "spooled_rows", elsewhere)
+    with pytest.raises(Exception, match=r"\[WRITE_FAILED\] 2 rows to change"):
+        spark.sql(statement.format(t=name) + " where id in (1, 3)")
+
+    assert table(spark, name) == START
 
 
 def test_a_table_that_cannot_be_written_says_so_before_it_is_read(

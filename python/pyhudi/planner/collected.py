@@ -25,7 +25,7 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.prepare import HOME
 from pyhudi.planner.routing import balanced, task_count
-from pyhudi.planner.row_changes import SHOWN, refuse_known_keys
+from pyhudi.planner.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work, group_work_here, write_spec
 from pyhudi.planner.stage import Written, job, run_blobs, run_here
@@ -126,6 +126,8 @@ def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
     homes = _single(table[HOME])
     places = pc.fill_null(pc.index_in(homes, value_set=ids), -1)
     groups: Ints = places.to_numpy().astype(np.int64)
+    assert write.prepared.changes is not None
+    check_homes(write.prepared.changes, int(np.count_nonzero(groups < 0)))
     if homes.null_count:
         keys = Keys.of(table.filter(homes.is_null()))
         position = {name: at for at, name in enumerate(keys.partitions)}

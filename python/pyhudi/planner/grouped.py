@@ -23,7 +23,7 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.prepare import HOME
 from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
-from pyhudi.planner.row_changes import SHOWN, refuse_known_keys
+from pyhudi.planner.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work
 from pyhudi.planner.stage import Written, job, run_stage
@@ -58,6 +58,8 @@ def write_grouped(write: Write, only_new_groups: bool = False) -> Written:
         return _write_buckets(write, rows, files)
     tagged = _tagged(write, rows, files)
     updates, inserts = _profile(write, tagged)
+    if write.prepared.changes is not None:
+        check_homes(write.prepared.changes, sum(inserts.values()))
     sizing = sizing_of(write, files)
     if write.operation is Operation.DELETE:
         inserts = {}

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import InvalidRecord
+from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -163,6 +163,19 @@ def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
     # What leaves has no values, so that no ordering keeps it.
     values = [F.when(~F.col(f"{STEP}.{DELETE}"), named(name)).alias(name) for name in names]
     return exploded.select(RECORD_KEY, f"{STEP}.*", *values)
+
+
+def check_homes(changes: Survey, strangers: int) -> None:
+    """``WriteFailed`` where rows say to be in files that are not in the state which was read.
+
+    ``strangers`` is the number of rows that no such file was found for, new rows among them.
+    """
+    lost = strangers - changes.inserted - changes.moved
+    if lost:
+        raise WriteFailed(
+            f"{lost} rows to change are in files that the table did not have when the statement "
+            "began. Nothing was written. Run the statement again."
+        )
 
 
 def refuse_known_keys(keys: Iterable[str], config: TableConfig) -> None:
