@@ -34,7 +34,7 @@ from integration.storm_check import (
     rows_of,
 )
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
-from integration.storm_victims import PESSIMISTIC, SPARK, Scale, Writer, strikes
+from integration.storm_victims import NEW_KEYS, PESSIMISTIC, SPARK, Scale, Writer, strikes
 from integration.storm_writer import SEEDER, Spec, shorten_leases
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
@@ -92,7 +92,8 @@ class Reader:
 
 def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     """One storm, and what pyhudi itself says of the table after it; ``verify`` asks the peers."""
-    options = {**OPTIONS, KEY_CHECK: "true" if scale.spark else "false", **place.options}
+    new_keys = scale.spark or scale.new_keys
+    options = {**OPTIONS, KEY_CHECK: str(new_keys).lower(), **place.options}
     if scale.pessimistic:
         options[MODE] = "pessimistic_concurrency_control"
     spec = Spec(
@@ -108,7 +109,7 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     plan = strikes(scale, seed, place.lease_s)
     writers = [
         Writer(
-            replace(spec, writer=number, spark=scale.spark),
+            replace(spec, writer=number, spark=scale.spark, new_keys=new_keys),
             folder, told, [s for s in plan if s.writer == number],
         )
         for number in range(scale.writers)
@@ -188,8 +189,8 @@ of the upserts into file groups that all of them share. Some get SIGKILL and are
 are stopped by SIGSTOP for longer than their heartbeat's {LAPSE_S:g} s; of both kinds the number in
 brackets held the table lock then, and was stopped for longer than the lock's lease. Writers are the
 product without Spark (see `integration/storm_writer.py`); those of the rows marked with Spark are
-Spark applications, which also race for new keys under the check of keys. Pessimistic ones lock
-their file groups before they merge.
+Spark applications. These, and those marked with new keys, also race for keys that the table does
+not have, under the check of keys. Pessimistic ones lock their file groups before they merge.
 
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
@@ -271,6 +272,7 @@ class Plan:
 WHOLE = (
     *map(Plan, PLACES),
     *(Plan(name, PESSIMISTIC) for name in ("filesystem", "zookeeper")),
+    Plan("filesystem", NEW_KEYS),
     *(Plan(name, SPARK) for name in ("filesystem", "storage")),
 )
 
@@ -320,7 +322,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m integration.storm", description=__doc__)
     parser.add_argument("place", nargs="*", help=f"all, or some of {', '.join(PLACES)}")
     parser.add_argument("--seed", default="1")
-    kinds = {"spark": SPARK, "pessimistic": PESSIMISTIC}
+    kinds = {"spark": SPARK, "pessimistic": PESSIMISTIC, "new-keys": NEW_KEYS}
     parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
     given = parser.parse_args()
     if unknown := set(given.place) - set(PLACES):

@@ -22,7 +22,10 @@ from integration.storm_writer import Spec
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large a storm is; ``pauses_holding`` of the paused ones hold the table lock."""
+    """How large a storm is; ``pauses_holding`` of the paused ones hold the table lock.
+
+    With ``new_keys`` writers also race for keys that the table does not have; Spark's always do.
+    """
 
     writers: int = 16
     upserts: int = 20
@@ -32,15 +35,18 @@ class Scale:
     pauses_holding: int = 1
     spark: bool = False
     pessimistic: bool = False
+    new_keys: bool = False
 
     def __str__(self) -> str:
         kinds = ("Spark",) * self.spark + ("pessimistic",) * self.pessimistic
+        kinds += ("new keys",) * self.new_keys
         return ", ".join((f"{self.writers} x {self.upserts}", *kinds))
 
 
 SAMPLE = Scale(writers=4, upserts=5, kills=1, kills_holding=0, pauses=1, pauses_holding=0)
 SPARK = Scale(3, 5, 1, 0, 1, 0, spark=True)
 PESSIMISTIC = Scale(pessimistic=True)
+NEW_KEYS = Scale(8, 20, 3, 1, 2, 1, new_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Spec:
     first: int
     upserts: int
     spark: bool = False
+    new_keys: bool = False
 
     def partition(self, number: int) -> str:
         return f"p{number % PARTITIONS}"
@@ -106,7 +107,7 @@ class Spec:
             found += lots.sample(group_keys(place, group), 4)
         brought = [number] + ([lots.randrange(number)] if number and lots.random() < 0.5 else [])
         found += [(f"w{self.writer}n{each}", home) for each in brought]
-        if self.spark:
+        if self.new_keys:
             # Everybody brings this one: the check of keys must leave one of it.
             found.append((f"all{number}", self.partition(0)))
         return found

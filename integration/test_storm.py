@@ -13,8 +13,9 @@ import pytest
 from integration.peers import HudiRs, SparkPeer
 from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
 from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
-from integration.storm_places import PLACES, place
+from integration.storm_places import PLACES, Place, place
 from integration.storm_victims import SAMPLE, strikes
+from integration.storm_waits import BEGIN, END, Turn, line, passed_by, publish
 
 COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
 
@@ -127,3 +128,25 @@ def test_the_published_page_names_no_problem() -> None:
     assert tuple(lines[0]) == COLUMNS
     assert {len(line) for line in lines} == {len(COLUMNS)}
     assert {line[-1] for line in lines[2:]} == {"none"}
+
+
+def test_who_asked_later_and_came_first_has_passed_by() -> None:
+    in_order = [Turn(0, 1), Turn(0.5, 2), Turn(0.7, 3)]
+    assert passed_by(in_order) == 0
+    assert passed_by([Turn(0, 9), *in_order]) == 2
+
+
+def test_the_table_of_waits_keeps_the_lines_of_other_runs() -> None:
+    where = Place("/t", "ZooKeeper", "local disk", {})
+    first = line(where, 2, [Turn(0, 1), Turn(0, 3)])
+    other = line(where, 16, [Turn(0, 2), Turn(0, 4)])
+    page = f"text\n{BEGIN}\n{END}\nmore\n"
+
+    both = publish(publish(page, [first]), [other])
+    assert both.startswith("text\n")
+    assert both.endswith("\nmore\n")
+    assert [row for row in both.splitlines() if "ZooKeeper" in row] == [
+        "| ZooKeeper | local disk | 2 | 0.5 | 2.0 | 3.0 | 3.0 | 0 |",
+        "| ZooKeeper | local disk | 16 | 0.5 | 3.0 | 4.0 | 4.0 | 0 |",
+    ]
+    assert publish(both, [first]) == both
