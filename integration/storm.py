@@ -324,10 +324,13 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     kinds = {"spark": SPARK, "pessimistic": PESSIMISTIC, "new-keys": NEW_KEYS}
     parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
+    parser.add_argument("--upserts", type=int, help="of each writer, where time is short")
     given = parser.parse_args()
     if unknown := set(given.place) - set(PLACES):
         parser.error(f"no such place: {', '.join(sorted(unknown))}")
-    plans = [Plan(name, kinds.get(given.writers, Scale())) for name in given.place] or WHOLE
+    scale = kinds.get(given.writers, Scale())
+    scale = replace(scale, upserts=given.upserts or scale.upserts)
+    plans = [Plan(name, scale) for name in given.place] or WHOLE
     reports = []
     with Peers() as peers:
         for plan in plans:
