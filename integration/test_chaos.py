@@ -234,20 +234,35 @@ def test_a_few_writes_under_chaos_are_exact(
     in_peace(chaos, peers, hudi_rs)
 
 
+#: two hundred writes, twenty-five in a part that can be played alone: seed -> the table's version
+PARTS = {2026: 9, 2027: 6, 2028: 8, 2029: 9, 2030: 6, 2031: 9, 2032: 8, 2033: 9}
+#: what the parts of this run went through
+_MET: dict[int, Counter[str]] = {}
+
+
 @matrix
-@pytest.mark.timeout(7200)
-def test_two_hundred_writes_under_chaos_are_exact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peers: Peers, hudi_rs: HudiRs
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", PARTS)
+def test_a_part_of_two_hundred_writes_under_chaos_is_exact(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peers: Peers, hudi_rs: HudiRs
 ) -> None:
-    chaos, told = play(tmp_path, monkeypatch, 200, 2026, version=9)
+    chaos, told = play(tmp_path, monkeypatch, 25, seed, PARTS[seed])
+    in_peace(chaos, peers, hudi_rs)
+    failed = sum(count for what, count in told.items() if what.startswith("failed "))
+    assert failed < 13, f"most writes get through: {told}"
+    _MET[seed] = Counter(told)
+
+
+@matrix
+def test_the_two_hundred_writes_met_every_trouble() -> None:
+    if _MET.keys() != PARTS.keys():
+        pytest.skip("a part has not been played, or has failed: the rarest trouble may be missing")
+    told = sum(_MET.values(), Counter())
     for trouble in (
         "attempts failed", "attempts killed", "speculative attempts", "executors lost",
         "fetch failures", "stages run again", "a worker", "the marker server",
     ):  # fmt: skip
-        assert told.get(trouble, 0) > 0, f"{trouble} was not tried: {told}"
-    failed = sum(count for what, count in told.items() if what.startswith("failed "))
-    assert failed < 100, "most writes get through"
-    in_peace(chaos, peers, hudi_rs)
+        assert told[trouble] > 0, f"{trouble} was not tried: {told}"
 
 
 @pytest.mark.parametrize(
