@@ -18,6 +18,8 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "turn",
     "hoodie.datasource.write.operation": "bulk_insert",
 }
+#: what Apache Hudi upserts at last, with a value in the column that was added
+LAST = {"id": [8], "fare": [80.0], "turn": [9], "city": ["Lima"], "tip": [1.5]}
 START = {1: (1.0, 1, "Oslo"), 2: (2.0, 1, "Oslo"), 3: (3.0, 1, "Lima"), 4: (4.0, 1, "Lima")}
 
 Peers = Callable[[str], SparkPeer]
@@ -80,3 +82,13 @@ def test_statements_of_both_change_one_table(
     after(ours, "delete from {t} where city = 'Rome' and fare > 0", now)
     now = {key: (fare + 1, turn, city) for key, (fare, turn, city) in now.items()}
     after(ours, "update {t} set fare = fare + 1", now)
+
+    after(ours, "alter table {t} add columns (tip double)", now)
+    for reader in readers:
+        assert dict(reader.read(path).schema)["tip"] == "double", reader.name
+    hudi.sql(f"refresh table {name}")
+    now[1] = (9.0, 9, "Oslo")
+    after(ours, "update {t} set tip = 0.5, fare = 9.0, turn = 9 where id = 1", now)
+    hudi.write_into(path, pa.table(LAST), hoodie__metadata__enable="false")
+    now[8] = (80.0, 9, "Lima")
+    assert [rides_of(reader, path) for reader in readers] == [now] * len(readers)

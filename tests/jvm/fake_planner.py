@@ -253,6 +253,9 @@ class FakePlanner:
         left = self._rows_without(path, request["filters"])
         return {"instant": self._store(path, left, replace=True)}
 
+    def on_alter_columns(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"instant": self.commit(request["path"], [], replace=False)}
+
     def on_check_row_changes(self, request: dict[str, Any]) -> None:
         self.load(request["path"])
 

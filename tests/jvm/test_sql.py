@@ -390,10 +390,14 @@ def test_a_merge_that_only_inserts_is_told_from_an_insert(
     assert len(planner.named("insert_new")) == 2
 
 
-def test_altering_columns_is_refused(spark: SparkSession, trips: str) -> None:
-    with pytest.raises(AnalysisException, match=r"\[UNSUPPORTED_TABLE\]"):
-        spark.sql("ALTER TABLE trips ADD COLUMNS (tip DOUBLE)")
+def test_changes_of_columns_are_asked_of_python_and_properties_kept(
+    spark: SparkSession, planner: FakePlanner, trips: str
+) -> None:
+    spark.sql("ALTER TABLE trips ADD COLUMNS (tip DOUBLE)")
+    spark.sql("ALTER TABLE trips ALTER COLUMN fare TYPE DOUBLE")
     spark.sql("ALTER TABLE trips SET TBLPROPERTIES (owner_team = 'fares')")
+    asked = [change for request in planner.named("alter_columns") for change in request["changes"]]
+    assert asked == [{"change": "add", "column": "tip", "type": "double", "nullable": True}]
     assert "'owner_team' = 'fares'" in spark.sql("SHOW CREATE TABLE trips").first()[0]
 
 

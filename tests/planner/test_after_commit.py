@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyhudi.config import LockOptions, Operation, WriteOptions
+from pyhudi.config import LockOptions, WriteOptions
 from pyhudi.errors import LockTimeout
 from pyhudi.format.instants import Action
 from pyhudi.locks.base import LockOwner, TableLock
@@ -48,7 +48,7 @@ def test_a_callback_is_told_of_the_commit_once_it_is_visible(world: World) -> No
 
     used.callbacks.add(called)
     done = world.upsert({"k": "1"})
-    after_commit(used, world.table(), OPTIONS, Operation.UPSERT, done)
+    after_commit(used, world.table(), OPTIONS, Action.COMMIT, done)
 
     (notice,) = told
     assert (notice.path, notice.table) == (world.memory.root, "t")
@@ -60,7 +60,7 @@ def test_a_callback_is_told_of_the_commit_once_it_is_visible(world: World) -> No
 def test_services_are_scheduled_after_every_commit(world: World) -> None:
     used = runtime(world)
     used.services.register(CleanAll())
-    after_commit(used, world.table(), OPTIONS, Operation.UPSERT, world.upsert({"k": "1"}))
+    after_commit(used, world.table(), OPTIONS, Action.COMMIT, world.upsert({"k": "1"}))
     assert [i.action for i in world.table().timeline().pending] == [Action.CLEAN]
 
 
@@ -73,7 +73,7 @@ def test_where_there_is_nothing_to_schedule_no_lock_is_even_opened(
     if planner is not None:
         used.services.register(planner)
         options = replace(OPTIONS, table_services=False)
-    after_commit(used, world.table(), options, Operation.UPSERT, world.upsert({"k": "1"}))
+    after_commit(used, world.table(), options, Action.COMMIT, world.upsert({"k": "1"}))
     assert taken == []
     assert world.table().timeline().pending == ()
 
@@ -86,7 +86,7 @@ def test_a_commit_stands_where_nothing_can_be_scheduled(
     done = world.upsert({"k": "1"})
     other_lock(world).acquire(0.0, LockOwner.this_process("other"))
 
-    after_commit(used, world.table(), OPTIONS, Operation.UPSERT, done)
+    after_commit(used, world.table(), OPTIONS, Action.COMMIT, done)
 
     assert f"{done.instant} is committed, but no table service was scheduled" in caplog.text
     assert LockTimeout.code() in caplog.text
@@ -100,7 +100,7 @@ def test_a_callback_that_fails_leaves_the_rest_as_it_is(
     used.callbacks.add(lambda notice: 1 / 0)
     used.services.register(CleanAll())
     with caplog.at_level(logging.WARNING):
-        after_commit(used, world.table(), OPTIONS, Operation.UPSERT, world.upsert({"k": "1"}))
+        after_commit(used, world.table(), OPTIONS, Action.COMMIT, world.upsert({"k": "1"}))
     assert "ZeroDivisionError" in caplog.text
     assert len(world.table().timeline().pending) == 1
 
@@ -110,8 +110,8 @@ def test_a_message_goes_to_the_url_only_while_it_is_turned_on(
 ) -> None:
     away = replace(OPTIONS, callback_url="http://127.0.0.1:9/", callback_timeout_s=20)
     done = world.upsert({"k": "1"})
-    after_commit(runtime(world), world.table(), away, Operation.UPSERT, done)
+    after_commit(runtime(world), world.table(), away, Action.COMMIT, done)
     assert caplog.text == ""
     on = replace(away, callback_on=True)
-    after_commit(runtime(world), world.table(), on, Operation.UPSERT, done)
+    after_commit(runtime(world), world.table(), on, Action.COMMIT, done)
     assert "the callback to 127.0.0.1 failed" in caplog.text

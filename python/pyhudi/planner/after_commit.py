@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 
-from pyhudi.config import Operation, WriteOptions, callback_headers
-from pyhudi.format.instants import Instant, State
+from pyhudi.config import WriteOptions, callback_headers
+from pyhudi.format.instants import Action, Instant, State
 from pyhudi.planner.commit_notice import CommitNotice, HttpCallback
-from pyhudi.planner.intent import action_of
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
@@ -21,10 +20,10 @@ log = logging.getLogger(__name__)
 
 
 def after_commit(
-    runtime: Runtime, table: Table, options: WriteOptions, operation: Operation, done: Committed
+    runtime: Runtime, table: Table, options: WriteOptions, action: Action, done: Committed
 ) -> None:
     """Call back, then ask the planners of table services, where there are any."""
-    instant = Instant(done.instant, action_of(operation), State.COMPLETED, done.completion_time)
+    instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata)
     notice = CommitNotice(table.storage.root, table.config.name, entry)
     runtime.callbacks.tell(notice)

@@ -107,7 +107,7 @@ def write_table(
             continue
         _warn(resolved)
         done = _written(request, table, created=not exists)
-        after_commit(runtime, table, resolved, operation, done)
+        after_commit(runtime, table, resolved, action_of(operation), done)
         return done
     raise TableExists(
         f"Tables come and go at {root} while this write begins. Nothing was written. Try again "
@@ -136,7 +136,7 @@ def write_changes(
     since = scan.timeline
     request = Request(runtime, changes, resolved, operation, Intent(Route.SQL), since=since)
     done = _locked(request, table)
-    after_commit(runtime, table, resolved, operation, done)
+    after_commit(runtime, table, resolved, action_of(operation), done)
     return done
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Operation, resolve_write
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
+from pyhudi.planner.alter import alter_columns
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
@@ -47,7 +48,7 @@ class Handlers:
         names = (
             "exists describe decide plan_scan count write insert spool_begin insert_spooled "
             "spool_abort check_row_changes change_rows insert_new create_table truncate_table "
-            "can_delete_where delete_where"
+            "alter_columns can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -253,6 +254,11 @@ class Handlers:
             create_table(storage, config)
         query = open_query(self._runtime, root, {}, {})
         return {**describe(query), "adopted": adopted}
+
+    def alter_columns(
+        self, path: str, changes: Sequence[Json], session: Options, **_: object
+    ) -> Json:
+        return _committed(alter_columns(self._runtime, normalize_root(path), changes, session))
 
     def truncate_table(self, path: str, session: Options, **_: object) -> Json:
         return _committed(truncate(self._runtime, self._spark, normalize_root(path), session))

@@ -190,16 +190,24 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
 
   // ---- alter and drop
 
+  /** Columns are altered in the table, by Python; all else is the built-in catalog's. */
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
-    if (entry(ident).isDefined) changes.foreach(requireServed(ident, _))
+    entry(ident).foreach { stored =>
+      changes.foreach(requireServed(ident, _))
+      val columns = changes.flatMap(HudiColumnChanges.toJson)
+      if (columns.nonEmpty) {
+        Bridge.ask(
+          "alter_columns",
+          "path" -> HudiCatalogTable.path(stored),
+          "changes" -> columns)
+      }
+    }
     super.alterTable(ident, changes: _*)
+    loadTable(ident)
   }
 
   private def requireServed(ident: Identifier, change: TableChange): Unit = change match {
-    case _: TableChange.ColumnChange =>
-      throw unserved(
-        s"the columns of $ident cannot be altered by SQL yet: write a DataFrame that has the " +
-          "new column, which adds it")
+    case _: TableChange.ColumnChange => ()
     case set: TableChange.SetProperty if set.property == TableCatalog.PROP_LOCATION =>
       throw unserved(
         s"the location of $ident cannot be altered: its data stays where it is. Drop the " +
