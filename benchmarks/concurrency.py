@@ -3,16 +3,21 @@
 The writers are threads of one Spark session, so that what is measured is the protocol and not the
 start of processes. In the first race each writer upserts rows of a region of its own: nothing need
 conflict. In the second all of them change the same rows: every write but the first of a moment has
-lost a race, and what counts is how many land and how soon. An engine's own retries are on where it
-has any (twenty); a write that still fails counts as failed. Everything that an engine acknowledged
-is in the table afterwards, or the run fails.
+lost a race, and what counts is how many land and how soon. At the end single writes are overtaken
+on purpose (``benchmarks.overtaken``). An engine's own retries are on where it has any (twenty); a
+write of a race that still fails counts as failed. No row may be lost or doubled, or the run fails.
+
+The findings go to ``benchmarks/results/concurrency/`` and from there to the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,25 @@ import numpy as np
 from benchmarks.data import Ids, make_inputs, orders, region_of, write_rows
 from benchmarks.engine_process import EngineProcess
 from benchmarks.engines import ENGINES
+
+RESULTS = Path(__file__).with_name("results") / "concurrency" / "findings.json"
+PAGE = Path(__file__).parents[1] / "docs" / "concurrency_benchmark.md"
+APART, SHARED = "regions of their own", "the same rows"
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a run measured; ``note`` says what a reader must know of the machine meanwhile."""
+
+    rows: int
+    writers: int
+    writes: int
+    size: int
+    rounds: int
+    note: str = ""
+    #: lines of the page's two tables
+    races: list[tuple[str, ...]] = field(default_factory=list)
+    overtaken: list[tuple[str, ...]] = field(default_factory=list)
 
 
 def make_races(
@@ -38,60 +62,147 @@ def make_races(
     apart = [ids[region == writer][:size] for writer in range(writers)]
     shared = ids[:size]
     return {
-        "regions of their own": [
-            [source("apart", w, t, apart[w]) for t in range(writes)] for w in range(writers)
-        ],
-        "the same rows": [
-            [source("shared", w, t, shared) for t in range(writes)] for w in range(writers)
-        ],
+        APART: [[source("apart", w, t, apart[w]) for t in range(writes)] for w in range(writers)],
+        SHARED: [[source("shared", w, t, shared) for t in range(writes)] for w in range(writers)],
     }
 
 
-def row(engine: str, race: str, answer: dict[str, Any]) -> str:
-    """A line of the page's table."""
-    found = answer["result"]
-    landed = [one["seconds"] for one in found if not one["error"]]
-    failed = [one["error"] for one in found if one["error"]]
+def make_overtakings(folder: Path, size: int, rounds: int) -> list[str]:
+    """Three inputs a round, all of the same rows, each in a later version."""
+    ids = np.arange(size, dtype=np.int64)
+    return [
+        str(write_rows(folder / f"held-{turn}", "part-0", orders(ids, 1 + turn)))
+        for turn in range(3 * rounds)
+    ]
+
+
+def row(race: str, engine: str, answer: dict[str, Any]) -> tuple[str, ...]:
+    """A line of the table of races, from what ``benchmarks.worker`` says of one."""
+    landed = [one["seconds"] for one in answer["result"] if not one["error"]]
+    failed = sum(bool(one["error"]) for one in answer["result"])
     seconds = answer["seconds"]
-    middle = f"{statistics.median(landed):.2f}" if landed else "none"
-    worst = f"{max(landed):.2f}" if landed else "none"
+    each = f"{statistics.median(landed):.2f} (at most {max(landed):.2f})" if landed else "none"
     return (
-        f"| {race} | {ENGINES[engine].label} | {len(landed)} | {len(failed)} | {seconds:.1f} | "
-        f"{len(landed) / seconds:.2f} | {middle} (at most {worst}) |"
+        race,
+        ENGINES[engine].label,
+        str(len(landed)),
+        str(failed),
+        f"{seconds:.1f}",
+        f"{len(landed) / seconds:.2f}",
+        each,
     )
 
 
+def heal_row(engine: str, rounds: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """A line of the table of overtaken writes."""
+    alone, lost = ([one[kind]["seconds"] for one in rounds] for kind in ("alone", "overtaken"))
+    errors = [one["overtaken"]["errors"] for one in rounds]
+    own = "itself" if not any(errors) else f"the user, {sum(errors)} times in {len(errors)} writes"
+    healing = statistics.median(lost) - statistics.median(alone)
+    return (ENGINES[engine].label, _spread(alone), _spread(lost), f"{healing:.2f}", own)
+
+
+def page(found: Findings) -> str:
+    """``docs/concurrency_benchmark.md``."""
+    return f"""# Writers beside each other
+
+`python -m benchmarks.concurrency` writes this page (`--help` for sizes and engines). Each engine
+has a table of {found.rows:,} rows in ten regions, copy-on-write, on local disk; a write upserts
+{found.size:,} rows that are there. Writers are threads of one Spark 3.5 session with two cores, so
+that the protocol is measured and not the start of processes. Apache Hudi and pyhudi have optimistic
+concurrency on and try a lost race again up to twenty times; Apache Hudi has its in-process lock,
+pyhudi its default, the lock file. Delta and Iceberg are as they come: neither tries a MERGE again
+whose files another one has changed. Their MERGE is on id and region and names no region as a
+constant, so neither can tell beforehand that it reads no other one. After each race no row was lost
+and none double.
+{found.note and chr(10) + found.note + chr(10)}
+## {found.writers} writers, {found.writes} writes each
+
+{_table(RACE_HEAD, found.races)}
+
+*failed* are writes that ended with an error of the engine after its own retries. *commits/s* are
+committed writes by the time from the first to the last; *s a write* is the median of those that
+landed, waits and retries included.
+
+## A write that is overtaken
+
+A write has begun and waits for its input; another one commits changes of the same rows; then the
+input comes, and the clock runs until the rows are in the table. What an engine does not try again
+by itself a loop tries again, as its users would. *alone* is the same write with nobody beside it;
+what the conflict cost is the difference of the two. {found.rounds} rounds each: median, smallest
+and largest.
+
+{_table(HEAL_HEAD, found.overtaken)}
+"""
+
+
+RACE_HEAD = ("writers change", "engine", "landed", "failed", "s", "commits/s", "s a write")
+HEAL_HEAD = ("engine", "alone, s", "overtaken, s", "cost of the conflict, s", "tried again by")
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows))
+
+
 def main() -> None:
-    """Both races on a fresh table of each engine, in turns."""
+    """Both races and the overtaken writes on a fresh table of each engine, in turns."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--writes", type=int, default=5)
     parser.add_argument("--size", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", default="2g")
+    parser.add_argument("--note", default="")
     parser.add_argument("--engines", nargs="+", default=["pyhudi", "hudi", "delta", "iceberg"])
     given = parser.parse_args()
+    found = Findings(given.rows, given.writers, given.writes, given.size, given.rounds, given.note)
     with tempfile.TemporaryDirectory(prefix="concurrency-") as scratch:
         work = Path(scratch)
-        inputs = make_inputs(work / "input", given.rows, 0, 1)
-        races = make_races(work / "races", given.rows, given.writers, given.writes, given.size)
         engines = [EngineProcess(name, work / name, given.memory) for name in given.engines]
-        for engine in engines:
-            engine.ask("create", table="warm", source=str(inputs.bulk))
-            engine.ask("upsert", table="warm", source=str(inputs.upsert))
-        print("| writers change | engine | landed | failed | s | commits/s | s a write |")
-        print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
-        for number, (race, sources) in enumerate(races.items()):
+        try:
+            _measure(found, engines, work)
+        finally:
             for engine in engines:
-                table = f"race_{number}"
-                engine.ask("create", table=table, source=str(inputs.bulk))
-                answer = engine.ask("race", table=table, sources=sources)
-                print(row(engine.name, race, answer), flush=True)
-                for one in {o["error"] for o in answer["result"] if o["error"]}:
-                    print(f"<!-- {engine.name}: {one} -->", flush=True)
-                _check(engine, table, given.rows)
+                engine.close()
+
+
+def _publish(found: Findings) -> None:
+    """Write down what there is so far."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(asdict(found), indent=1) + "\n")
+    PAGE.write_text(page(found))
+
+
+def _measure(found: Findings, engines: Sequence[EngineProcess], work: Path) -> None:
+    inputs = make_inputs(work / "input", found.rows, 0, 1)
+    races = make_races(work / "races", found.rows, found.writers, found.writes, found.size)
+    held = make_overtakings(work / "held", found.size, found.rounds)
+    for engine in engines:
+        engine.ask("create", table="warm", source=str(inputs.bulk))
+        engine.ask("upsert", table="warm", source=str(inputs.upsert))
+    for number, (race, sources) in enumerate(races.items()):
         for engine in engines:
-            engine.close()
+            table = f"race_{number}"
+            engine.ask("create", table=table, source=str(inputs.bulk))
+            answer = engine.ask("race", table=table, sources=sources)
+            found.races.append(row(race, engine.name, answer))
+            print(found.races[-1], flush=True)
+            for error in {one["error"] for one in answer["result"] if one["error"]}:
+                print(f"  {engine.name}: {error}", flush=True)
+            _check(engine, table, found.rows)
+            _publish(found)
+    for engine in engines:
+        engine.ask("create", table="held", source=str(inputs.bulk))
+        rounds = engine.ask("overtaken", table="held", sources=held)
+        found.overtaken.append(heal_row(engine.name, rounds))
+        print(found.overtaken[-1], flush=True)
+        _check(engine, "held", found.rows)
+        _publish(found)
 
 
 def _check(engine: EngineProcess, table: str, rows: int) -> None:

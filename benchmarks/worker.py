@@ -97,6 +97,12 @@ class Worker:
         with ThreadPoolExecutor(len(sources)) as pool:
             return timed(lambda: [one for all_ in pool.map(write, sources) for one in all_])
 
+    def overtaken(self, table: str, sources: list[str]) -> list[dict[str, Any]]:
+        """Writes alone and overtaken by another, see ``benchmarks.overtaken``."""
+        from benchmarks.overtaken import overtaken  # pandas: no cost to the other measurements
+
+        return overtaken(self.engine, table, sources)
+
     def checksum(self, table: str) -> list[str]:
         """Number of rows and two sums over a hash of all columns."""
         hashed = self._frame(table).select(F.xxhash64(*COLUMNS).alias("h"))
@@ -142,7 +148,7 @@ def main() -> None:
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
         "create", "append", "upsert", "delete", "full_read", "column_sum", "lookup",
-        "range_filter", "plan", "race", "checksum", "size", "drop",
+        "range_filter", "plan", "race", "overtaken", "checksum", "size", "drop",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 
