@@ -14,6 +14,8 @@ PACKAGE = Path(__file__).parent.parent / "python" / "pyhudi"
 LAYERS = {
     "errors": 0,
     "clock": 0,
+    "text_table": 0,
+    "listing": 1,
     "format": 1,
     "choices": 2,
     "hudi_keys": 2,

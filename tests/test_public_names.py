@@ -10,6 +10,7 @@ import pyhudi
 def test_the_public_names_are_these() -> None:
     assert sorted(pyhudi.__all__) == [
         "HudiError",
+        "Table",
         "__version__",
         "attach",
         "clean_failed_writes",

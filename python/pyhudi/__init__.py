@@ -4,6 +4,7 @@
 >>> spark = pyhudi.attach(builder.getOrCreate())
 >>> df.write.format("pyhudi").option("hoodie.table.name", "trips").save(path)
 >>> spark.read.format("pyhudi").load(path)
+>>> pyhudi.Table(path).files()
 >>> pyhudi.history(path)
 >>> pyhudi.commits(path, after=checkpoint)
 """
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from pyhudi.planner.failed_writes import clean_failed_writes
     from pyhudi.spark.session import attach, configure, on_commit
     from pyhudi.timeline.history import history
+    from pyhudi.timeline.inspection import Table
     from pyhudi.timeline.tail import commits
 
 __version__ = "0.1.0"
 __all__ = [
     "HudiError",
+    "Table",
     "__version__",
     "attach",
     "clean_failed_writes",
@@ -36,6 +39,7 @@ __all__ = [
 
 # Imported when first used: executors import the write plane without PySpark's driver side.
 _HOMES = {
+    "Table": "pyhudi.timeline.inspection",
     "attach": "pyhudi.spark.session",
     "clean_failed_writes": "pyhudi.planner.failed_writes",
     "commits": "pyhudi.timeline.tail",

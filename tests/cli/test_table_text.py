@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyhudi.cli.table_text import history_text, size_text, table_text, time_text
+from pyhudi.cli.table_text import history_text
 from pyhudi.format.instants import Action, InstantTime, State
+from pyhudi.text_table import size_text, table_text, time_text
 from pyhudi.timeline.history import HistoryEntry
 
 COMMIT = HistoryEntry(

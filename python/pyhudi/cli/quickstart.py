@@ -18,11 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pyhudi.cli.table_text import history_text, size_text, table_text, time_text
+from pyhudi.cli.table_text import history_text
 from pyhudi.cli.taxi_trips import corrections, late_news, trips
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import HudiError, TableExists
 from pyhudi.spark.session import attach, configure
+from pyhudi.text_table import size_text, table_text, time_text
 from pyhudi.timeline.history import HistoryEntry, history
 
 FOLDER = "quickstart-table"

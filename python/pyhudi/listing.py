@@ -1,0 +1,103 @@
+"""Lists of facts that show themselves: a table in a terminal or notebook, a DataFrame for more."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import types
+import typing
+from collections.abc import Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pyhudi.text_table import NOTHING, Cell, table_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+#: rows that are shown; all of them are in the list
+SHOWN = 40
+
+T = TypeVar("T")
+
+
+class Listing(list[T], Generic[T]):
+    """A list of entries of one dataclass, whose fields are the columns of the other forms."""
+
+    def __init__(self, kind: type[T], entries: Iterable[T] = ()) -> None:
+        super().__init__(entries)
+        self._kind = kind
+
+    @property
+    def columns(self) -> list[str]:
+        """The fields' names."""
+        return [field.name for field in dataclasses.fields(self._kind)]  # type: ignore[arg-type]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each entry as a dict of plain values."""
+        return [{name: _plain(getattr(each, name)) for name in self.columns} for each in self]
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table; its types are those of the fields, with or without entries."""
+        import pyarrow
+
+        hints = typing.get_type_hints(self._kind)
+        schema = pyarrow.schema([(name, _arrow_type(hints[name])) for name in self.columns])
+        return pyarrow.Table.from_pylist(self.records(), schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas DataFrame; needs the package pandas."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """A Spark DataFrame, to be queried or joined."""
+        arrow = self.to_arrow()
+        ddl = ", ".join(f"`{field.name}` {_SPARK[str(field.type)]}" for field in arrow.schema)
+        rows = [tuple(record.values()) for record in arrow.to_pylist()]
+        return spark.createDataFrame(rows, ddl)
+
+    def __repr__(self) -> str:
+        rows = [[_cell(value) for value in record.values()] for record in self.records()[:SHOWN]]
+        shown = table_text(self.columns, rows)
+        return shown if len(self) <= SHOWN else f"{shown}\n... {len(self) - SHOWN} more"
+
+    def _repr_html_(self) -> str:
+        rows = [[_cell(value) for value in record.values()] for record in self.records()[:SHOWN]]
+        more = f"<p>... {len(self) - SHOWN} more</p>" if len(self) > SHOWN else ""
+        return html_table(self.columns, rows) + more
+
+
+def html_table(head: Iterable[str], rows: Iterable[Iterable[Cell]]) -> str:
+    """A table as notebooks show it; every text is escaped."""
+
+    def line(tag: str, cells: Iterable[Cell]) -> str:
+        texts = (f"{cell:,}" if isinstance(cell, int) else html.escape(cell) for cell in cells)
+        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
+
+    return f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or value == "":
+        return NOTHING
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+_SPARK = {"string": "string", "int64": "long", "bool": "boolean"}
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    import pyarrow
+
+    if isinstance(hint, types.UnionType):  # with None: columns may hold nulls anyway
+        (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
+    if hint is bool:
+        return pyarrow.bool_()
+    return pyarrow.int64() if hint is int else pyarrow.string()

@@ -1,0 +1,210 @@
+"""A table as people look at it from Python: its facts, without Spark and without reading a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.clock import SystemClock
+from pyhudi.errors import ConfigError
+from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.instants import InstantTime, parse_as_of
+from pyhudi.format.schemas import spark_to_arrow
+from pyhudi.format.table_config import TableConfig
+from pyhudi.listing import Listing, html_table
+from pyhudi.storage.open import open_storage
+from pyhudi.text_table import NOTHING, Cell, size_text, table_text
+from pyhudi.timeline import table as opened
+from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.view import BaseFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One base file of a snapshot; ``rows`` is None where only the file itself knows them."""
+
+    partition: str
+    path: str
+    file_id: str
+    instant: str
+    size_bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEntry:
+    """One partition of a snapshot: its path below the table, and what is in it."""
+
+    partition: str
+    files: int
+    size_bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that a commit wrote; ``previous`` is the instant of the slice that it follows."""
+
+    partition: str
+    path: str
+    file_id: str
+    previous: str | None
+    rows_written: int
+    rows_inserted: int
+    rows_updated: int
+    rows_deleted: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A completed commit: its numbers, its files, and the metadata that writers gave it."""
+
+    entry: HistoryEntry
+    files: Listing[FileChange]
+    metadata: Mapping[str, str]
+
+
+class Table:
+    """The Hudi table at ``path``, read anew for each question; no Spark is needed.
+
+    ``hadoop_options`` are ``fs.s3a.*`` settings for tables on S3. Errors: ``TableNotFound``,
+    ``ConfigError`` for a path that is not absolute, ``TableCorrupt``.
+    """
+
+    def __init__(self, path: str, *, hadoop_options: Mapping[str, str] | None = None) -> None:
+        self._storage = open_storage(path, hadoop_options or {}, SystemClock())
+        self._opened()
+
+    def _opened(self) -> opened.Table:
+        return opened.open_table(self._storage)
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self._storage.root
+
+    @property
+    def config(self) -> TableConfig:
+        """What hoodie.properties says: name, version, keys, partitions, ordering."""
+        return self._opened().config
+
+    def schema(self, as_of: str | None = None) -> pa.Schema:
+        """The columns without Hudi's own, now or at a time in any form that queries take."""
+        table = self._opened()
+        timeline, at = table.timeline(), self._at(table, as_of)
+        found = table_schema(table, timeline, at)
+        if found is None:
+            files = table.view(timeline).latest(at)
+            if not files:
+                return pa.schema([])
+            smallest = min(files, key=lambda file: file.size_bytes)
+            footer = pq.read_schema(pa.BufferReader(self._storage.read(smallest.path)))
+            found = arrow_to_spark(footer)
+        return spark_to_arrow(found)
+
+    def history(self, archived: bool = False) -> Listing[HistoryEntry]:
+        """The instants of the timeline, oldest first; ``archived`` adds those that have left it."""
+        return Listing(HistoryEntry, table_history(self._opened(), archived))
+
+    def files(self, as_of: str | None = None) -> Listing[FileEntry]:
+        """The base files that a query reads, now or at a time."""
+        return Listing(FileEntry, map(_file_entry, self._latest(as_of)))
+
+    def partitions(self, as_of: str | None = None) -> Listing[PartitionEntry]:
+        """The partitions that a query reads, with what is in them."""
+        by_path: dict[str, list[BaseFile]] = {}
+        for file in self._latest(as_of):
+            by_path.setdefault(file.partition_path, []).append(file)
+        found = [
+            PartitionEntry(path, len(files), sum(f.size_bytes for f in files), _rows(files))
+            for path, files in sorted(by_path.items())
+        ]
+        return Listing(PartitionEntry, found)
+
+    def commit(self, instant: str) -> Commit:
+        """A completed commit of the active timeline; ``ConfigError`` where there is none."""
+        table = self._opened()
+        timeline = table.timeline()
+        for found in timeline.commits:
+            if found.time == instant and found.action in COMMIT_ACTIONS:
+                metadata = COMMITS.get(table.storage, timeline, found)
+                files = Listing(FileChange, map(_file_change, metadata.stats))
+                return Commit(table_entry(table, timeline, found), files, metadata.extra)
+        raise ConfigError(
+            f"The active timeline of {self.path} has no completed commit {instant}. See history() "
+            "for those that it has.",
+            key="instant",
+        )
+
+    def _latest(self, as_of: str | None) -> list[BaseFile]:
+        table = self._opened()
+        view = table.view(table.timeline())
+        return view.with_rows(view.latest(self._at(table, as_of)))
+
+    @staticmethod
+    def _at(table: opened.Table, as_of: str | None) -> InstantTime | None:
+        if as_of is None:
+            return None
+        at = parse_as_of(as_of, table.config.utc)
+        check_history(table, table.timeline(), at)
+        return at
+
+    def _facts(self) -> list[tuple[str, Cell]]:
+        config, files = self.config, self._latest(None)
+        rows, history = _rows(files), self.history()
+        return [
+            ("path", self.path),
+            ("type", config.table_type.value.lower().replace("_", "-")),
+            ("version", config.version),
+            ("key", ", ".join(config.record_key_fields) or "generated"),
+            ("partitioned by", ", ".join(config.partition_fields) or NOTHING),
+            ("ordered by", ", ".join(config.ordering_fields) or NOTHING),
+            ("last commit", next((e.instant for e in reversed(history) if e.is_commit), NOTHING)),
+            ("files", len(files)),
+            ("size", size_text(sum(file.size_bytes for file in files))),
+            ("rows", NOTHING if rows is None else rows),
+        ]
+
+    def __repr__(self) -> str:
+        return table_text(["table", self.config.name], [[k, _text(v)] for k, v in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return html_table(["table", self.config.name], self._facts())
+
+
+def _text(fact: Cell) -> str:
+    return f"{fact:,}" if isinstance(fact, int) else fact
+
+
+def _rows(files: list[BaseFile]) -> int | None:
+    return None if any(file.rows < 0 for file in files) else sum(file.rows for file in files)
+
+
+def _file_entry(file: BaseFile) -> FileEntry:
+    rows = file.rows if file.rows >= 0 else None
+    return FileEntry(
+        file.partition_path, file.path, file.file_id, file.instant, file.size_bytes, rows
+    )
+
+
+def _file_change(stat: WriteStat) -> FileChange:
+    return FileChange(
+        stat.partition_path,
+        stat.path,
+        stat.file_id,
+        stat.prev_commit,
+        stat.num_writes,
+        stat.num_inserts,
+        stat.num_updates,
+        stat.num_deletes,
+        stat.file_size_bytes,
+    )
