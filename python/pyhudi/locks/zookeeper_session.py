@@ -64,8 +64,7 @@ class ZookeeperSession:
             self._users -= 1
             if self._users == 0:
                 client, self._client = self._client, None
-                client.stop()
-                client.close()
+                _end(client)
 
     def _connected(self) -> Any:
         """A client that has a session.
@@ -76,13 +75,11 @@ class ZookeeperSession:
         place = self._place
         for _ in range(TRIES):
             client = self._client_of(place)
-            try:
-                client.start(timeout=place.connection_timeout_s / TRIES)
-            except KazooTimeoutError:
-                client.stop()
-                client.close()
-            else:
+            client.start_async().wait(place.connection_timeout_s / TRIES)
+            if client.connected:
                 return client
+            # To stop waits for the server as long as a session lasts: nobody waits for that.
+            threading.Thread(target=_end, args=(client,), daemon=True).start()
         raise ConnectionError(f"no connection within {place.connection_timeout_s:g} s")
 
     def _client_of(self, place: ZookeeperPlace) -> Any:
@@ -114,3 +111,8 @@ class ZookeeperSession:
             return answer
 
         connection._connect = noting
+
+
+def _end(client: Any) -> None:
+    client.stop()
+    client.close()
