@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
+from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
 from pyhudi.format.schemas import with_meta_columns
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
@@ -165,6 +166,23 @@ def describe(query: Query) -> dict[str, Any]:
         "instant": query.instant,
         "meta_fields": config.populate_meta_fields,
     }
+
+
+def partition_texts(query: Query) -> list[list[str | None]]:
+    """The partition columns' values of each partition as texts, None for null."""
+    config = query.table.config
+    found = []
+    for partition in query.view().partitions(query.as_of):
+        texts = partition_values(
+            config.partition_fields,
+            partition,
+            hive_style=config.hive_style,
+            url_encode=config.url_encode,
+            slash_separated_dates=config.slash_separated_dates,
+        )
+        if texts is not None:
+            found.append([None if text == DEFAULT_PARTITION else text for text in texts])
+    return found
 
 
 @lru_cache(maxsize=256)  # a session's settings come with each of its queries

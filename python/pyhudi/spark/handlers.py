@@ -17,7 +17,7 @@ from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import count_rows, describe, open_query, plan_scan
+from pyhudi.planner.scan import count_rows, describe, open_query, partition_texts, plan_scan
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
@@ -46,9 +46,9 @@ class Handlers:
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
-            "exists describe decide plan_scan count write insert spool_begin insert_spooled "
-            "spool_abort check_row_changes change_rows insert_new create_table truncate_table "
-            "alter_columns can_delete_where delete_where"
+            "exists describe decide plan_scan count partition_values write insert spool_begin "
+            "insert_spooled spool_abort check_row_changes change_rows insert_new create_table "
+            "truncate_table alter_columns can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -89,6 +89,9 @@ class Handlers:
     ) -> int | None:
         every = [*partition_filters, *filters]
         return self._pins.ask(_pinned(**asked), lambda query: count_rows(query, every))
+
+    def partition_values(self, **asked: Any) -> list[list[str | None]]:
+        return self._pins.ask(_pinned(**asked), partition_texts)
 
     # -- writes
 

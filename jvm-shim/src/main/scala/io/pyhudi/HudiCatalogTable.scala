@@ -14,14 +14,15 @@ import org.apache.spark.sql.types.StructType
   * whole partitions reads no row.
   */
 private[pyhudi] class HudiCatalogTable(
-    val target: HudiTarget,
+    override val target: HudiTarget,
     snapshot: HudiSnapshot,
     schema: StructType,
     properties: Map[String, String])
     extends HudiTable(snapshot, s"spark_catalog.${target.table}", schema, properties)
     with SupportsWrite
     with SupportsDelete
-    with SupportsRowLevelOperations {
+    with SupportsRowLevelOperations
+    with HudiPartitions {
 
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
 

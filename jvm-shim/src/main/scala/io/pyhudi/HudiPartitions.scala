@@ -1,0 +1,93 @@
+package io.pyhudi
+
+import java.util
+import java.util.Collections
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
+import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
+import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.sources._
+import org.apache.spark.sql.types.StructType
+
+/** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. Partitions are where rows are: none is added
+  * without them, and none has metadata of its own.
+  */
+private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
+
+  def target: HudiTarget
+  def snapshot: HudiSnapshot
+
+  override def partitionSchema(): StructType =
+    StructType(snapshot.partitioning.map(snapshot.schema(_)))
+
+  override def listPartitionIdentifiers(
+      names: Array[String],
+      values: InternalRow): Array[InternalRow] = {
+    val columns = partitionSchema()
+    val wanted = names.zipWithIndex.map { case (name, at) =>
+      val index = columns.fieldIndex(name)
+      index -> values.get(at, columns(index).dataType)
+    }
+    all(columns).filter { row =>
+      wanted.forall { case (at, value) => row.get(at, columns(at).dataType) == value }
+    }.toArray
+  }
+
+  private def all(columns: StructType): Seq[InternalRow] = {
+    val zone = Some(Compat.conf.sessionLocalTimeZone)
+    Bridge.ask("partition_values", snapshot.question: _*).elements().asScala.map { texts =>
+      InternalRow.fromSeq(columns.fields.toSeq.zip(texts.elements().asScala.toSeq).map {
+        case (_, text) if text.isNull => null
+        case (column, text) => Cast(Literal(text.asText), column.dataType, zone).eval()
+      })
+    }.toList
+  }
+
+  override def dropPartition(ident: InternalRow): Boolean = dropPartitions(Array(ident))
+
+  /** One replace commit for all of them; false, and nothing done, if one is not there. */
+  override def dropPartitions(idents: Array[InternalRow]): Boolean = {
+    val names = partitionSchema().fieldNames
+    val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
+    if (there && idents.nonEmpty) {
+      val doomed = idents.map(condition).reduce[Filter](Or(_, _))
+      Bridge.ask(
+        "delete_where",
+        "path" -> target.path,
+        "table" -> target.table,
+        "filters" -> Seq(HudiFilters.toJson(doomed)))
+    }
+    there
+  }
+
+  override def truncatePartition(ident: InternalRow): Boolean = dropPartition(ident)
+
+  override def truncatePartitions(idents: Array[InternalRow]): Boolean = dropPartitions(idents)
+
+  private def condition(ident: InternalRow): Filter =
+    partitionSchema().fields.zipWithIndex.map { case (column, at) =>
+      val value = CatalystTypeConverters.convertToScala(
+        ident.get(at, column.dataType),
+        column.dataType)
+      if (value == null) IsNull(column.name) else EqualTo(column.name, value): Filter
+    }.reduce[Filter](And(_, _))
+
+  override def createPartitions(
+      idents: Array[InternalRow],
+      properties: Array[util.Map[String, String]]): Unit =
+    throw unserved("a partition comes with its first row: write one")
+
+  override def replacePartitionMetadata(
+      ident: InternalRow,
+      properties: util.Map[String, String]): Unit =
+    throw unserved("partitions have no metadata of their own")
+
+  override def loadPartitionMetadata(ident: InternalRow): util.Map[String, String] =
+    Collections.emptyMap()
+
+  private def unserved(text: String) =
+    new HudiAnalysisException(s"[UNSUPPORTED_TABLE] ${target.table}: $text.", "UnsupportedTable")
+}

@@ -1,0 +1,72 @@
+"""SHOW PARTITIONS, and partitions that are dropped or emptied by name."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.test_sql import KEYED, create, table
+
+pytestmark = pytest.mark.spark
+
+ENCODED = KEYED.replace(")", ", 'hoodie.datasource.write.partitionpath.urlencode' = 'true')")
+ROWS = [(1, "a", 1, "x"), (2, "b", 1, "y"), (3, "c", 1, None), (4, "d", 1, "x/1")]
+
+
+def filled(spark: SparkSession, name: str) -> None:
+    create(spark, name, ENCODED)
+    frame = spark.createDataFrame(ROWS, "id bigint, name string, ts bigint, dt string")
+    frame.coalesce(1).writeTo(name).append()
+
+
+def shown(spark: SparkSession, name: str, of: str = "") -> list[str]:
+    return sorted(row[0] for row in spark.sql(f"show partitions {name} {of}").collect())
+
+
+def test_partitions_are_shown(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    assert shown(spark, name) == ["dt=null", "dt=x", "dt=x%2F1", "dt=y"]
+    assert shown(spark, name, "partition (dt = 'x')") == ["dt=x"]
+    assert shown(spark, name, "partition (dt = 'nothing')") == []
+
+
+def test_typed_values_are_shown_and_found(spark: SparkSession, name: str) -> None:
+    spark.sql(
+        f"create table {name} (id bigint, day date, hour int) using pyhudi "
+        "partitioned by (day, hour) tblproperties (primaryKey = 'id')"
+    )
+    spark.sql(f"insert into {name} values (1, date'2024-05-01', 7), (2, date'2024-05-02', 8)")
+
+    assert shown(spark, name) == ["day=2024-05-01/hour=7", "day=2024-05-02/hour=8"]
+    assert shown(spark, name, "partition (hour = 8)") == ["day=2024-05-02/hour=8"]
+
+    spark.sql(f"alter table {name} drop partition (day = date'2024-05-01', hour = 7)")
+    assert [row.id for row in spark.table(name).collect()] == [2]
+
+
+def test_partitions_are_dropped_in_one_commit(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    before = spark.sql(f"select * from {name}").count()
+
+    spark.sql(f"alter table {name} drop partition (dt = 'x'), partition (dt = 'y')")
+
+    assert before == 4
+    assert table(spark, name) == [ROWS[2], ROWS[3]]
+    assert shown(spark, name) == ["dt=null", "dt=x%2F1"]
+    with pytest.raises(Exception, match="nothing"):
+        spark.sql(f"alter table {name} drop partition (dt = 'nothing')")
+    spark.sql(f"alter table {name} drop if exists partition (dt = 'nothing')")
+    assert table(spark, name) == [ROWS[2], ROWS[3]]
+
+
+def test_a_partition_is_emptied(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    spark.sql(f"truncate table {name} partition (dt = 'y')")
+    assert table(spark, name) == [ROWS[0], ROWS[2], ROWS[3]]
+
+
+def test_no_partition_is_made_without_rows(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    with pytest.raises(Exception, match=r"\[UNSUPPORTED_TABLE\].*first row"):
+        spark.sql(f"alter table {name} add partition (dt = 'w')")
+    assert len(shown(spark, name)) == 4
