@@ -56,10 +56,9 @@ def hudi(spark: SparkSession, name: str) -> Table:
 
 SAMPLE = {
     ("SIMPLE", "9", "collected"),
-    ("BLOOM", "6", "distributed"),
     ("BUCKET", "8", "distributed"),
+    ("GLOBAL_SIMPLE", "6", "distributed"),
 }
-SAMPLE |= {("GLOBAL_SIMPLE", "9", "distributed")}
 MATRIX = [(i, v, w) for i in INDEXES for v in "689" for w in ("collected", "distributed")]
 
 
