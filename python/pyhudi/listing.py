@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pyhudi.text_table import NOTHING, Cell, table_text
+from pyhudi.text_table import NOTHING, Cell, cell_text, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,13 @@ class Listing(list[T], Generic[T]):
 
     def records(self) -> list[dict[str, Any]]:
         """Each entry as a dict of plain values."""
-        return [{name: _plain(getattr(each, name)) for name in self.columns} for each in self]
+        return [self._record(each) for each in self]
+
+    def _record(self, entry: T) -> dict[str, Any]:
+        return {name: _plain(getattr(entry, name)) for name in self.columns}
+
+    def _shown(self) -> list[list[Cell]]:
+        return [[_cell(value) for value in self._record(each).values()] for each in self[:SHOWN]]
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; its types are those of the fields, with or without entries."""
@@ -60,21 +66,19 @@ class Listing(list[T], Generic[T]):
         return spark.createDataFrame(rows, ddl)
 
     def __repr__(self) -> str:
-        rows = [[_cell(value) for value in record.values()] for record in self.records()[:SHOWN]]
-        shown = table_text(self.columns, rows)
+        shown = table_text(self.columns, self._shown())
         return shown if len(self) <= SHOWN else f"{shown}\n... {len(self) - SHOWN} more"
 
     def _repr_html_(self) -> str:
-        rows = [[_cell(value) for value in record.values()] for record in self.records()[:SHOWN]]
         more = f"<p>... {len(self) - SHOWN} more</p>" if len(self) > SHOWN else ""
-        return html_table(self.columns, rows) + more
+        return html_table(self.columns, self._shown()) + more
 
 
 def html_table(head: Iterable[str], rows: Iterable[Iterable[Cell]]) -> str:
     """A table as notebooks show it; every text is escaped."""
 
     def line(tag: str, cells: Iterable[Cell]) -> str:
-        texts = (f"{cell:,}" if isinstance(cell, int) else html.escape(cell) for cell in cells)
+        texts = (html.escape(cell_text(cell)) for cell in cells)
         return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
 
     return f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"

@@ -13,7 +13,7 @@ Cell = str | int
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """``rows`` under ``head``; columns of numbers (or nothing) are aligned to the right."""
-    texts = [[_text(cell) for cell in row] for row in rows]
+    texts = [[cell_text(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
     numeric = [any(isinstance(cell, int) for cell in column) for column in zip(*rows, strict=True)]
     numeric = numeric or [False] * len(head)
@@ -29,7 +29,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     return GAP.join(padded).rstrip()
 
 
-def _text(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
+    """A text as it is, a number with its thousands apart."""
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 

@@ -116,19 +116,24 @@ def _touches_null(condition: FilterJson, values: Values) -> bool:
     return values.get(condition.get("column", ""), "") is None
 
 
-def typed_values(
-    config: TableConfig, types: Mapping[str, Any], partition_path: str
-) -> dict[str, Any]:
-    """Column -> value of a partition, for the columns whose text can be turned back surely."""
-    if config.key_generator in NOT_BY_VALUE or config.drop_partition_columns:
-        return {}
-    texts = partition_values(
+def texts_of(config: TableConfig, partition_path: str) -> list[str | None] | None:
+    """The partition columns' texts in a path of this table; None where it does not tell them."""
+    return partition_values(
         config.partition_fields,
         partition_path,
         hive_style=config.hive_style,
         url_encode=config.url_encode,
         slash_separated_dates=config.slash_separated_dates,
     )
+
+
+def typed_values(
+    config: TableConfig, types: Mapping[str, Any], partition_path: str
+) -> dict[str, Any]:
+    """Column -> value of a partition, for the columns whose text can be turned back surely."""
+    if config.key_generator in NOT_BY_VALUE or config.drop_partition_columns:
+        return {}
+    texts = texts_of(config, partition_path)
     if texts is None:
         return {}
     found: dict[str, Any] = {}

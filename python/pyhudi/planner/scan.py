@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
-from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
+from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.schemas import with_meta_columns
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
-from pyhudi.planner.filters import FilterJson, decided_filters, kept_partitions
+from pyhudi.planner.filters import FilterJson, decided_filters, kept_partitions, texts_of
 from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -170,19 +170,13 @@ def describe(query: Query) -> dict[str, Any]:
 
 def partition_texts(query: Query) -> list[list[str | None]]:
     """The partition columns' values of each partition as texts, None for null."""
-    config = query.table.config
-    found = []
-    for partition in query.view().partitions(query.as_of):
-        texts = partition_values(
-            config.partition_fields,
-            partition,
-            hive_style=config.hive_style,
-            url_encode=config.url_encode,
-            slash_separated_dates=config.slash_separated_dates,
-        )
-        if texts is not None:
-            found.append([None if text == DEFAULT_PARTITION else text for text in texts])
-    return found
+    partitions = query.view().partitions(query.as_of)
+    found = [texts_of(query.table.config, partition) for partition in partitions]
+    return [
+        [None if text == DEFAULT_PARTITION else text for text in texts]
+        for texts in found
+        if texts is not None
+    ]
 
 
 @lru_cache(maxsize=256)  # a session's settings come with each of its queries

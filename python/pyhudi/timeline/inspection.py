@@ -17,7 +17,7 @@ from pyhudi.format.schemas import spark_to_arrow
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing, html_table
 from pyhudi.storage.open import open_storage
-from pyhudi.text_table import NOTHING, Cell, size_text, table_text
+from pyhudi.text_table import NOTHING, Cell, cell_text, size_text, table_text
 from pyhudi.timeline import table as opened
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
@@ -175,14 +175,12 @@ class Table:
         ]
 
     def __repr__(self) -> str:
-        return table_text(["table", self.config.name], [[k, _text(v)] for k, v in self._facts()])
+        return table_text(
+            ["table", self.config.name], [[name, cell_text(fact)] for name, fact in self._facts()]
+        )
 
     def _repr_html_(self) -> str:
         return html_table(["table", self.config.name], self._facts())
-
-
-def _text(fact: Cell) -> str:
-    return f"{fact:,}" if isinstance(fact, int) else fact
 
 
 def _rows(files: list[BaseFile]) -> int | None:
