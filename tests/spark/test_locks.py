@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from tests.servers.zookeeper import Zookeeper
 from tests.spark.tables import Lake, rows_of
+from tests.spark.test_sql import KEYED, create, folder_of
 
 pytestmark = pytest.mark.spark
 
@@ -96,3 +98,29 @@ def test_a_lock_that_cannot_be_made_leaves_no_new_table(
         table.write(rows_of(0, 3, "a"), **options)
 
     assert not Path(table.path).exists()
+
+
+def last(locks: Path) -> int:
+    """The highest number that was taken."""
+    return max(int(file.name.removeprefix("lock").split(".")[0]) for file in locks.iterdir())
+
+
+def test_every_statement_takes_the_lock_of_the_tables_properties(
+    spark: SparkSession, name: str
+) -> None:
+    numbered = KEYED.replace(")", f", '{LOCK}provider' = 'numbered_files')")
+    create(spark, name, numbered)
+    locks = folder_of(spark, name) / ".hoodie" / "locks"
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'b', 1, 'y'), (3, 'c', 1, 'z')")
+    for statement in (
+        f"update {name} set name = 'u' where id = 3",
+        f"delete from {name} where dt = 'x'",
+        f"alter table {name} drop partition (dt = 'y')",
+        f"alter table {name} add columns (more int)",
+        f"truncate table {name}",
+    ):
+        before = last(locks)
+        spark.sql(statement)
+        assert last(locks) > before, statement
+    assert spark.table(name).count() == 0
+    assert not (locks.parent / "lock").exists()

@@ -37,7 +37,11 @@ ColumnChange = Mapping[str, Any]
 
 
 def alter_columns(
-    runtime: Runtime, root: str, changes: Sequence[ColumnChange], session: Mapping[str, str]
+    runtime: Runtime,
+    root: str,
+    changes: Sequence[ColumnChange],
+    given: Mapping[str, str],
+    session: Mapping[str, str],
 ) -> Committed:
     """Commit the schema that ``changes`` make of the table's.
 
@@ -47,7 +51,7 @@ def alter_columns(
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
     altered(open_query(runtime, root, {}, {}).schema(), changes, table.config)
-    options = resolve_write({}, table.config.raw, session)
+    options = resolve_write(given, table.config.raw, session)
     groups = runtime.group_locks(table, options)
     with groups or nullcontext():
         transaction = Transaction.begin(

@@ -23,12 +23,16 @@ OPERATION = "hoodie.datasource.write.operation"
 
 
 def truncate(
-    runtime: Runtime, spark: SparkSession, root: str, session: Mapping[str, str]
+    runtime: Runtime,
+    spark: SparkSession,
+    root: str,
+    given: Mapping[str, str],
+    session: Mapping[str, str],
 ) -> Committed | None:
     """Replace every file group by nothing; time travel still finds the old rows."""
     query = open_query(runtime, root, {}, {})
     intent = Intent(Route.SQL, Overwrite.ALL)
-    options = {OPERATION: "insert_overwrite_table"}
+    options = {**given, OPERATION: "insert_overwrite_table"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 
@@ -46,18 +50,19 @@ def delete_where(
     spark: SparkSession,
     root: str,
     filters: Sequence[FilterJson],
+    given: Mapping[str, str],
     session: Mapping[str, str],
 ) -> Committed | None:
     """Delete the partitions that the filters choose; ``ConfigError`` where they cut one."""
     if not filters:
-        return truncate(runtime, spark, root, session)
+        return truncate(runtime, spark, root, given, session)
     query = open_query(runtime, root, {}, {})
     partitions = query.view().partitions()
     require_whole_partitions(query.table.config, query.types(), partitions, filters)
     if not matching_partitions(query.table.config, partitions, filters):
         return None
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
-    options = {OPERATION: "delete_partition"}
+    options = {**given, OPERATION: "delete_partition"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 

@@ -141,8 +141,7 @@ class Handlers:
         properties: Options | None,
         intent: Intent,
     ) -> Json:
-        given = {**hudi_properties(properties or {}), **options}
-        root = normalize_root(path)
+        given, root = _given(properties, options), normalize_root(path)
         return _committed(
             write_table(self._runtime, df, root, given, session, lambda exists: intent)
         )
@@ -224,7 +223,7 @@ class Handlers:
         operation: Operation,
     ) -> Json:
         read = self._pins.ask(_pinned(session=session, **scan), lambda query: query)
-        given = {**hudi_properties(properties or {}), **options}
+        given = _given(properties, options)
         return _committed(write_changes(self._runtime, rows, read, given, session, operation))
 
     # -- tables
@@ -259,21 +258,42 @@ class Handlers:
         return {**describe(query), "adopted": adopted}
 
     def alter_columns(
-        self, path: str, changes: Sequence[Json], session: Options, **_: object
+        self,
+        path: str,
+        changes: Sequence[Json],
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
     ) -> Json:
-        return _committed(alter_columns(self._runtime, normalize_root(path), changes, session))
+        given, root = _given(properties, options), normalize_root(path)
+        return _committed(alter_columns(self._runtime, root, changes, given, session))
 
-    def truncate_table(self, path: str, session: Options, **_: object) -> Json:
-        return _committed(truncate(self._runtime, self._spark, normalize_root(path), session))
+    def truncate_table(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        given, root = _given(properties, options), normalize_root(path)
+        return _committed(truncate(self._runtime, self._spark, root, given, session))
 
     def can_delete_where(self, path: str, filters: Sequence[Json], **_: object) -> bool:
         return can_delete_where(self._runtime, normalize_root(path), filters)
 
     def delete_where(
-        self, path: str, filters: Sequence[Json], session: Options, **_: object
+        self,
+        path: str,
+        filters: Sequence[Json],
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
     ) -> Json:
-        root = normalize_root(path)
-        return _committed(delete_where(self._runtime, self._spark, root, filters, session))
+        given, root = _given(properties, options), normalize_root(path)
+        return _committed(delete_where(self._runtime, self._spark, root, filters, given, session))
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""
@@ -293,6 +313,11 @@ def hudi_properties(properties: Options) -> dict[str, str]:
         for key, value in properties.items()
         if key not in CATALOG_KEYS and not key.startswith("spark.")
     }
+
+
+def _given(properties: Options | None, options: Options) -> dict[str, str]:
+    """What a statement is given: its options before the TBLPROPERTIES of its table."""
+    return {**hudi_properties(properties or {}), **options}
 
 
 PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"

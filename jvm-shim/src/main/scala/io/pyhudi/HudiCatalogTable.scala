@@ -36,7 +36,7 @@ private[pyhudi] class HudiCatalogTable(
   }
 
   override def truncateTable(): Boolean = {
-    Bridge.ask("truncate_table", "path" -> target.path, "table" -> target.table)
+    Bridge.ask("truncate_table", target.request(Map.empty): _*)
     true
   }
 
@@ -46,11 +46,8 @@ private[pyhudi] class HudiCatalogTable(
     "filters" -> HudiCatalogTable.conditions(filters)).asBoolean
 
   override def deleteWhere(filters: Array[Filter]): Unit = {
-    Bridge.ask(
-      "delete_where",
-      "path" -> target.path,
-      "table" -> target.table,
-      "filters" -> HudiCatalogTable.conditions(filters))
+    val conditions = HudiCatalogTable.conditions(filters)
+    Bridge.ask("delete_where", target.request(Map.empty) :+ ("filters" -> conditions): _*)
     ()
   }
 }

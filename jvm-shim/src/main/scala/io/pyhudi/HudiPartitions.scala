@@ -53,12 +53,8 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     val names = partitionSchema().fieldNames
     val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
     if (there && idents.nonEmpty) {
-      val doomed = idents.map(condition).reduce[Filter](Or(_, _))
-      Bridge.ask(
-        "delete_where",
-        "path" -> target.path,
-        "table" -> target.table,
-        "filters" -> Seq(HudiFilters.toJson(doomed)))
+      val doomed = Seq(HudiFilters.toJson(idents.map(condition).reduce[Filter](Or(_, _))))
+      Bridge.ask("delete_where", target.request(Map.empty) :+ ("filters" -> doomed): _*)
     }
     there
   }

@@ -196,10 +196,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
       changes.foreach(requireServed(ident, _))
       val columns = changes.flatMap(HudiColumnChanges.toJson)
       if (columns.nonEmpty) {
-        Bridge.ask(
-          "alter_columns",
-          "path" -> HudiCatalogTable.path(stored),
-          "changes" -> columns)
+        val target = HudiCatalogTable.target(stored)
+        Bridge.ask("alter_columns", target.request(Map.empty) :+ ("changes" -> columns): _*)
       }
     }
     super.alterTable(ident, changes: _*)
