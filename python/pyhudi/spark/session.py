@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 JARS = "spark.jars"
 CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
+#: tables by their paths in SQL: pyhudi.`s3a://bucket/trips`
+PATH_CATALOG = "spark.sql.catalog.pyhudi"
+PATH_CATALOG_CLASS = "io.pyhudi.HudiPathCatalog"
 #: columnar batches to Python workers: fewer, larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
 
@@ -88,6 +91,7 @@ def spark_conf() -> dict[str, str]:
     return {
         JARS: str(jar_for(pyspark.__version__)),
         CATALOG: CATALOG_CLASS,
+        PATH_CATALOG: PATH_CATALOG_CLASS,
         "spark.sql.execution.arrow.maxRecordsPerBatch": ARROW_BATCH_ROWS,
     }
 
@@ -116,8 +120,9 @@ def attach(spark: SparkSession) -> SparkSession:
         _attached[id(context)] = handlers
         if runtime.markers is not None:
             _end_with(context, runtime.markers)
-    if spark.conf.get(CATALOG, None) is None:
-        spark.conf.set(CATALOG, CATALOG_CLASS)
+    for key, catalog in ((CATALOG, CATALOG_CLASS), (PATH_CATALOG, PATH_CATALOG_CLASS)):
+        if spark.conf.get(key, None) is None:
+            spark.conf.set(key, catalog)
     return spark
 
 

@@ -18,7 +18,7 @@ private[pyhudi] class HudiCatalogTable(
     snapshot: HudiSnapshot,
     schema: StructType,
     properties: Map[String, String])
-    extends HudiTable(snapshot, s"spark_catalog.${target.table}", schema, properties)
+    extends HudiTable(snapshot, s"${target.catalog}.${target.table}", schema, properties)
     with SupportsWrite
     with SupportsDelete
     with SupportsRowLevelOperations
@@ -58,6 +58,7 @@ private[pyhudi] class HudiCatalogTable(
   */
 private[pyhudi] final case class HudiTarget(
     path: String,
+    catalog: String,
     table: String,
     properties: Map[String, String]) {
 
@@ -94,8 +95,10 @@ private[pyhudi] object HudiCatalogTable {
 
   def target(stored: CatalogTable): HudiTarget = HudiTarget(
     path(stored),
+    "spark_catalog",
     stored.identifier.database.toSeq.:+(stored.identifier.table).mkString("."),
-    HudiDefinition.userProperties(stored.properties))
+    HudiDefinition.userProperties(stored.properties)
+  )
 
   /** The location as Python gets all paths: Hadoop's text form, not percent-encoded. */
   def path(stored: CatalogTable): String = CatalogUtils.URIToString(stored.location)

@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.StructType
   *
   * The built-in catalog keeps name, location, properties and column comments. Columns and
   * partitioning of a Hudi table are what Python reads from the table itself. Tables of other
-  * providers pass through unchanged. `pyhudi.`/path`` names the table at a path.
+  * providers pass through unchanged.
   */
-class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCatalog {
+class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   // ---- load
 
@@ -30,14 +30,9 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
     load(ident, AsOf.Micros(timestamp), super.loadTable(ident, timestamp))
 
   private def load(ident: Identifier, asOf: AsOf, other: => Table): Table =
-    if (isPath(ident)) {
-      val snapshot = HudiSnapshot.describe(HudiDataSource.located(ident.name), Map.empty, asOf)
-      HudiTable.byPath(snapshot, snapshot.schema)
-    } else {
-      entry(ident) match {
-        case Some(stored) => loadStored(ident, stored, asOf)
-        case None => other
-      }
+    entry(ident) match {
+      case Some(stored) => loadStored(ident, stored, asOf)
+      case None => other
     }
 
   private def loadStored(ident: Identifier, stored: CatalogTable, asOf: AsOf): Table =
@@ -52,9 +47,6 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
         )
     }
 
-  private def isPath(ident: Identifier): Boolean =
-    ident.namespace.toSeq == Seq(HudiDataSource.provider) && ident.name.contains('/')
-
   /** What the built-in catalog stores of a Hudi table; `None` for everything else. */
   private def entry(ident: Identifier): Option[CatalogTable] =
     CatalogEntries.of(super.loadTable(ident)).filter(_.provider.exists(isHudi))
@@ -64,10 +56,6 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
 
   private def isHudi(properties: util.Map[String, String]): Boolean =
     Option(properties.get(TableCatalog.PROP_PROVIDER)).exists(isHudi)
-
-  override def tableExists(ident: Identifier): Boolean =
-    if (isPath(ident)) Bridge.ask("exists", "path" -> HudiDataSource.located(ident.name)).asBoolean
-    else super.tableExists(ident)
 
   // ---- create
 
@@ -127,7 +115,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
       definition.location.foreach(definition.requireNoTable)
       register(ident, definition)
       orDrop(ident)(
-        new HudiCreatedTable(definition, entry(ident).get, () => { dropTable(ident); () }))
+        new HudiCreatedTable(
+          name(),
+          definition,
+          HudiCatalogTable.target(entry(ident).get),
+          () => { dropTable(ident); () }))
     } else {
       // Null tells Spark to go on with the table as loaded: nothing is staged for other providers.
       super.createTable(ident, columns, partitions, properties)
@@ -142,51 +134,13 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
     entry(ident) match {
       case Some(stored) if isHudi(properties) =>
         val definition = HudiDefinition(ident, columns, partitions, properties)
-        new HudiReplacedTable(definition, HudiCatalogTable.load(stored, AsOf.Latest))
+        new HudiReplacedTable(name(), definition, HudiCatalogTable.load(stored, AsOf.Latest))
       case _ =>
         throw new HudiAnalysisException(
           s"[CONFIG_ERROR] $ident cannot be replaced by a table of another provider: drop it " +
             "first.",
           "ConfigError")
     }
-
-  override def stageCreateOrReplace(
-      ident: Identifier,
-      columns: Array[Column],
-      partitions: Array[Transform],
-      properties: util.Map[String, String]): StagedTable =
-    if (tableExists(ident)) stageReplace(ident, columns, partitions, properties)
-    else stageCreate(ident, columns, partitions, properties)
-
-  // ---- the older signatures, which Spark's own catalog too sends on to the newer ones
-
-  override def createTable(
-      ident: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: util.Map[String, String]): Table =
-    createTable(ident, CatalogEntries.columns(schema), partitions, properties)
-
-  override def stageCreate(
-      ident: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: util.Map[String, String]): StagedTable =
-    stageCreate(ident, CatalogEntries.columns(schema), partitions, properties)
-
-  override def stageReplace(
-      ident: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: util.Map[String, String]): StagedTable =
-    stageReplace(ident, CatalogEntries.columns(schema), partitions, properties)
-
-  override def stageCreateOrReplace(
-      ident: Identifier,
-      schema: StructType,
-      partitions: Array[Transform],
-      properties: util.Map[String, String]): StagedTable =
-    stageCreateOrReplace(ident, CatalogEntries.columns(schema), partitions, properties)
 
   // ---- alter and drop
 
@@ -214,23 +168,6 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with StagingTableCat
     case other =>
       throw unserved(s"${other.getClass.getSimpleName} does nothing to the Hudi table $ident")
   }
-
-  override def dropTable(ident: Identifier): Boolean = {
-    requireName(ident)
-    super.dropTable(ident)
-  }
-
-  override def purgeTable(ident: Identifier): Boolean = {
-    requireName(ident)
-    super.purgeTable(ident)
-  }
-
-  private def requireName(ident: Identifier): Unit =
-    if (isPath(ident)) {
-      throw unserved(
-        s"${ident.name} is no table of the catalog, so nothing was dropped: delete the folder, " +
-          "if nobody needs it")
-    }
 
   private def unserved(text: String) =
     new HudiAnalysisException(s"[UNSUPPORTED_TABLE] $text.", "UnsupportedTable")

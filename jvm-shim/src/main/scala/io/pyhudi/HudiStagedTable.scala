@@ -6,7 +6,6 @@ import scala.collection.JavaConverters._
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.write._
@@ -15,11 +14,11 @@ import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.types.StructType
 
 /** A table in the making: what CREATE TABLE AS SELECT and saveAsTable write into. */
-private[pyhudi] abstract class HudiStagedTable(definition: HudiDefinition)
+private[pyhudi] abstract class HudiStagedTable(catalog: String, definition: HudiDefinition)
     extends StagedTable
     with SupportsWrite {
 
-  override def name(): String = s"spark_catalog.${definition.table}"
+  override def name(): String = s"$catalog.${definition.table}"
 
   override def schema(): StructType = definition.schema
 
@@ -32,16 +31,16 @@ private[pyhudi] abstract class HudiStagedTable(definition: HudiDefinition)
 
 /** A new table. It is made when the rows arrive, for only then the options of `df.write` are known.
   *
-  * @param stored its entry, which is already in the catalog and goes again if anything fails
+  * @param unregister takes back what the catalog has of it already, if anything fails
   */
 private[pyhudi] class HudiCreatedTable(
+    catalog: String,
     definition: HudiDefinition,
-    stored: CatalogTable,
+    target: HudiTarget,
     unregister: () => Unit)
-    extends HudiStagedTable(definition) {
+    extends HudiStagedTable(catalog, definition) {
 
-  private val target = HudiCatalogTable.target(stored)
-  private val folder = new Path(stored.location)
+  private val folder = new Path(target.path)
   private val folderWasThere = hasContent
   private var made = false
 
@@ -81,8 +80,11 @@ private[pyhudi] class HudiCreatedTable(
 }
 
 /** An existing table whose rows are replaced in one commit; until then nothing is touched. */
-private[pyhudi] class HudiReplacedTable(definition: HudiDefinition, existing: HudiCatalogTable)
-    extends HudiStagedTable(definition) {
+private[pyhudi] class HudiReplacedTable(
+    catalog: String,
+    definition: HudiDefinition,
+    existing: HudiCatalogTable)
+    extends HudiStagedTable(catalog, definition) {
 
   private var written = false
 

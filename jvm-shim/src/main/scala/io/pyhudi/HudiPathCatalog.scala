@@ -1,0 +1,141 @@
+package io.pyhudi
+
+import java.util
+
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** Tables by their paths, in SQL: pyhudi.`s3a://bucket/trips`.
+  *
+  * The catalog keeps nothing: a table is there if there is one at the path, and goes with its
+  * folder.
+  */
+class HudiPathCatalog extends HudiStaging {
+
+  private var called = HudiDataSource.provider
+
+  override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = called = name
+
+  override def name(): String = called
+
+  override def listTables(namespace: Array[String]): Array[Identifier] = Array.empty
+
+  override def tableExists(ident: Identifier): Boolean =
+    isPath(ident) && Bridge.ask("exists", "path" -> located(ident)).asBoolean
+
+  // ---- load
+
+  override def loadTable(ident: Identifier): Table = load(ident, AsOf.Latest)
+
+  override def loadTable(ident: Identifier, version: String): Table =
+    load(ident, AsOf.Version(version))
+
+  override def loadTable(ident: Identifier, timestamp: Long): Table =
+    load(ident, AsOf.Micros(timestamp))
+
+  // No NoSuchTableException: Spark would go on to look for a file source called pyhudi.
+  private def load(ident: Identifier, asOf: AsOf): HudiCatalogTable = {
+    val known = target(ident)
+    val snapshot = HudiSnapshot.describe(known.path, Map.empty, asOf)
+    new HudiCatalogTable(known, snapshot, snapshot.schema, snapshot.properties)
+  }
+
+  // ---- create and replace
+
+  override def createTable(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): Table = {
+    val staged = stageCreate(ident, columns, partitions, properties)
+    staged.commitStagedChanges()
+    loadTable(ident)
+  }
+
+  override def stageCreate(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable = {
+    val defined = definition(ident, columns, partitions, properties)
+    defined.requireNoTable(located(ident))
+    new HudiCreatedTable(called, defined, target(ident), () => ())
+  }
+
+  override def stageReplace(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): StagedTable =
+    new HudiReplacedTable(
+      called,
+      definition(ident, columns, partitions, properties),
+      load(ident, AsOf.Latest))
+
+  private def definition(
+      ident: Identifier,
+      columns: Array[Column],
+      partitions: Array[Transform],
+      properties: util.Map[String, String]): HudiDefinition = {
+    val path = located(ident)
+    val provider = Option(properties.get(TableCatalog.PROP_PROVIDER))
+    val location = Option(properties.get(TableCatalog.PROP_LOCATION))
+    if (provider.exists(!_.equalsIgnoreCase(HudiDataSource.provider))) {
+      throw unserved(s"$called.`$path` is a table of pyhudi, not of ${provider.get}")
+    }
+    if (location.exists(HudiDataSource.located(_) != path)) {
+      throw unserved(s"$called.`$path` lies where its name says, not at ${location.get}")
+    }
+    val named = Identifier.of(Array.empty, path.split('/').last)
+    HudiDefinition(named, columns, partitions, properties)
+  }
+
+  // ---- alter and drop
+
+  override def alterTable(ident: Identifier, changes: TableChange*): Table = {
+    val table = load(ident, AsOf.Latest)
+    val columns = changes.flatMap(HudiColumnChanges.toJson)
+    if (columns.isEmpty || changes.exists(!_.isInstanceOf[TableChange.ColumnChange])) {
+      throw unserved(
+        s"$called.`${table.target.path}` is in no catalog that would keep its properties: give " +
+          "options with each statement's session, or CREATE TABLE ... LOCATION a name for it")
+    }
+    Bridge.ask("alter_columns", table.target.request(Map.empty) :+ ("changes" -> columns): _*)
+    loadTable(ident)
+  }
+
+  override def dropTable(ident: Identifier): Boolean = {
+    load(ident, AsOf.Latest)
+    throw unserved(
+      s"${ident.name} is no table of the catalog, so nothing was dropped: delete the folder, if " +
+        "nobody needs it")
+  }
+
+  override def purgeTable(ident: Identifier): Boolean = dropTable(ident)
+
+  override def renameTable(from: Identifier, to: Identifier): Unit =
+    throw unserved(s"${from.name} is known by its path, which has no other name")
+
+  private def target(ident: Identifier): HudiTarget = {
+    val path = located(ident)
+    HudiTarget(path, called, s"`$path`", Map.empty)
+  }
+
+  private def located(ident: Identifier): String =
+    if (isPath(ident)) HudiDataSource.located(ident.name)
+    else {
+      throw new HudiAnalysisException(
+        s"[TABLE_NOT_FOUND] $called.$ident is no path: the catalog $called has tables by their " +
+          s"paths, as in $called.`/data/trips`. Tables with names are in spark_catalog.",
+        "TableNotFound"
+      )
+    }
+
+  private def isPath(ident: Identifier): Boolean =
+    ident.namespace.isEmpty && ident.name.contains('/')
+
+  private def unserved(text: String) =
+    new HudiAnalysisException(s"[UNSUPPORTED_TABLE] $text.", "UnsupportedTable")
+}
