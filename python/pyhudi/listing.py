@@ -43,7 +43,7 @@ class Listing(list[T], Generic[T]):
         return {name: _plain(getattr(entry, name)) for name in self.columns}
 
     def _shown(self) -> list[list[Cell]]:
-        return [[_cell(value) for value in self._record(each).values()] for each in self[:SHOWN]]
+        return [[_cell(value) for value in row] for row in self.rows()[:SHOWN]]
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; its types are those of the fields, with or without entries."""
@@ -60,10 +60,16 @@ class Listing(list[T], Generic[T]):
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """A Spark DataFrame, to be queried or joined."""
-        arrow = self.to_arrow()
-        ddl = ", ".join(f"`{field.name}` {_SPARK[str(field.type)]}" for field in arrow.schema)
-        rows = [tuple(record.values()) for record in arrow.to_pylist()]
-        return spark.createDataFrame(rows, ddl)
+        return spark.createDataFrame([tuple(row) for row in self.rows()], self.ddl())
+
+    def ddl(self) -> str:
+        """The columns and their types as Spark's DDL."""
+        types = self.to_arrow().schema
+        return ", ".join(f"`{field.name}` {_SPARK[str(field.type)]}" for field in types)
+
+    def rows(self) -> list[list[Any]]:
+        """Each entry as a list of plain values, in the order of ``columns``."""
+        return [list(self._record(each).values()) for each in self]
 
     def __repr__(self) -> str:
         shown = table_text(self.columns, self._shown())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Operation, resolve_write
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
+from pyhudi.listing import Listing
 from pyhudi.planner.alter import alter_columns
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
@@ -22,6 +23,7 @@ from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
 from pyhudi.storage.open import normalize_root
+from pyhudi.timeline import inspection
 from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.transaction import Committed
@@ -46,9 +48,9 @@ class Handlers:
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
-            "exists describe decide plan_scan count partition_values write insert spool_begin "
-            "insert_spooled spool_abort check_row_changes change_rows insert_new create_table "
-            "truncate_table alter_columns can_delete_where delete_where"
+            "exists describe decide plan_scan count partition_values inspect write insert "
+            "spool_begin insert_spooled spool_abort check_row_changes change_rows insert_new "
+            "create_table truncate_table alter_columns can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -92,6 +94,15 @@ class Handlers:
 
     def partition_values(self, **asked: Any) -> list[list[str | None]]:
         return self._pins.ask(_pinned(**asked), partition_texts)
+
+    def inspect(self, path: str, listing: str, **_: object) -> Json:
+        """``trips.history`` and its like, as SQL reads them."""
+        table = inspection.Table.on(self._runtime.storage(normalize_root(path)))
+        listings: dict[str, Callable[[], Listing[Any]]] = {
+            "history": table.history, "files": table.files, "partitions": table.partitions,
+        }  # fmt: skip
+        found = listings[listing]()
+        return {"columns": found.ddl(), "rows": found.rows()}
 
     # -- writes
 

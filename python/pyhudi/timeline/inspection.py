@@ -16,6 +16,7 @@ from pyhudi.format.instants import InstantTime, parse_as_of
 from pyhudi.format.schemas import spark_to_arrow
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing, html_table
+from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.text_table import NOTHING, Cell, cell_text, size_text, table_text
 from pyhudi.timeline import table as opened
@@ -83,6 +84,14 @@ class Table:
     def __init__(self, path: str, *, hadoop_options: Mapping[str, str] | None = None) -> None:
         self._storage = open_storage(path, hadoop_options or {}, SystemClock())
         self._opened()
+
+    @classmethod
+    def on(cls, storage: Storage) -> Table:
+        """The table of a storage that is open already."""
+        table = cls.__new__(cls)
+        table._storage = storage
+        table._opened()
+        return table
 
     def _opened(self) -> opened.Table:
         return opened.open_table(self._storage)

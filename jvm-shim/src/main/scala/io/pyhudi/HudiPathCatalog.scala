@@ -27,7 +27,9 @@ class HudiPathCatalog extends HudiStaging {
 
   // ---- load
 
-  override def loadTable(ident: Identifier): Table = load(ident, AsOf.Latest)
+  override def loadTable(ident: Identifier): Table =
+    if (HudiListing.isNamedBy(ident)) HudiListing.of(target(listed(ident)), ident)
+    else load(ident, AsOf.Latest)
 
   override def loadTable(ident: Identifier, version: String): Table =
     load(ident, AsOf.Version(version))
@@ -132,6 +134,10 @@ class HudiPathCatalog extends HudiStaging {
         "TableNotFound"
       )
     }
+
+  /** The table of which `ident` names a listing: pyhudi.`/data/trips`.history. */
+  private def listed(ident: Identifier): Identifier =
+    Identifier.of(ident.namespace.init, ident.namespace.last)
 
   private def isPath(ident: Identifier): Boolean =
     ident.namespace.isEmpty && ident.name.contains('/')

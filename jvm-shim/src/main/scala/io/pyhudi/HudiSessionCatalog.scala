@@ -21,7 +21,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   // ---- load
 
   override def loadTable(ident: Identifier): Table =
-    load(ident, AsOf.Latest, super.loadTable(ident))
+    listing(ident).getOrElse(load(ident, AsOf.Latest, super.loadTable(ident)))
 
   override def loadTable(ident: Identifier, version: String): Table =
     load(ident, AsOf.Version(version), super.loadTable(ident, version))
@@ -34,6 +34,19 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       case Some(stored) => loadStored(ident, stored, asOf)
       case None => other
     }
+
+  /** What `db.trips.history` names, or `trips.history`, where no table has that name. */
+  private def listing(ident: Identifier): Option[Table] =
+    if (HudiListing.isNamedBy(ident) && !(ident.namespace.length == 1 && tableExists(ident))) {
+      val database = ident.namespace.init match {
+        case Array() => Array(Compat.activeSession.catalog.currentDatabase)
+        case named => named
+      }
+      val table = Identifier.of(database, ident.namespace.last)
+      if (database.length == 1 && tableExists(table)) {
+        entry(table).map(stored => HudiListing.of(HudiCatalogTable.target(stored), ident))
+      } else None
+    } else None
 
   private def loadStored(ident: Identifier, stored: CatalogTable, asOf: AsOf): Table =
     try HudiCatalogTable.load(stored, asOf)

@@ -1,0 +1,60 @@
+package io.pyhudi
+
+import java.util
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.unsafe.types.UTF8String
+
+/** What Python tells of a table, as a table: its history, its files or its partitions. */
+private[pyhudi] class HudiListing(
+    override val name: String,
+    override val schema: StructType,
+    found: Array[InternalRow])
+    extends Table
+    with SupportsRead {
+
+  override def capabilities(): util.Set[TableCapability] =
+    util.EnumSet.of(TableCapability.BATCH_READ)
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
+    new LocalScan {
+      override def rows(): Array[InternalRow] = found
+      override def readSchema(): StructType = schema
+      override def description(): String = name
+    }
+}
+
+private[pyhudi] object HudiListing {
+
+  private val kinds = Set("history", "files", "partitions")
+
+  /** Whether an identifier may be one, as in trips.history. */
+  def isNamedBy(ident: Identifier): Boolean =
+    kinds(ident.name.toLowerCase(util.Locale.ROOT)) && ident.namespace.nonEmpty
+
+  def of(target: HudiTarget, ident: Identifier): HudiListing = {
+    val kind = ident.name.toLowerCase(util.Locale.ROOT)
+    val answer = Bridge.ask("inspect", "path" -> target.path, "listing" -> kind)
+    val schema = StructType.fromDDL(answer.get("columns").asText)
+    val rows = answer.get("rows").elements().asScala.map { row =>
+      InternalRow.fromSeq(row.elements().asScala.toSeq.zip(schema.fields).map {
+        case (value, column) => plain(value, column.dataType)
+      })
+    }
+    new HudiListing(s"${target.catalog}.${target.table}.$kind", schema, rows.toArray)
+  }
+
+  private def plain(value: JsonNode, dataType: DataType): Any = dataType match {
+    case _ if value.isNull => null
+    case LongType => value.asLong
+    case BooleanType => value.asBoolean
+    case _ => UTF8String.fromString(value.asText)
+  }
+}
