@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.peers import HudiRs, SparkPeer, apache_hudi, pyhudi_on_spark
+from integration.peers import HudiRs, SparkPeer, apache_hudi, iceberg, pyhudi_on_spark
 
 REPO = Path(__file__).resolve().parents[1]
 SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
@@ -15,6 +15,7 @@ SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
 _STARTERS: dict[str, Callable[[], SparkPeer]] = {
     "hudi-1.2.0": lambda: apache_hudi("1.2.0"),
     "hudi-0.15.0": lambda: apache_hudi("0.15.0"),
+    "iceberg": iceberg,
     "pyhudi": pyhudi_on_spark,
     "pyhudi-spark4": lambda: pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON)),
 }

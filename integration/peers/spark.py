@@ -1,4 +1,4 @@
-"""Spark sessions as peers: Apache Hudi of one version, or pyhudi, each in a process of its own."""
+"""Spark sessions as peers: Apache Hudi, Iceberg or pyhudi, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ HUDI_CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
 }
 
+ICEBERG_CONF = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.ice.type": "hadoop",
+    "spark.sql.defaultCatalog": "ice",
+}
+
 
 class SparkPeer:
     """A Spark session in its own process that reads and writes one format."""
@@ -62,6 +69,8 @@ class SparkPeer:
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             **conf,
         }
+        if format_name == "iceberg":
+            settings["spark.sql.catalog.ice.warehouse"] = str(scratch / "iceberg")
         command = [
             python,
             "-m",
@@ -115,6 +124,11 @@ class SparkPeer:
         """Run one SQL statement and take its rows."""
         return _answer(self._process.call("sql", statement=statement))
 
+    def texts(self, statement: str) -> list[list[str]]:
+        """Run one SQL statement; its rows in order, as Spark's own command line prints them."""
+        found: list[list[str]] = self._process.call("texts", statement=statement)
+        return found
+
     def call(self, method: str, **params: Any) -> Any:
         """Any other method of ``integration.peers.worker``."""
         return self._process.call(method, **params)
@@ -160,6 +174,11 @@ def pyhudi_on_spark(
     """pyhudi itself, on the Spark that belongs to ``python``; the rest as for Apache Hudi."""
     jars = _jars(maven.S3A) if s3 else {}
     return SparkPeer(name, "pyhudi", {**jars, **_s3a(s3), **(conf or {})}, python, module)
+
+
+def iceberg() -> SparkPeer:
+    """Apache Iceberg, whose catalog is the default: SQL on tables of its own."""
+    return SparkPeer("iceberg", "iceberg", {**ICEBERG_CONF, **_jars(maven.ICEBERG)})
 
 
 def _jars(coordinates: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import pyhudi
 from integration.peers.canonical import canonical_map, plain, sort_rows
 from integration.peers.process import claim_stdout, serve
+from tests.sql_suite import texts_of
 
 
 class Worker:
@@ -35,6 +36,10 @@ class Worker:
     def sql(self, statement: str) -> dict[str, Any]:
         """Run a statement and take its rows."""
         return rows_of(self.spark.sql(statement))
+
+    def texts(self, statement: str) -> list[list[str]]:
+        """Run a statement and take its rows in order, each value as a text."""
+        return texts_of(self.spark.sql(statement).collect())
 
 
 META = [
@@ -83,7 +88,10 @@ def main() -> None:
     answers = claim_stdout()
     format_name, conf = sys.argv[1], json.loads(sys.argv[2])
     worker = Worker(format_name, session(format_name, conf))
-    serve(answers, {"read": worker.read, "write": worker.write, "sql": worker.sql})
+    serve(
+        answers,
+        {"read": worker.read, "write": worker.write, "sql": worker.sql, "texts": worker.texts},
+    )
 
 
 if __name__ == "__main__":

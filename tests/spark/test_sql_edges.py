@@ -62,3 +62,14 @@ def test_zero_is_found_whatever_its_sign(lake: Lake, condition: str) -> None:
     table.write(lake.spark.sql("select id, -0.0D d from range(100)"))
 
     assert table.df().filter(condition).count() == 100
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["d > 5", "d >= 5", "not d < 5", "d != 1", "d = double('NaN')", "d <=> double('NaN')"],
+)
+def test_nan_is_found_though_statistics_leave_it_out(lake: Lake, condition: str) -> None:
+    table = lake.table(options={KEY: "id"}, ddl="id long, d double")
+    table.write(lake.spark.sql("select id, if(id = 7, double('NaN'), 1.0D) d from range(100)"))
+
+    assert [row.id for row in table.df().filter(condition).collect()] == [7]

@@ -55,7 +55,7 @@ private[pyhudi] final case class HudiReading(
     }.toSet
     // A literal of the table's type says nothing about statistics of another type.
     val pushed = filters.filter { f =>
-      !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.comparesZero(f)
+      !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f)
     }
     ParquetPartitionReaderFactory(
       conf,
@@ -79,24 +79,40 @@ private[pyhudi] object HudiReading {
     ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
     ParquetOptions.INT96_REBASE_MODE -> "CORRECTED")
 
-  /** Whether a filter compares with a zero of a float: SQL's -0.0 = 0.0 is not Parquet's. */
-  private def comparesZero(filter: Filter): Boolean = filter match {
-    case And(left, right) => comparesZero(left) || comparesZero(right)
-    case Or(left, right) => comparesZero(left) || comparesZero(right)
-    case Not(child) => comparesZero(child)
-    case EqualTo(_, value) => isZero(value)
-    case EqualNullSafe(_, value) => isZero(value)
-    case GreaterThan(_, value) => isZero(value)
-    case GreaterThanOrEqual(_, value) => isZero(value)
-    case LessThan(_, value) => isZero(value)
-    case LessThanOrEqual(_, value) => isZero(value)
-    case In(_, values) => values.exists(isZero)
+  /** Whether statistics may deny rows of floats that the filter takes: SQL's -0.0 = 0.0 is not
+    * Parquet's, and its NaN, greater than every number, is in nobody's minimum and maximum.
+    */
+  private def misjudged(filter: Filter): Boolean = filter match {
+    case And(left, right) => misjudged(left) || misjudged(right)
+    case Or(left, right) => misjudged(left) || misjudged(right)
+    case Not(child) => literals(child).exists(isFloat)
+    case GreaterThan(_, value) => isFloat(value)
+    case GreaterThanOrEqual(_, value) => isFloat(value)
+    case other => literals(other).exists(isZeroOrNaN)
+  }
+
+  private def literals(filter: Filter): Seq[Any] = filter match {
+    case And(left, right) => literals(left) ++ literals(right)
+    case Or(left, right) => literals(left) ++ literals(right)
+    case Not(child) => literals(child)
+    case EqualTo(_, value) => Seq(value)
+    case EqualNullSafe(_, value) => Seq(value)
+    case GreaterThan(_, value) => Seq(value)
+    case GreaterThanOrEqual(_, value) => Seq(value)
+    case LessThan(_, value) => Seq(value)
+    case LessThanOrEqual(_, value) => Seq(value)
+    case In(_, values) => values.toSeq
+    case _ => Nil
+  }
+
+  private def isFloat(value: Any): Boolean = value match {
+    case _: Double | _: Float => true
     case _ => false
   }
 
-  private def isZero(value: Any): Boolean = value match {
-    case number: Double => number == 0.0
-    case number: Float => number == 0.0f
+  private def isZeroOrNaN(value: Any): Boolean = value match {
+    case number: Double => number == 0.0 || number.isNaN
+    case number: Float => number == 0.0f || number.isNaN
     case _ => false
   }
 
