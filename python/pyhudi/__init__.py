@@ -7,6 +7,7 @@
 >>> pyhudi.Table(path).files()
 >>> pyhudi.history(path)
 >>> pyhudi.commits(path, after=checkpoint)
+>>> pyhudi.last_commit(spark)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
     from pyhudi.planner.failed_writes import clean_failed_writes
-    from pyhudi.spark.session import attach, configure, on_commit
+    from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import Table
     from pyhudi.timeline.tail import commits
@@ -34,6 +35,7 @@ __all__ = [
     "commits",
     "configure",
     "history",
+    "last_commit",
     "on_commit",
 ]
 
@@ -45,6 +47,7 @@ _HOMES = {
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
     "history": "pyhudi.timeline.history",
+    "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
 }
 

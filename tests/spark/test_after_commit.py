@@ -70,6 +70,28 @@ def test_a_session_that_is_not_attached_has_no_callbacks(lake: Lake) -> None:
         pyhudi.on_commit(lake.spark, lambda notice: None)
 
 
+def test_the_last_commit_is_known_whichever_way_it_came(lake: Lake, name: str) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    table.write(rows_of(2, 4, "b"))
+    by_frame = pyhudi.last_commit(lake.spark)
+    assert by_frame is not None
+    assert (by_frame.path, by_frame.entry) == (table.path, pyhudi.history(table.path)[-1])
+    assert by_frame.files == pyhudi.Table(table.path).commit(by_frame.entry.instant).files
+
+    lake.spark.sql(f"create table {name} using pyhudi location '{table.path}'")
+    lake.spark.sql(f"delete from {name} where id = 1")
+    lake.spark.sql(f"update {name} set name = 'never' where id = 77")
+    by_sql = pyhudi.last_commit(lake.spark)
+    assert by_sql is not None
+    assert (by_sql.entry.operation, by_sql.entry.rows_deleted) == ("delete", 1)
+    assert by_sql.conflicts_retried == 0
+    assert by_sql.lock_wait_ms >= 0
+    for shown in (repr(by_sql), by_sql._repr_html_()):
+        assert by_sql.entry.instant in shown
+        assert "lock wait" in shown
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_registered_services_are_planned_unless_they_are_turned_off(
     lake: Lake, enabled: bool, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,9 @@ def test_a_lost_race_heals_and_the_input_is_evaluated_once(
     assert len(found) == 9
     assert rows.evaluations == 1
     assert retries_told(table) == "1 of 4"
+    last = pyhudi.last_commit(table.spark)
+    assert last is not None
+    assert last.conflicts_retried == 1
 
 
 def test_without_retries_the_error_names_both_sides_and_the_group(

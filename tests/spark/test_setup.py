@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi.errors import SetupError
 from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
 from pyhudi.spark.jars import JARS, jar_for, spark_line
+from pyhudi.spark.session import PROGRESS
 
 
 def java(folder: Path, release: str | None = None, program: str = "#!/bin/sh\n") -> Path:
@@ -165,3 +166,17 @@ def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
         f"[SETUP_ERROR] The pyhudi jar on the class path is the one for Spark {other}"
     )
     assert str(jar_for(own)) in told
+
+
+@pytest.mark.parametrize(
+    ("terminal", "given", "shown"),
+    [(True, {}, "true"), (True, {PROGRESS: "false"}, "false"), (False, {}, None)],
+)
+def test_work_shows_its_progress_where_somebody_looks(
+    terminal: bool, given: dict[str, str], shown: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    builder = SparkSession.Builder()
+    for key, value in given.items():
+        builder = builder.config(key, value)
+    assert pyhudi.configure(builder)._options.get(PROGRESS) == shown

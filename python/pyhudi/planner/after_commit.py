@@ -22,10 +22,14 @@ log = logging.getLogger(__name__)
 def after_commit(
     runtime: Runtime, table: Table, options: WriteOptions, action: Action, done: Committed
 ) -> None:
-    """Call back, then ask the planners of table services, where there are any."""
+    """Note it, call back, then ask the planners of table services, where there are any."""
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata)
-    notice = CommitNotice(table.storage.root, table.config.name, entry)
+    path, name = table.storage.root, table.config.name
+    runtime.last_commit.note(
+        path, name, entry, done.metadata, done.lock_wait_ms, done.conflicts_retried
+    )
+    notice = CommitNotice(path, name, entry)
     runtime.callbacks.tell(notice)
     if options.callback_on and options.callback_url:
         HttpCallback(

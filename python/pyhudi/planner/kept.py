@@ -31,6 +31,7 @@ class Kept:
     """Empty before the first attempt; what a later one may use where its rows look the same."""
 
     retries: int = 0
+    lock_wait_s: float = 0.0
     rows: DataFrame | None = None
     tagged: Tagged | None = None
     table: pa.Table | None = None

@@ -13,6 +13,7 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.planner.application_markers import ApplicationMarkers
 from pyhudi.planner.commit_notice import Callbacks
+from pyhudi.planner.last_commit import LastCommit
 from pyhudi.planner.stage import Attempts
 from pyhudi.services.scheduling import ServicePlanners
 from pyhudi.storage.base import Storage
@@ -27,8 +28,8 @@ class Runtime:
     ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
     Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
     PySpark raises what went wrong in the JVM. ``group_lock`` gives a handle on the lock of a file
-    group by its name; without it there are no pessimistic writes. ``callbacks``
-    and ``services`` are asked after each commit.
+    group by its name; without it there are no pessimistic writes. ``last_commit``
+    is told of each commit, ``callbacks`` and ``services`` are asked after it.
     """
 
     clock: Clock
@@ -40,6 +41,7 @@ class Runtime:
     spark_errors: tuple[type[Exception], ...] = (PySparkException,)
     group_lock: Callable[[Table, WriteOptions], Callable[[str], TableLock]] | None = None
     callbacks: Callbacks = field(default_factory=Callbacks)
+    last_commit: LastCommit = field(default_factory=LastCommit)
     services: ServicePlanners = field(default_factory=ServicePlanners)
 
     def group_locks(self, table: Table, options: WriteOptions) -> GroupLocks | None:

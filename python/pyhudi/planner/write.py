@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import CommitConflict, CommitUnknown, TableExists
 from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.timed import TimedLock
 from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
@@ -187,7 +188,10 @@ def _with_retries(request: Request, table: Table) -> Committed:
     retries, waits = options.conflict_retries, 0
     for _ in range(retries + MOST_WAITS + 1):
         try:
-            return _attempt(request, table)
+            done = _attempt(request, table)
+            kept = request.kept
+            waited_ms = round(kept.lock_wait_s * 1000)
+            return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries)
         except CommitConflict as conflict:
             if request.since is not None:
                 raise
@@ -214,11 +218,12 @@ def _attempt(request: Request, table: Table) -> Committed:
     runtime, options, operation = request.runtime, request.options, request.operation
     before = request.since or table.timeline()
     prepared = _checked(request, table, before)
+    lock = TimedLock(runtime.lock(table, options), runtime.clock)
     transaction = Transaction.begin(
         table,
         action_of(operation),
         operation.value,
-        runtime.lock(table, options),
+        lock,
         runtime.clock,
         writer_policy(options, table, runtime.clock),
         request.groups,
@@ -248,6 +253,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         raise
     finally:
         runtime.attempts.forget(transaction.instant)
+        request.kept.lock_wait_s += lock.waited_s
 
 
 def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:

@@ -28,6 +28,7 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
 from pyhudi.planner.commit_notice import Callback
+from pyhudi.planner.last_commit import WrittenCommit
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import job
 from pyhudi.spark import by_value, typed_errors
@@ -52,6 +53,8 @@ CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
 #: tables by their paths in SQL: pyhudi.`s3a://bucket/trips`
 PATH_CATALOG = "spark.sql.catalog.pyhudi"
 PATH_CATALOG_CLASS = "io.pyhudi.HudiPathCatalog"
+#: Spark's progress bar, which it shows of itself in its shells only
+PROGRESS = "spark.ui.showConsoleProgress"
 #: columnar batches to Python workers: fewer, larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
 
@@ -79,6 +82,8 @@ def configure(builder: Builder) -> Builder:
             f"only. Leave it out, or do without SQL on pyhudi's tables: instead of configure set "
             f"{JARS} to {settings[JARS]}, then call pyhudi.attach(spark).",
         )
+    if sys.stderr.isatty() and PROGRESS not in given:
+        settings[PROGRESS] = "true"
     jars = [j for j in given.get(JARS, "").split(",") if j]
     settings[JARS] = ",".join(dict.fromkeys([*jars, settings[JARS]]))
     for key, value in settings.items():
@@ -134,6 +139,15 @@ def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:
     not attached.
     """
     return _runtime(spark).callbacks.add(callback)
+
+
+def last_commit(spark: SparkSession) -> WrittenCommit | None:
+    """The last commit of this Spark application, by SQL or a DataFrame; None before the first.
+
+    Its numbers are those of ``pyhudi.Table.commit``, with the time that it waited for the lock and
+    how often it was tried again. ``SetupError`` where the session is not attached.
+    """
+    return _runtime(spark).last_commit.written
 
 
 def _runtime(spark: SparkSession) -> Runtime:

@@ -146,7 +146,7 @@ class Table:
         for found in timeline.commits:
             if found.time == instant and found.action in COMMIT_ACTIONS:
                 metadata = COMMITS.get(table.storage, timeline, found)
-                files = Listing(FileChange, map(_file_change, metadata.stats))
+                files = Listing(FileChange, map(file_change, metadata.stats))
                 return Commit(table_entry(table, timeline, found), files, metadata.extra)
         raise ConfigError(
             f"The active timeline of {self.path} has no completed commit {instant}. See history() "
@@ -203,7 +203,8 @@ def _file_entry(file: BaseFile) -> FileEntry:
     )
 
 
-def _file_change(stat: WriteStat) -> FileChange:
+def file_change(stat: WriteStat) -> FileChange:
+    """What a commit says of one file that it wrote."""
     return FileChange(
         stat.partition_path,
         stat.path,

@@ -94,11 +94,13 @@ class WriterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An acknowledged commit."""
+    """An acknowledged commit; its planner knows how long it waited and how often it tried."""
 
     instant: InstantTime
     completion_time: InstantTime
     metadata: CommitMetadata
+    lock_wait_ms: int = 0
+    conflicts_retried: int = 0
 
 
 class MarkerGate(Protocol):

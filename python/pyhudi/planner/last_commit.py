@@ -1,0 +1,101 @@
+"""What an application's last commit did, kept for those who ask once the statement is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import Action, Instant, State
+from pyhudi.listing import Listing, html_table
+from pyhudi.text_table import Cell, cell_text, size_text, table_text
+from pyhudi.timeline.history import HistoryEntry, entry_of
+from pyhudi.timeline.inspection import Commit, FileChange, file_change
+from pyhudi.transactions.transaction import Committed
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WrittenCommit(Commit):
+    """A commit of this application, and what it took.
+
+    ``path`` and ``table`` say where. ``lock_wait_ms`` is the time that all its attempts waited for
+    the table's lock, ``conflicts_retried`` how often it was written again after a lost race.
+    """
+
+    path: str
+    table: str
+    lock_wait_ms: int
+    conflicts_retried: int
+
+    def _facts(self) -> list[tuple[str, Cell]]:
+        entry = self.entry
+        return [
+            ("path", self.path),
+            ("operation", entry.operation),
+            ("completed at", entry.completed_at or ""),
+            ("rows inserted", entry.rows_inserted),
+            ("rows updated", entry.rows_updated),
+            ("rows deleted", entry.rows_deleted),
+            ("files", entry.files),
+            ("file groups replaced", entry.replaced_groups),
+            ("size", size_text(entry.bytes_written)),
+            ("lock wait", f"{self.lock_wait_ms} ms"),
+            ("conflicts retried", self.conflicts_retried),
+        ]
+
+    def _head(self) -> list[str]:
+        return [self.table, self.entry.instant]
+
+    def __repr__(self) -> str:
+        return table_text(self._head(), [[name, cell_text(fact)] for name, fact in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._head(), self._facts())
+
+
+def sql_tab(done: Committed) -> dict[str, Any]:
+    """What Spark's SQL tab shows of a commit: a title, and the name, kind and value of each fact.
+
+    Kinds are Spark's: ``sum``, ``size`` in bytes, ``timing`` in milliseconds.
+    """
+    instant = Instant(done.instant, Action.COMMIT, State.COMPLETED, done.completion_time)
+    entry = entry_of(instant, done.completion_time, done.metadata)
+    facts = [
+        ("rows inserted", "sum", entry.rows_inserted),
+        ("rows updated", "sum", entry.rows_updated),
+        ("rows deleted", "sum", entry.rows_deleted),
+        ("files written", "sum", entry.files),
+        ("size of files written", "size", entry.bytes_written),
+        ("wait for the lock", "timing", done.lock_wait_ms),
+        ("conflicts retried", "sum", done.conflicts_retried),
+    ]
+    return {"title": f"{entry.operation} at {done.instant}", "facts": facts}
+
+
+class LastCommit:
+    """The place where an application's writers leave what they have committed."""
+
+    def __init__(self) -> None:
+        self._written: WrittenCommit | None = None
+
+    @property
+    def written(self) -> WrittenCommit | None:
+        """The last one, None before the first."""
+        return self._written
+
+    def note(
+        self,
+        path: str,
+        table: str,
+        entry: HistoryEntry,
+        metadata: CommitMetadata,
+        lock_wait_ms: int,
+        conflicts_retried: int,
+    ) -> None:
+        """Remember a commit that has just become visible."""
+        files = Listing(FileChange, map(file_change, metadata.stats))
+        extra: Mapping[str, str] = metadata.extra
+        self._written = WrittenCommit(
+            entry, files, extra, path, table, lock_wait_ms, conflicts_retried
+        )
