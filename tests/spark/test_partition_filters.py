@@ -24,6 +24,7 @@ pytestmark = pytest.mark.spark
 
 TEXTS = ["a", "b", "a b", "a/b", "x=1%2F", "é", None, ""]
 NUMBERS = [-1, 0, 7, None]
+BOUNDED = "id long, p string, n int, b long, day date, at timestamp, wall timestamp_ntz, f double"
 DAYS = [dt.date(2024, 2, 29), None]
 
 #: over a text ``s``, a number ``n`` and a day ``d``, all partition columns; ``v`` is none
@@ -130,9 +131,45 @@ def test_what_partitions_decide_is_counted_from_metadata(lake: Lake) -> None:
         assert not counted_from_metadata(table.df().where(where)), where
 
     frame = table.df().where("s = 'a'")
-    for one_by_one in ("count(n)", "count(v)", "max(v)", "count(distinct n)"):
+    for by_footers in ("count(n)", "count(s)", "max(v)", "min(d)", "count(*), max(n)"):
+        assert "BatchScan" not in plan(frame.selectExpr(*by_footers.split(", "))), by_footers
+    for one_by_one in ("max(s)", "sum(v)", "count(distinct n)", "max(v + 1)"):
         assert "BatchScan" in plan(frame.selectExpr(one_by_one)), one_by_one
     assert frame.selectExpr("count(n)", "count(1)", "count(*)").collect()[0][:] == (6, 8, 8)
+
+
+def test_least_and_greatest_values_are_those_of_the_rows(lake: Lake) -> None:
+    table = lake.table(options={KEY: "id", PARTITION: "p"}, ddl=BOUNDED)
+    table.write([])
+    exact = [f"{f}({c})" for f in ("min", "max", "count") for c in ("n", "b", "day", "at", "wall")]
+    assert "BatchScan" not in plan(table.df().selectExpr(*exact))
+    assert table.df().selectExpr(*exact).first() == (None,) * 10 + (0,) * 5
+
+    moment = dt.datetime(2024, 2, 29, 12, 0, 0, 123456)
+    table.write([
+        (1, "x", 7, 1 << 40, dt.date(1582, 10, 4), moment, moment, 0.5),
+        (2, "x", None, -1, None, None, None, float("nan")),
+        (3, "y", -7, None, dt.date(2024, 2, 29), moment, None, None),
+        (4, "z", None, None, None, None, None, None),
+    ])  # fmt: skip
+    frame = table.df()
+    for where in ("true", "p = 'x'", "p = 'z'", "p in ('y', 'z')", "p = 'nowhere'"):
+        for expressions in (exact, ["count(*)", "max(n)"], ["count(f)", "min(n)"]):
+            answered = frame.where(where).selectExpr(*expressions)
+            assert "BatchScan" not in plan(answered), (where, expressions)
+            read = frame.where(where).where("rand() >= 0").selectExpr(*expressions)
+            assert answered.collect() == read.collect(), (where, expressions)
+    assert "BatchScan" in plan(frame.selectExpr("max(f)")), "statistics leave NaN out"
+    assert "BatchScan" in plan(frame.where("n > 0").selectExpr("max(n)"))
+
+    wider = table.frame(
+        [(5, "w", 1 << 40, 5, None, None, None, None)], BOUNDED.replace("n int", "n long")
+    )
+    table.write(wider)
+    for of in ("max(n)", "min(n)", "count(n)"):
+        assert "BatchScan" in plan(table.df().selectExpr(of)), "old files hold another type"
+    assert table.df().selectExpr("min(n)", "max(n)", "count(n)").first() == (-7, 1 << 40, 3)
+    assert "BatchScan" not in plan(table.df().selectExpr("max(b)"))
 
 
 def test_explain_shows_which_filters_chose_the_partitions(lake: Lake) -> None:

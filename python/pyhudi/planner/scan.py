@@ -229,7 +229,8 @@ def plan_scan(
     found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
     root = query.table.storage.root
     start = f"file:{root}" if root.startswith("/") else root
-    answer: dict[str, Any] = {"schemas": found}
+    pruned = len(query.view().latest(query.as_of)) - len(files)
+    answer: dict[str, Any] = {"schemas": found, "pruned": pruned}
     if len(files) <= INLINE_FILES:
         answer["files"] = [
             [f"{start}/{f.path}", f.size_bytes, f.rows, n]

@@ -13,7 +13,9 @@ from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
 from pyhudi.planner.alter import alter_columns
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
+from pyhudi.planner.footers import aggregate
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
+from pyhudi.planner.last_commit import sql_tab
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows
@@ -48,9 +50,9 @@ class Handlers:
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
-            "exists describe decide plan_scan count partition_values inspect write insert "
-            "spool_begin insert_spooled spool_abort check_row_changes change_rows insert_new "
-            "create_table truncate_table alter_columns can_delete_where delete_where"
+            "exists describe decide plan_scan count aggregate partition_values inspect write "
+            "insert spool_begin insert_spooled spool_abort check_row_changes change_rows "
+            "insert_new create_table truncate_table alter_columns can_delete_where delete_where"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -91,6 +93,16 @@ class Handlers:
     ) -> int | None:
         every = [*partition_filters, *filters]
         return self._pins.ask(_pinned(**asked), lambda query: count_rows(query, every))
+
+    def aggregate(
+        self,
+        wanted: Sequence[Json],
+        filters: Sequence[Json],
+        partition_filters: Sequence[Json],
+        **asked: Any,
+    ) -> list[int | None] | None:
+        every = [*partition_filters, *filters]
+        return self._pins.ask(_pinned(**asked), lambda query: aggregate(query, every, wanted))
 
     def partition_values(self, **asked: Any) -> list[list[str | None]]:
         return self._pins.ask(_pinned(**asked), partition_texts)
@@ -355,4 +367,5 @@ def _pinned(
 
 
 def _committed(done: Committed | None) -> Json:
-    return {"instant": done.instant if done else None}
+    """The instant of a commit, and what Spark's SQL tab shows of it; no instant where none was."""
+    return {"instant": done.instant, "shown": sql_tab(done)} if done else {"instant": None}

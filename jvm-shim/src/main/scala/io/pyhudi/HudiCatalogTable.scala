@@ -36,7 +36,7 @@ private[pyhudi] class HudiCatalogTable(
   }
 
   override def truncateTable(): Boolean = {
-    Bridge.ask("truncate_table", target.request(Map.empty): _*)
+    HudiCommits.ask("truncate_table", target.request(Map.empty): _*)
     true
   }
 
@@ -47,7 +47,7 @@ private[pyhudi] class HudiCatalogTable(
 
   override def deleteWhere(filters: Array[Filter]): Unit = {
     val conditions = HudiCatalogTable.conditions(filters)
-    Bridge.ask("delete_where", target.request(Map.empty) :+ ("filters" -> conditions): _*)
+    HudiCommits.ask("delete_where", target.request(Map.empty) :+ ("filters" -> conditions): _*)
     ()
   }
 }

@@ -59,7 +59,7 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
     val path = HudiDataSource.path(options)
     val partitioning = options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
       .fold(Seq.empty[String])(DataSourceUtils.decodePartitioningColumns)
-    Bridge.askWith(
+    HudiCommits.askWith(
       "write",
       data,
       "path" -> path,

@@ -54,7 +54,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
     if (there && idents.nonEmpty) {
       val doomed = Seq(HudiFilters.toJson(idents.map(condition).reduce[Filter](Or(_, _))))
-      Bridge.ask("delete_where", target.request(Map.empty) :+ ("filters" -> doomed): _*)
+      HudiCommits.ask("delete_where", target.request(Map.empty) :+ ("filters" -> doomed): _*)
     }
     there
   }

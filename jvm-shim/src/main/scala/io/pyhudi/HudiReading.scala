@@ -40,7 +40,7 @@ private[pyhudi] final case class HudiReading(
     * schemas that ask alike. Input partitions number them in this order.
     */
   def physicalSchemas(plan: HudiScanPlan): IndexedSeq[(StructType, Set[Int])] = {
-    val used = plan.files.iterator.map(_.schema).toSet.toIndexedSeq.sorted
+    val used = plan.used.toIndexedSeq.sorted
     val physical = used.map(index => HudiReading.inFile(stored, plan.schemas(index)) -> index)
     physical.map(_._1).distinct.map { schema =>
       schema -> physical.collect { case (`schema`, index) => index }.toSet

@@ -2,6 +2,11 @@ package io.pyhudi
 
 import java.util.OptionalLong
 
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
@@ -31,16 +36,27 @@ private[pyhudi] final case class HudiScanRequest(
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
       s"PartitionFilters: ${partitionFilters.mkString("[", ", ", "]")}"
 
-  /** Exact number of rows that pass the filters, or `None` if only reading can tell. */
-  def count(): Option[Long] =
-    Option(Bridge.ask("count", question: _*)).filterNot(_.isNull).map(_.asLong)
+  /** The aggregates of the rows that pass the filters, null ones as `None`; no answer at all if
+    * only reading can tell.
+    */
+  def answers(aggregates: Seq[HudiAggregate]): Option[Seq[Option[Long]]] =
+    if (aggregates.forall(_.function == "rows")) {
+      answer(Bridge.ask("count", question: _*)).map(rows => aggregates.map(_ => Some(rows.asLong)))
+    } else {
+      val wanted = "wanted" -> aggregates.map(_.question)
+      answer(Bridge.ask("aggregate", question :+ wanted: _*)).map(
+        _.elements().asScala.map(value => answer(value).map(_.asLong)).toList)
+    }
+
+  private def answer(node: JsonNode): Option[JsonNode] = Option(node).filterNot(_.isNull)
 }
 
 /** A scan of one instant. Python plans it once, with the first question that needs the files. */
 private[pyhudi] class HudiScan(val request: HudiScanRequest)
     extends Scan
     with Batch
-    with SupportsReportStatistics {
+    with SupportsReportStatistics
+    with SupportsRuntimeFiltering {
 
   private val reading = HudiReading(request)
 
@@ -65,6 +81,21 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
 
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)
+
+  /** Partition columns of which a join may say, once it runs, which values it needs. */
+  override def filterAttributes(): Array[NamedReference] =
+    request.snapshot.partitioning.filter(readSchema().fieldNames.contains)
+      .map(Expressions.column(_): NamedReference).toArray
+
+  /** Leaves out files of partitions that the other side of a join does not have. */
+  override def filter(filters: Array[Filter]): Unit = {
+    val fewer = request.copy(filters = request.filters ++ filters).plan()
+    planned = Some(plan.only(fewer.files.iterator.map(_.path).toSet))
+  }
+
+  override def supportedCustomMetrics(): Array[CustomMetric] = HudiScanMetrics.all
+
+  override def reportDriverMetrics(): Array[CustomTaskMetric] = HudiScanMetrics.of(plan)
 
   override def estimateStatistics(): Statistics = new Statistics {
     // Scaled to the columns that are read, as Spark does for its own Parquet tables, so that

@@ -1,10 +1,9 @@
 package io.pyhudi
 
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar}
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.sources.Filter
-import org.apache.spark.sql.types.{LongType, StructType}
+import org.apache.spark.sql.types.StructType
 
 /** Collects what Spark pushes down and builds the scan.
   *
@@ -25,8 +24,8 @@ private[pyhudi] class HudiScanBuilder(
   private var filters: Seq[Filter] = Nil
   private var required: StructType = tableSchema
   private var limit: Option[Int] = None
-  private var countAnswer: Option[Option[Long]] = None
-  private var pushedCounts = 0
+  private var asked: Option[(Seq[HudiAggregate], Option[Seq[Option[Long]]])] = None
+  private var aggregates: Seq[HudiAggregate] = Nil
 
   private def request: HudiScanRequest =
     HudiScanRequest(snapshot, required, partitionFilters, filters, limit)
@@ -42,26 +41,22 @@ private[pyhudi] class HudiScanBuilder(
   override def pruneColumns(schema: StructType): Unit = required = schema
 
   override def supportCompletePushDown(aggregation: Aggregation): Boolean =
-    isCount(aggregation) && count.isDefined
+    answers(HudiAggregates.of(aggregation, tableSchema)).isDefined
 
-  /** Takes `count(*)` if Python knows the answer from metadata alone. */
+  /** Takes aggregates that Python answers from metadata alone. */
   override def pushAggregation(aggregation: Aggregation): Boolean = {
     val taken = supportCompletePushDown(aggregation)
-    if (taken) pushedCounts = aggregation.aggregateExpressions().length
+    if (taken) aggregates = HudiAggregates.of(aggregation, tableSchema)
     taken
   }
 
-  private def isCount(aggregation: Aggregation): Boolean = {
-    val functions = aggregation.aggregateExpressions()
-    functions.nonEmpty && functions.forall(_.isInstanceOf[CountStar]) &&
-    aggregation.groupByExpressions().isEmpty
-  }
-
   // Spark asks twice; Python is asked once.
-  private def count: Option[Long] = {
-    if (countAnswer.isEmpty) countAnswer = Some(request.count())
-    countAnswer.flatten
-  }
+  private def answers(wanted: Seq[HudiAggregate]): Option[Seq[Option[Long]]] =
+    if (wanted.isEmpty) None
+    else {
+      if (!asked.exists(_._1 == wanted)) asked = Some(wanted -> request.answers(wanted))
+      asked.flatMap(_._2)
+    }
 
   override def pushLimit(rows: Int): Boolean = {
     limit = Some(rows)
@@ -72,18 +67,6 @@ private[pyhudi] class HudiScanBuilder(
   override def isPartiallyPushed: Boolean = true
 
   override def build(): Scan =
-    if (pushedCounts > 0) new HudiCountScan(request, count.get, pushedCounts)
-    else new HudiScan(request)
-}
-
-/** `count(*)` answered from the table's metadata: no job, no file. */
-private[pyhudi] class HudiCountScan(request: HudiScanRequest, rows: Long, copies: Int)
-    extends LocalScan {
-
-  override def rows(): Array[InternalRow] = Array(InternalRow.fromSeq(Seq.fill(copies)(rows)))
-
-  override def readSchema(): StructType =
-    (0 until copies).foldLeft(new StructType())((s, i) => s.add(s"count_$i", LongType, false))
-
-  override def description(): String = s"${request.description}, count from metadata"
+    answers(aggregates).fold(new HudiScan(request): Scan)(
+      new HudiAnswerScan(request, aggregates, _))
 }

@@ -18,12 +18,27 @@ import org.apache.spark.sql.types.StructType
   * @param rows number of rows, -1 if unknown
   * @param schema index into the plan's schemas
   */
-private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, schema: Int)
+private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, schema: Int) {
 
-/** The files that Python chose for a scan, with the schemas in which they were written. */
+  def folder: String = path.substring(0, path.lastIndexOf('/'))
+}
+
+/** The files that Python chose for a scan, with the schemas in which they were written.
+  *
+  * @param pruned number of files of the same state that it left out
+  * @param used the schemas of its files by number, those of files that were left out later included
+  */
 private[pyhudi] final case class HudiScanPlan(
     schemas: IndexedSeq[StructType],
-    files: IndexedSeq[HudiFile]) {
+    files: IndexedSeq[HudiFile],
+    pruned: Long,
+    used: Set[Int]) {
+
+  /** The same plan without the files of other paths; readers of the one read the other's files. */
+  def only(paths: Set[String]): HudiScanPlan = {
+    val left = files.filter(file => paths(file.path))
+    copy(files = left, pruned = pruned + files.size - left.size)
+  }
 
   lazy val sizeInBytes: Long = files.iterator.map(_.size).sum
 
@@ -40,7 +55,8 @@ private[pyhudi] object HudiScanPlan {
       case Some(file) => fromArrow(file.asText)
       case None => answer.get("files").elements().asScala.map(fromJson).toIndexedSeq
     }
-    HudiScanPlan(schemas, files)
+    val pruned = Option(answer.get("pruned")).fold(0L)(_.asLong)
+    HudiScanPlan(schemas, files, pruned, files.iterator.map(_.schema).toSet)
   }
 
   private def fromJson(row: JsonNode): HudiFile =

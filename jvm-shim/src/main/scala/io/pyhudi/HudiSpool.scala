@@ -32,8 +32,7 @@ private[pyhudi] class HudiSpool(request: Seq[(String, Any)], schema: StructType)
       more: (String, Any)*): Unit = {
     val files = messages.toSeq.collect { case HudiSpoolFile(Some(file)) => file }
     val spooled = Seq("spool" -> folder, "files" -> files, "schema" -> Json.of(schema))
-    Bridge.ask(method, request ++ spooled ++ more: _*)
-    ()
+    HudiCommits.ask(method, request ++ spooled ++ more: _*)
   }
 
   def abort(): Unit =

@@ -63,16 +63,15 @@ private[pyhudi] class HudiInsert(
     val request = target.request(info.options().asCaseSensitiveMap().asScala.toMap)
     table.filter(MergePlans.isMerge(data, _)) match {
       case Some(known) =>
-        Bridge.askWith(
+        HudiCommits.askWith(
           "insert_new",
           data,
           request :+ ("scan" -> known.snapshot.question.toMap): _*)
       case None =>
-        Bridge.askWith(
+        HudiCommits.askWith(
           "insert",
           data,
           request ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
     }
-    ()
   }
 }

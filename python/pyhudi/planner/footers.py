@@ -1,0 +1,171 @@
+"""Answers from the footers of data files: least and greatest values, and rows that are not null.
+
+Exact, or none at all. Statistics of texts may be cut short and those of floats leave NaN out, so
+bounds are taken of whole numbers, days and times only; null counts are exact for every type.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.planner.filters import FilterJson
+from pyhudi.planner.scan import Query, count_rows
+
+#: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
+BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
+#: footers that one question reads: more of them take longer than a Spark job
+MOST_FILES = 256
+THREADS = 16
+CACHED_FILES = 10_000
+
+#: {"function": "min", "max" or "count", "column"}, or {"function": "rows"}
+Aggregate = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """One column of one file: its Spark type, its rows and nulls, and its bounds.
+
+    Times are microseconds since the epoch, dates days. ``bounds`` is None where the footer has none
+    and some row has a value.
+    """
+
+    kind: Any
+    rows: int
+    nulls: int | None
+    bounds: tuple[int, int] | None
+
+
+FileFacts = Mapping[str, ColumnFacts]
+
+
+class Footers:
+    """What is known of files that never change, by path; the files used last are kept."""
+
+    def __init__(self, limit: int = CACHED_FILES) -> None:
+        self._limit = limit
+        self._by_path: OrderedDict[str, FileFacts] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def load(self, path: str, read: Callable[[], FileFacts]) -> FileFacts:
+        """The facts of the file at ``path``, by ``read`` where they are not known yet."""
+        with self._guard:
+            if path in self._by_path:
+                self._by_path.move_to_end(path)
+                return self._by_path[path]
+        found = read()
+        with self._guard:
+            self._by_path[path] = found
+            while len(self._by_path) > self._limit:
+                self._by_path.popitem(last=False)
+        return found
+
+
+FOOTERS = Footers()
+
+
+def aggregate(
+    query: Query, filters: Sequence[FilterJson], wanted: Sequence[Aggregate]
+) -> list[int | None] | None:
+    """The value of each aggregate, None within for SQL's null; None where only reading can tell.
+
+    ``filters`` have to be decided by partitions, as for ``count_rows``.
+    """
+    rows = count_rows(query, filters)
+    if rows is None:
+        return None
+    columns = {each["column"] for each in wanted if each["function"] != "rows"}
+    types = query.types()
+    files = query.files(filters)
+    if not columns <= set(types) or len(files) > MOST_FILES:
+        return None
+    try:
+        facts = _facts(query, [file.path for file in files])
+    except (OSError, pa.ArrowException):
+        return None  # the scan itself will say what is wrong with the file
+    answers: list[int | None] = []
+    for each in wanted:
+        if each["function"] == "rows":
+            answers.append(rows)
+            continue
+        name = each["column"]
+        held = [file[name] for file in facts if name in file]
+        if any(column.kind != types[name] for column in held):
+            return None
+        answer = _answer(each["function"], held)
+        if answer is NotImplemented:
+            return None
+        answers.append(answer)
+    return answers
+
+
+def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
+    """One aggregate over the files that have the column; ``NotImplemented`` if unknown."""
+    if function == "count":
+        counts = [None if c.nulls is None else c.rows - c.nulls for c in held]
+        return NotImplemented if None in counts else sum(c for c in counts if c is not None)
+    some = [column for column in held if column.nulls is None or column.nulls < column.rows]
+    if any(column.bounds is None or column.kind not in BOUNDED for column in some):
+        return NotImplemented
+    bounds = [column.bounds for column in some if column.bounds is not None]
+    if not bounds:
+        return None
+    return min(b[0] for b in bounds) if function == "min" else max(b[1] for b in bounds)
+
+
+def _facts(query: Query, paths: Sequence[str]) -> list[FileFacts]:
+    storage_root = query.table.storage.root
+    spec, root = query.runtime.filesystem(storage_root)
+    filesystem = spec.open()
+
+    def one(path: str) -> FileFacts:
+        def read() -> FileFacts:
+            with filesystem.open_input_file(f"{root}/{path}") as source:
+                return facts_of(pq.ParquetFile(source))
+
+        return FOOTERS.load(f"{storage_root}/{path}", read)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(one, paths))
+
+
+def facts_of(file: pq.ParquetFile) -> FileFacts:
+    """What a footer says of the columns at the top level."""
+    kinds = {f["name"]: f["type"] for f in arrow_to_spark(file.schema_arrow)["fields"]}
+    metadata = file.metadata
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    found: dict[str, ColumnFacts] = {}
+    for at in range(metadata.num_columns):
+        name = file.schema.column(at).path
+        if name in kinds:
+            chunks = [group.column(at) for group in groups]
+            found[name] = _column(kinds[name], metadata.num_rows, chunks)
+    return found
+
+
+def _column(kind: Any, rows: int, chunks: Sequence[Any]) -> ColumnFacts:
+    statistics = [chunk.statistics for chunk in chunks if chunk.is_stats_set]
+    if len(statistics) < len(chunks) or not all(s.has_null_count for s in statistics):
+        return ColumnFacts(kind, rows, None, None)
+    nulls = sum(each.null_count for each in statistics)
+    some = [s for s, c in zip(statistics, chunks, strict=True) if s.null_count < c.num_values]
+    whole = all(s.has_min_max and s.physical_type in ("INT32", "INT64") for s in some)
+    if kind not in BOUNDED or not some or not whole or not _in_micros(some):
+        return ColumnFacts(kind, rows, nulls, None)
+    bounds = min(s.min_raw for s in some), max(s.max_raw for s in some)
+    return ColumnFacts(kind, rows, nulls, bounds)
+
+
+def _in_micros(statistics: Sequence[Any]) -> bool:
+    """Whether times among them are in Spark's unit; true of all that are no times."""
+    kinds = [s.logical_type for s in statistics]
+    return all(k.type != "TIMESTAMP" or "microseconds" in str(k) for k in kinds)
