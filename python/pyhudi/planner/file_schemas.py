@@ -1,6 +1,7 @@
 """The schema in which each data file was written.
 
-A file's commit declares it; for files of archived commits one footer per instant is read.
+A file's commit declares it; for files of archived commits one footer per instant is read. In a
+table with a schema history it is put in the table's names and order, by the columns' ids.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
 
@@ -25,10 +27,17 @@ from pyhudi.timeline.view import BaseFile
 class FileSchemas:
     """Numbers the distinct schemas of a set of files; ``found`` lists them by number."""
 
-    def __init__(self, runtime: Runtime, table: Table, timeline: Timeline) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        table: Table,
+        timeline: Timeline,
+        as_of: InstantTime | None = None,
+    ) -> None:
         self._runtime = runtime
         self._table = table
         self._timeline = timeline
+        self._history = SchemaHistory(table, timeline, as_of)
         self._commits = {i.time: i for i in timeline.commits}
         self._by_text: dict[str, int] = {}
         self.found: list[SparkSchema] = []
@@ -39,16 +48,18 @@ class FileSchemas:
         numbers = []
         for file in files:
             if file.instant not in by_instant:
-                by_instant[file.instant] = self._number(self._schema(file))
+                by_instant[file.instant] = self._number(self.of_file(file, current))
             numbers.append(by_instant[file.instant])
         if not self.found:
             self._number(current)
         return numbers
 
-    def _schema(self, file: BaseFile) -> SparkSchema:
+    def of_file(self, file: BaseFile, current: SparkSchema) -> SparkSchema:
+        """What a file holds of ``current``; by names its own columns (``column_ids.py``)."""
         commit = self._commits.get(file.instant)
         declared = schema_of(self._table, self._timeline, commit) if commit else None
-        return declared if declared is not None else self.of_footer([file])
+        own = declared if declared is not None else self.of_footer([file])
+        return self._history.held(current, file.instant, own)
 
     def _number(self, schema: SparkSchema) -> int:
         text = json.dumps(schema, sort_keys=True)

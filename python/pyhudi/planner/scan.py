@@ -224,7 +224,7 @@ def plan_scan(
         raise _changed(query)
     if limit is not None and not filters:
         files = _enough(files, limit)
-    schemas = FileSchemas(query.runtime, query.table, query.timeline)
+    schemas = FileSchemas(query.runtime, query.table, query.timeline, query.as_of)
     numbers = schemas.numbers(files, query.schema())
     found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
     root = query.table.storage.root

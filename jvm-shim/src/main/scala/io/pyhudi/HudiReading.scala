@@ -20,7 +20,7 @@ import org.apache.spark.util.SerializableConfiguration
   * The result's columns are those that files hold, then the constants. A column that a file lacks
   * is asked for all the same, since Spark's reader fills nullable ones with null. A column that
   * a file holds in another type is read in that type and cast afterwards: what the reader itself
-  * widens differs between Spark 3.5 and 4.0.
+  * widens differs between Spark 3.5 and 4.0. One that has another name there is asked for by that.
   */
 private[pyhudi] final case class HudiReading(
     stored: StructType,
@@ -51,9 +51,11 @@ private[pyhudi] final case class HudiReading(
   def parquetReader(physical: StructType): ParquetPartitionReaderFactory = {
     val conf = Compat.conf
     val cast = stored.fields.zip(physical.fields).collect {
-      case (wanted, held) if wanted.dataType != held.dataType => wanted.name
+      case (wanted, held) if wanted.dataType != held.dataType || wanted.name != held.name =>
+        wanted.name
     }.toSet
-    // A literal of the table's type says nothing about statistics of another type.
+    // A literal of the table's type says nothing about statistics of another type, and a name of
+    // the table nothing about a file that has it for another column.
     val pushed = filters.filter { f =>
       !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f)
     }
@@ -123,14 +125,24 @@ private[pyhudi] object HudiReading {
     HudiReading(StructType(stored), StructType(constants), request.filters)
   }
 
-  /** `wanted`, each leaf in the type in which the file holds it; all nullable. */
+  /** `wanted`, each field by the name and each leaf in the type in which the file holds it; all
+    * nullable.
+    */
   private def inFile(wanted: StructType, file: StructType): StructType = {
-    val held = file.fields.map(f => f.name -> f.dataType).toMap
+    val held = file.fields.map(f => f.name -> f).toMap
     StructType(wanted.fields.map { field =>
-      val dataType = held.get(field.name).fold(field.dataType)(inFile(field.dataType, _))
-      field.copy(dataType = dataType, nullable = true)
+      held.get(field.name).fold(field.copy(nullable = true)) { own =>
+        val dataType = inFile(field.dataType, own.dataType)
+        field.copy(name = fileName(own), dataType = dataType, nullable = true)
+      }
     })
   }
+
+  /** The name that Python says a field has in the file, where it is not the table's. */
+  private def fileName(field: StructField): String =
+    if (field.metadata.contains(renamed)) field.metadata.getString(renamed) else field.name
+
+  private val renamed = "pyhudi.file_name"
 
   private def inFile(wanted: DataType, held: DataType): DataType = (wanted, held) match {
     case (w: StructType, h: StructType) => inFile(w, h)

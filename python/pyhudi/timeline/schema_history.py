@@ -1,0 +1,153 @@
+"""The schema history of a table as a query sees it: which ids the columns of each file have.
+
+Rules (FORMAT.md 9): a commit that says its version is believed; one that says none, as writers
+without schema-on-read make them, has the columns of the version before it by their names. A file
+of ``.hoodie/.schema`` counts if its commit does. A table without either has no history, and its
+columns are told by their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pyhudi.format.column_ids import Identified, held_columns, identified, version_of
+from pyhudi.format.corruption import corrupt
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.schema_history import (
+    LATEST_SCHEMA_KEY,
+    SCHEMA_FOLDER,
+    SchemaVersion,
+    history_time,
+    parse_history,
+    parse_version,
+    render_history,
+    version_at,
+)
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The versions of a history file, newest first, and its text."""
+
+    versions: tuple[SchemaVersion, ...] = ()
+    text: str = ""
+
+
+@dataclass(slots=True)
+class _Found:
+    saved: Saved | None = None
+    current: tuple[SchemaVersion | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaHistory:
+    """The history of a table up to ``as_of`` (None: all of it); reads what it is asked for."""
+
+    table: Table
+    timeline: Timeline
+    as_of: InstantTime | None = None
+    _found: _Found = field(default_factory=_Found, init=False, repr=False, compare=False)
+
+    def current(self) -> SchemaVersion | None:
+        """The version that readers get; None for a table whose columns have no ids."""
+        if self._found.current is None:
+            self._found.current = (self._current(),)
+        return self._found.current[0]
+
+    def saved(self) -> Saved:
+        """What the newest history file says; nothing where there is none."""
+        if self._found.saved is None:
+            self._found.saved = self._saved()
+        return self._found.saved
+
+    def text(self) -> str:
+        """The history as a commit saves it again, at least the current version."""
+        current, saved = self.current(), self.saved()
+        if current is None or current in saved.versions:
+            return saved.text
+        return extended(current, saved.text)
+
+    def held(self, table: SparkSchema, instant: InstantTime, file: SparkSchema) -> SparkSchema:
+        """The columns of ``table``, this history's schema, as a file of ``instant`` holds them.
+
+        ``file`` are its columns; of a table without history the answer. ``TableCorrupt`` where
+        the history does not reach back to the file.
+        """
+        current = self.current()
+        if current is None:
+            return file
+        return held_columns(identified(table, current), self._of_file(instant, file))
+
+    def _current(self) -> SchemaVersion | None:
+        for instant in reversed(self._commits()):
+            schema = schema_of(self.table, self.timeline, instant)
+            if schema is not None:
+                return self._declared(instant) or self._by_names(instant.time, schema)
+        return None
+
+    def _by_names(self, time: InstantTime, schema: SparkSchema) -> SchemaVersion | None:
+        """The version that a commit amounts to which says none."""
+        before = version_at(self.saved().versions, time)
+        if before is None:
+            return None
+        columns = identified(schema, before)
+        same = version_of(columns, before.version_id, before, self.timeline.layout)
+        if same == before:
+            return before
+        return version_of(columns, int(time), before, self.timeline.layout)
+
+    def _of_file(self, time: InstantTime, file: SparkSchema) -> Identified:
+        commit = next((i for i in self._commits() if i.time == time), None)
+        version = self._declared(commit) if commit is not None else None
+        if version is None:
+            version = version_at(self.saved().versions, time)
+        if version is None:
+            raise corrupt(
+                f"{self.table.storage.root}/{SCHEMA_FOLDER}",
+                "the schema history reaches back to the oldest file (FORMAT.md 9)",
+                f"nothing tells the columns of files that commit {time} wrote",
+            )
+        return identified(file, version)
+
+    def _declared(self, instant: Instant) -> SchemaVersion | None:
+        extra = COMMITS.get(self.table.storage, self.timeline, instant).extra
+        text = extra.get(LATEST_SCHEMA_KEY)
+        return _parsed(text, self.timeline.file_of(instant)) if text else None
+
+    def _commits(self) -> tuple[Instant, ...]:
+        commits = self.timeline.commits
+        return tuple(i for i in commits if self.as_of is None or i.time <= self.as_of)
+
+    def _saved(self) -> Saved:
+        first, known = self.timeline.first_time, {i.time for i in self._commits()}
+        files = []
+        for file in self.table.storage.list(SCHEMA_FOLDER):
+            time = history_time(file.name)
+            if time is not None and (time in known or (first is not None and time < first)):
+                files.append((time, file))
+        if not files:
+            return Saved()
+        path = max(files)[1].path
+        text = self.table.storage.read(path).decode()
+        return Saved(_parsed_history(text, path), text)
+
+
+def extended(version: SchemaVersion, text: str) -> str:
+    """The text of a history with a new version in front."""
+    _, colon, tail = text.partition("[")
+    one = render_history([version])
+    return one if not colon else f"{one.removesuffix(']}')},{tail}"
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, path: str) -> SchemaVersion:
+    return parse_version(text, path)
+
+
+@lru_cache(maxsize=64)
+def _parsed_history(text: str, path: str) -> tuple[SchemaVersion, ...]:
+    return parse_history(text, path)

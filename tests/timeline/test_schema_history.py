@@ -1,0 +1,113 @@
+"""The history of a table: which commits and files of it count, and what fills their gaps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import TableCorrupt
+from pyhudi.format.column_ids import FILE_NAME
+from pyhudi.format.commit_metadata import CommitMetadata, parse_commit, render_commit
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SCHEMA_FOLDER, parse_version
+from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema_history import SchemaHistory, extended
+from pyhudi.timeline.table import Table, open_table
+from tests.fakes import FakeClock
+from tests.golden_tables import BY_NAME
+
+#: of the golden table: the insert, the rename, the insert into it, the drop, the last update
+FIRST, RENAMED, INSERTED, DROPPED, LAST = (
+    InstantTime(f"20261121053{end}")
+    for end in ("353454", "358575", "400366", "404474", "405868")
+)  # fmt: skip
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest) -> Table:
+    """The golden table of Apache Hudi 0.15.0 in memory, of which a test may change files."""
+    storage = MemoryStorage(f"memory:/{request.node.name}", FakeClock())
+    for path, data in BY_NAME["h0150_v6-cow_evolve"].files().items():
+        storage.put_if_absent(path, data)
+    return open_table(storage)
+
+
+def held(table: Table, file: InstantTime, as_of: InstantTime | None = None) -> dict[str, Any]:
+    """Column -> what a file of the instant calls it."""
+    timeline = table.timeline()
+    current = table_schema(table, timeline, as_of)
+    commit = next(i for i in timeline.commits if i.time == file)
+    text = parse_commit(table.storage.read(timeline.file_of(commit)), "c").extra["schema"]
+    assert current is not None
+    history = SchemaHistory(table, timeline, as_of)
+    found = history.held(current, file, avro_to_spark(json.loads(text)))
+    return {f["name"]: f["metadata"].get(FILE_NAME, f["name"]) for f in found["fields"]}
+
+
+def commit(table: Table, time: str, *columns: str, after: InstantTime = LAST) -> InstantTime:
+    """A commit by a writer without schema-on-read: its schema alone, columns all text."""
+    fields = [{"name": c, "type": "string", "nullable": True, "metadata": {}} for c in columns]
+    avro = spark_to_avro({"type": "struct", "fields": fields}, "t")
+    extra = {"schema": canonical_json(avro)}
+    data = render_commit(CommitMetadata("UPSERT", (), extra), 1)
+    table.storage.put_if_absent(f".hoodie/{time}.commit", data)
+    return InstantTime(time)
+
+
+def test_each_file_is_read_by_the_version_of_its_commit(table: Table) -> None:
+    plain = {name: name for name in ("id", "title", "price", "qty", "ts")}
+
+    assert held(table, FIRST) == {**plain, "title": "name"}
+    assert held(table, INSERTED) == held(table, LAST) == plain
+    assert held(table, FIRST, RENAMED) == {**plain, "title": "name", "extra": "extra"}
+
+
+def test_before_the_first_change_columns_are_told_by_names(table: Table) -> None:
+    assert SchemaHistory(table, table.timeline(), FIRST).current() is None
+    assert held(table, FIRST, FIRST)["name"] == "name"
+
+
+def test_a_commit_that_says_no_version_goes_on_by_names(table: Table) -> None:
+    later = commit(table, "20261121053500000", "id", "title", "price", "qty", "ts", "extra", "name")
+    history = SchemaHistory(table, table.timeline())
+
+    current = history.current()
+
+    assert current is not None
+    assert (current.version_id, current.max_column_id) == (int(later), 12)
+    assert [f["id"] for f in current.fields[-2:]] == [11, 12], "not those that were dropped"
+    assert held(table, INSERTED)["extra"] == "extra_"
+    assert held(table, FIRST)["title"] == "name"
+    assert held(table, FIRST)["name"] == "name_"
+    assert history.text() == extended(current, history.saved().text)
+
+
+def test_a_history_file_counts_if_its_commit_does(table: Table) -> None:
+    whole = table.storage.read(f"{SCHEMA_FOLDER}/{LAST}.schemacommit")
+    table.storage.put_if_absent(f"{SCHEMA_FOLDER}/20261121053600000.schemacommit", b"no JSON")
+    timeline = table.timeline()
+
+    assert SchemaHistory(table, timeline).saved().text == whole.decode()
+    assert len(SchemaHistory(table, timeline, RENAMED).saved().versions) == 5
+    assert SchemaHistory(table, timeline, FIRST).saved().text == ""
+
+
+def test_a_lost_history_is_an_error_only_where_it_is_needed(table: Table) -> None:
+    table.storage.delete_folder(SCHEMA_FOLDER)
+
+    assert held(table, LAST)["title"] == "title"
+    with pytest.raises(TableCorrupt, match=f"commit {FIRST} wrote"):
+        held(table, FIRST)
+
+
+def test_what_is_in_front_of_a_history_is_its_newest_version(table: Table) -> None:
+    timeline = table.timeline()
+    last = next(i for i in timeline.commits if i.time == LAST)
+    text = parse_commit(table.storage.read(timeline.file_of(last)), "c").extra[LATEST_SCHEMA_KEY]
+
+    assert extended(parse_version(text, "t"), "") == f'{{"schemas":[{text}]}}'
+    assert extended(parse_version(text, "t"), '{"schemas":[1]}') == f'{{"schemas":[{text},1]}}'
