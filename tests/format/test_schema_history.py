@@ -14,7 +14,7 @@ from pyhudi.format.column_ids import (
     first_ids,
     held_columns,
     identified,
-    is_renamed,
+    names_in_file,
     version_of,
     with_new_ids,
     without_ids,
@@ -155,20 +155,33 @@ def test_a_file_is_asked_for_by_its_own_names() -> None:
     a.update(name="b", type="long")
     b["name"] = "c"
     b["type"]["fields"][0].update(name="y", metadata={"id": 20})
+    b["type"]["fields"][1]["name"] = "z"
     new = {**field("new", "long"), "metadata": {"id": 21}}
     again = {**field("a", "double"), "metadata": {"id": 22}}
     table["fields"] = [*table["fields"][:5], b, a, new, again]
 
     held = held_columns(table, file)
 
-    assert is_renamed(held)
     assert [(f["name"], f["metadata"].get(FILE_NAME)) for f in held["fields"]] == [
         ("c", "b"), ("b", "a"), ("new", None), ("a", "a_"),
     ]  # fmt: skip
     inner = [(f["name"], f["metadata"].get(FILE_NAME)) for f in held["fields"][0]["type"]["fields"]]
-    assert inner == [("y", "y_"), ("y", None)]
+    assert inner == [("y", "y_"), ("z", "y")]
     assert held["fields"][1]["type"] == "integer", "files keep their types"
-    assert not is_renamed(held_columns(file, file))
+    assert names_in_file(held) == {
+        "c": ("b", {"y": ("y_", None), "z": ("y", None)}), "b": ("a", None), "a": ("a_", None),
+    }  # fmt: skip
+    assert names_in_file(held_columns(file, file)) is None
+
+
+def test_what_is_inside_of_lists_and_maps_has_its_own_names() -> None:
+    file = first_ids(struct(field("l", array(struct(field("x", "long"))))))
+    table = json.loads(json.dumps(file))
+    table["fields"][5]["type"]["elementType"]["fields"][0]["name"] = "y"
+
+    names = names_in_file(held_columns(table, file))
+
+    assert names == {"l": ("l", {"element": ("element", {"y": ("x", None)})})}
 
 
 ONE = '{"schemas":[{"version_id":0,"max_column_id":1,"fields":[%s]}]}'

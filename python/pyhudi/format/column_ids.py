@@ -274,12 +274,13 @@ def file_name(field: Mapping[str, Json]) -> str:
     return str(field["metadata"].get(FILE_NAME, field["name"]))
 
 
-def is_renamed(kind: Json) -> bool:
-    """Whether a type of ``held_columns`` has, at any depth, a name that is not the table's."""
+def names_in_file(kind: Json) -> dict[str, Json] | None:
+    """A type of ``held_columns`` as ``FileNames`` of ``write/spec.py``; None if nothing differs."""
     if isinstance(kind, str):
-        return False
-    parts = [kind.get(part, "") for part in ("elementType", "keyType", "valueType")]
-    fields = kind.get("fields", ())
-    return any(map(is_renamed, parts)) or any(
-        FILE_NAME in field["metadata"] or is_renamed(field["type"]) for field in fields
-    )
+        return None
+    parts = {part: f"{part}Type" for part in ("element", "key", "value")}
+    named = {part: (part, names_in_file(kind.get(key, ""))) for part, key in parts.items()}
+    for field in kind.get("fields", ()):
+        named[field["name"]] = (file_name(field), names_in_file(field["type"]))
+    found = {name: (own, inner) for name, (own, inner) in named.items() if own != name or inner}
+    return found or None

@@ -1,39 +1,37 @@
 """ALTER TABLE of columns: a commit without files that declares another schema (FORMAT.md 9).
 
-Columns are told by their names, as in every table without schema-on-read: a new one is null in the
-rows that are there, a wider type is read from narrower files. What would need columns to be told by
-ids, renaming and dropping above all, is refused.
+New columns at the end and wider types are read by names, so every reader follows them. The first
+change that names cannot tell (a rename, a drop, another order, anything inside of a column) gives
+the table a schema history, as Hudi does with schema-on-read; from then on columns go by their ids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
 
 from pyhudi.config import WriteOptions, resolve_write
-from pyhudi.errors import CommitUnknown, SchemaConflict
+from pyhudi.errors import CommitUnknown, UnsupportedTable
+from pyhudi.format.column_ids import all_ids, first_ids, identified, version_of, without_ids
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action
-from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro, type_text
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
+from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import TableConfig
-from pyhudi.format.widening import merged_type
 from pyhudi.planner.after_commit import after_commit
-from pyhudi.planner.columns import check_names
+from pyhudi.planner.column_changes import Altered, ColumnChange, altered
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import open_query
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
 
 ALTER = "alter_schema"
-
-#: {"change": "add", "column", "type", "nullable"}, {"change": "type", "column", "type"} or
-#: {"change": "nullable", "column"}; a column is a dotted path, any other change is refused by name
-ColumnChange = Mapping[str, Any]
 
 
 def alter_columns(
@@ -50,7 +48,9 @@ def alter_columns(
     """
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
-    altered(open_query(runtime, root, {}, {}).schema(), changes, table.config)
+    query = open_query(runtime, root, {}, {})
+    version = SchemaHistory(table, query.timeline).current()
+    _altered(query.schema(), version, changes, table.config)
     options = resolve_write(given, table.config.raw, session)
     groups = runtime.group_locks(table, options)
     with groups or nullcontext():
@@ -80,13 +80,21 @@ def _committed(
     changes: Sequence[ColumnChange],
     options: WriteOptions,
 ) -> Committed:
-    table = transaction.table
-    current = table_schema(table, transaction.timeline, None)
-    if current is None:
-        current = open_query(runtime, table.storage.root, {}, {}).schema()
+    table, timeline, history = transaction.table, transaction.timeline, transaction.keep_history()
+    declared = table_schema(table, timeline, None)
+    current = declared or open_query(runtime, table.storage.root, {}, {}).schema()
+    version = history.current()
+    found = _altered(current, version, changes, table.config)
     # Through Avro and back, as readers will have it: there a short is an int.
-    avro = spark_to_avro(altered(current, changes, table.config), table.config.name)
+    avro = spark_to_avro(without_ids(found.columns), table.config.name)
     extra = {**options.commit_metadata, SCHEMA_KEY: canonical_json(avro)}
+    if version is not None or found.by_ids:
+        if declared is None:
+            raise _undeclared(table.config)
+        before = version or first_version(current, timeline.layout)
+        own = int(transaction.instant)
+        made = version_of(found.columns, own, before, timeline.layout)
+        extra[LATEST_SCHEMA_KEY] = render_version(made)
     transaction.inflight(None)
     transaction.seal(lambda timeout_s: True, ())
     return transaction.commit(
@@ -94,84 +102,20 @@ def _committed(
     )
 
 
-def altered(
-    current: SparkSchema, changes: Sequence[ColumnChange], config: TableConfig
-) -> SparkSchema:
-    """``current`` after the changes, in their order."""
-    fields = [dict(field) for field in current["fields"]]
-    for change in changes:
-        _APPLY.get(change["change"], _refused)(fields, change, config)
-    return {**current, "fields": fields}
+def _altered(
+    current: SparkSchema,
+    version: SchemaVersion | None,
+    changes: Sequence[ColumnChange],
+    config: TableConfig,
+) -> Altered:
+    columns = first_ids(current) if version is None else identified(current, version)
+    most = max((*all_ids(columns), version.max_column_id if version is not None else 0))
+    return altered(columns, most, changes, config)
 
 
-Fields = list[dict[str, Any]]
-
-
-def _added(fields: Fields, change: ColumnChange, config: TableConfig) -> None:
-    name, kind = change["column"], change["type"]
-    if "." in name:
-        raise _refusal(change, None, kind, "fields inside a struct cannot come or go")
-    if not change["nullable"]:
-        raise _refusal(change, None, kind, "the rows that are there have no value for it")
-    if _find(fields, name) is not None:
-        raise _refusal(change, None, kind, "the table has a column of this name")
-    field = {"name": name, "type": kind, "nullable": True, "metadata": {}}
-    check_names([field])
-    stored = avro_to_spark(spark_to_avro({"type": "struct", "fields": [field]}, "t"))
-    fields += [{**field, "type": stored["fields"][0]["type"]}]
-
-
-def _retyped(fields: Fields, change: ColumnChange, config: TableConfig) -> None:
-    field, kind = _known(fields, change), change["type"]
-    try:
-        wider = merged_type(field["name"], field["type"], kind)
-    except SchemaConflict:
-        wider = None
-    if wider != kind:
-        raise _refusal(change, field["type"], kind, "a type may only widen, as int to bigint")
-    if field["name"] in (*config.record_key_fields, *config.partition_fields):
-        raise _refusal(
-            change, field["type"], kind, "keys and partitions are texts made of this column"
-        )
-    field["type"] = kind
-
-
-def _loosened(fields: Fields, change: ColumnChange, config: TableConfig) -> None:
-    field = _known(fields, change)
-    if field["name"] in config.record_key_fields:
-        raise _refusal(change, field["type"], field["type"], "a key column is never null")
-    field["nullable"] = True
-
-
-def _refused(fields: Fields, change: ColumnChange, config: TableConfig) -> None:
-    field = _find(fields, change["column"])
-    kind = field["type"] if field else None
-    raise _refusal(change, kind, kind, f"'{change['change']}' of a column is not there yet")
-
-
-_APPLY = {"add": _added, "type": _retyped, "nullable": _loosened}
-
-
-def _find(fields: Fields, name: str) -> dict[str, Any] | None:
-    return next((f for f in fields if f["name"].lower() == name.lower()), None)
-
-
-def _known(fields: Fields, change: ColumnChange) -> dict[str, Any]:
-    field = _find(fields, change["column"])
-    if field is None:
-        why = "the table has no such column, and fields inside a struct keep their types"
-        raise _refusal(change, None, change.get("type"), why)
-    return field
-
-
-def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConflict:
-    before = f" from {type_text(old)}" if old is not None else ""
-    after = f" to {type_text(new)}" if new is not None and new != old else ""
-    return SchemaConflict(
-        f"Column '{change['column']}' cannot be altered{before}{after}: {rule}. The table stays as "
-        "it was.",
-        column=change["column"],
-        ours=new,
-        theirs=old,
-        rule=rule,
+def _undeclared(config: TableConfig) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"No commit of {config.name} declares a schema that a history of its columns could begin "
+        "with. Write to the table once, then alter it.",
+        feature="schema history without a schema",
     )

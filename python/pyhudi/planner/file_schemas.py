@@ -32,12 +32,12 @@ class FileSchemas:
         runtime: Runtime,
         table: Table,
         timeline: Timeline,
-        as_of: InstantTime | None = None,
+        history: SchemaHistory,
     ) -> None:
         self._runtime = runtime
         self._table = table
         self._timeline = timeline
-        self._history = SchemaHistory(table, timeline, as_of)
+        self.history = history
         self._commits = {i.time: i for i in timeline.commits}
         self._by_text: dict[str, int] = {}
         self.found: list[SparkSchema] = []
@@ -48,18 +48,19 @@ class FileSchemas:
         numbers = []
         for file in files:
             if file.instant not in by_instant:
-                by_instant[file.instant] = self._number(self.of_file(file, current))
+                held = self.of_file(file.instant, file.path, current)
+                by_instant[file.instant] = self._number(held)
             numbers.append(by_instant[file.instant])
         if not self.found:
             self._number(current)
         return numbers
 
-    def of_file(self, file: BaseFile, current: SparkSchema) -> SparkSchema:
-        """What a file holds of ``current``; by names its own columns (``column_ids.py``)."""
-        commit = self._commits.get(file.instant)
+    def of_file(self, instant: InstantTime, path: str, current: SparkSchema) -> SparkSchema:
+        """What a file holds of ``current``, as ``held_columns``; without ids, its own columns."""
+        commit = self._commits.get(instant)
         declared = schema_of(self._table, self._timeline, commit) if commit else None
-        own = declared if declared is not None else self.of_footer([file])
-        return self._history.held(current, file.instant, own)
+        own = declared if declared is not None else self._of_footer(path)
+        return self.history.held(current, instant, own)
 
     def _number(self, schema: SparkSchema) -> int:
         text = json.dumps(schema, sort_keys=True)
@@ -73,9 +74,11 @@ class FileSchemas:
         if not files:
             empty: dict[str, Any] = {"type": "struct", "fields": []}
             return empty
-        newest = max(files, key=lambda f: f.instant)
+        return self._of_footer(max(files, key=lambda f: f.instant).path)
+
+    def _of_footer(self, path: str) -> SparkSchema:
         filesystem, root = self._runtime.filesystem(self._table.storage.root)
-        path = f"{root}/{newest.path}"
+        path = f"{root}/{path}"
         try:
             with filesystem.open().open_input_file(path) as source:
                 schema = pq.read_schema(source)

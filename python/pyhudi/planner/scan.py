@@ -29,6 +29,7 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile, FileSystemView
@@ -48,6 +49,7 @@ class _Found:
 
     schema: SparkSchema | None = None
     view: FileSystemView | None = None
+    history: SchemaHistory | None = None
     #: the filters asked for last, and the files that they leave
     files: tuple[frozenset[str], list[BaseFile]] | None = None
 
@@ -75,9 +77,14 @@ class Query:
             self._found.schema = table_schema(self.table, self.timeline, self.as_of)
         if self._found.schema is None:
             files = self.view().latest(self.as_of)
-            schemas = FileSchemas(self.runtime, self.table, self.timeline)
-            self._found.schema = schemas.of_footer(files)
+            self._found.schema = self.file_schemas().of_footer(files)
         return self._found.schema
+
+    def file_schemas(self) -> FileSchemas:
+        """The schemas of the query's files."""
+        if self._found.history is None:
+            self._found.history = SchemaHistory(self.table, self.timeline, self.as_of)
+        return FileSchemas(self.runtime, self.table, self.timeline, self._found.history)
 
     def types(self) -> dict[str, Any]:
         """Column -> type, as Spark's JSON names it."""
@@ -224,7 +231,7 @@ def plan_scan(
         raise _changed(query)
     if limit is not None and not filters:
         files = _enough(files, limit)
-    schemas = FileSchemas(query.runtime, query.table, query.timeline, query.as_of)
+    schemas = query.file_schemas()
     numbers = schemas.numbers(files, query.schema())
     found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
     root = query.table.storage.root

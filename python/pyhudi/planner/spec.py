@@ -9,8 +9,11 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import BloomType, IndexType, Operation, SortMode, WriteOptions
+from pyhudi.format.column_ids import names_in_file
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.schemas import spark_to_avro, with_meta_columns
+from pyhudi.planner.file_schemas import FileSchemas
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.stage import Work
 from pyhudi.planner.write_context import Write
@@ -19,7 +22,7 @@ from pyhudi.write.announce import HeldMarkers, MarkersPlace
 from pyhudi.write.bulk import bulk_write
 from pyhudi.write.groups import write_groups
 from pyhudi.write.shipping import shipped
-from pyhudi.write.spec import BloomSpec, GroupPlan, WriteSpec
+from pyhudi.write.spec import BloomSpec, FileNames, GroupPlan, WriteSpec
 
 NONCE_BOUND = 1_000_000_000
 ON_HDFS = ("hdfs:", "viewfs:")
@@ -110,12 +113,34 @@ def bulk_work_here(write: Write) -> Work:
 
 def group_work(write: Write, groups: Mapping[int, GroupPlan], task_of: Mapping[int, int]) -> Work:
     """The worker function of a write by file groups, for Spark tasks; each group is in one."""
-    return shipped(write_groups, marked(write, staged=True), dict(groups), dict(task_of))
+    plans = with_names(write, groups)
+    return shipped(write_groups, marked(write, staged=True), plans, dict(task_of))
 
 
 def group_work_here(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
     """The same for this process, which counts as task 0."""
-    return write_groups(marked(write, staged=False), groups, dict.fromkeys(groups, 0))
+    plans = with_names(write, groups)
+    return write_groups(marked(write, staged=False), plans, dict.fromkeys(plans, 0))
+
+
+def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, GroupPlan]:
+    """The plans with what their base files call columns, where columns have ids."""
+    history = write.transaction.keep_history()
+    if history.current() is None:
+        return dict(groups)
+    schemas = FileSchemas(write.runtime, write.table, write.transaction.timeline, history)
+    names: dict[str, FileNames | None] = {}
+    found = {}
+    for ordinal, plan in groups.items():
+        if plan.base_file is None or plan.base_instant is None:
+            found[ordinal] = plan
+            continue
+        if plan.base_instant not in names:
+            instant = InstantTime(plan.base_instant)
+            held = schemas.of_file(instant, plan.base_file, write.prepared.schema)
+            names[plan.base_instant] = names_in_file(held)
+        found[ordinal] = replace(plan, names=names[plan.base_instant])
+    return found
 
 
 def sized_rows(write: Write) -> DataFrame:

@@ -36,6 +36,7 @@ from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, buckets_of
@@ -63,6 +64,7 @@ from pyhudi.transactions.pessimistic import (
 )
 from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
+from pyhudi.transactions.schema_saving import with_history
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
@@ -137,6 +139,7 @@ class Transaction:
         self.phase = Phase.NEW
         self.instant = InstantTime("")
         self.timeline: Timeline
+        self._history: SchemaHistory | None = None
         self._heartbeat: Heartbeat
         self._may_still_write = False
         self._markers: MarkerGate | None = None
@@ -188,6 +191,12 @@ class Transaction:
     def keep_markers(self, gate: MarkerGate) -> None:
         """Have the place that takes this write's markers sealed and dropped in its time."""
         self._markers = gate
+
+    def keep_history(self) -> SchemaHistory:
+        """Have the table's schema history go on with this commit; as it is at the begin."""
+        if self._history is None:
+            self._history = SchemaHistory(self.table, self.timeline)
+        return self._history
 
     def check_targets(self, targets: Iterable[BaseFile]) -> None:
         """``CommitConflict`` where a merge target is newer than this instant.
@@ -298,6 +307,7 @@ class Transaction:
             self.table = drop_metadata_table(self.table)
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
+            metadata = with_history(self._history, now, self.instant, completion, metadata)
             self._lock.check(self.table.storage.put_timeout_s)
             self._publish(completion, metadata)
             self._move(Phase.COMMITTED)

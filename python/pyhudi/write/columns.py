@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import InvalidRecord
 from pyhudi.write.meta_columns import TEXT
-from pyhudi.write.spec import DELETE, KEY_COLUMN, WriteSpec
+from pyhudi.write.spec import DELETE, KEY_COLUMN, FileNames, WriteSpec
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
@@ -103,40 +103,49 @@ def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
         ) from error
 
 
-def converted(array: pa.Array, kind: pa.DataType, exact: bool) -> pa.Array:
+def converted(
+    array: pa.Array, kind: pa.DataType, exact: bool, names: FileNames | None = None
+) -> pa.Array:
     """``array`` as ``kind``: structs by field name, lists and maps by what they hold.
+
+    ``names`` are those that ``array`` has for the fields of ``kind`` where they are others.
 
     ``exact`` refuses a value that changes; without it integers may round to floating point, as
     Avro's promotions do (FORMAT.md 9). Raises Arrow's own errors.
     """
-    if array.type == kind:
+    if array.type == kind and not names:
         return array
     if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
-        return _struct(array, kind, exact)
+        return _struct(array, kind, exact, names or {})
     if pa.types.is_map(kind) and pa.types.is_map(array.type):
         array = _compact(array)
-        keys = converted(array.keys, kind.key_type, exact)
-        items = converted(array.items, kind.item_type, exact)
+        keys = converted(array.keys, kind.key_type, exact, _inside(names, "key"))
+        items = converted(array.items, kind.item_type, exact, _inside(names, "value"))
         moved = pa.MapArray.from_arrays(array.offsets, keys, items)
         return _with_nulls_of(array, moved, kind)
     if _is_list(kind) and _is_list(array.type):
         array = _compact(array)
-        held = converted(array.values, kind.value_type, exact)
+        held = converted(array.values, kind.value_type, exact, _inside(names, "element"))
         moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
         return _with_nulls_of(array, moved, kind)
     rounds = pa.types.is_integer(array.type) and pa.types.is_floating(kind)
     return array.cast(kind, safe=exact or not rounds)
 
 
-def _struct(array: pa.StructArray, kind: pa.StructType, exact: bool) -> pa.Array:
+def _inside(names: FileNames | None, part: str) -> FileNames | None:
+    return names[part][1] if names and part in names else None
+
+
+def _struct(array: pa.StructArray, kind: pa.StructType, exact: bool, names: FileNames) -> pa.Array:
     array = _compact(array)
     parts = []
     for wanted in kind:
-        at = array.type.get_field_index(wanted.name)
+        own, inner = names.get(wanted.name, (wanted.name, None))
+        at = array.type.get_field_index(own)
         if at < 0:
             parts.append(pa.nulls(len(array), wanted.type))
         else:
-            parts.append(converted(array.field(at), wanted.type, exact))
+            parts.append(converted(array.field(at), wanted.type, exact, inner))
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
 
 

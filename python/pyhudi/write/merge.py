@@ -31,7 +31,7 @@ class Append:
             self._footer = Footer(files.spec.bloom)
             self._writer = BaseFileWriter(files, plan, schema, self._footer)
             return
-        old = OldFile(files, plan.base_file, schema)
+        old = OldFile(files, plan.base_file, schema, plan.names)
         self._footer = Footer(files.spec.bloom)
         self._writer = BaseFileWriter(files, plan, schema, self._footer, old.coded)
         for unit in old.units():
@@ -58,7 +58,7 @@ class Merge:
         self._sequencer = sequencer
         self._old = None
         if plan.base_file is not None:
-            self._old = OldFile(files, plan.base_file, schema)
+            self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
         self._rows = 0

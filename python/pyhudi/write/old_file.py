@@ -17,7 +17,13 @@ from pyhudi.write.base_file import TableFiles, rows_per_unit
 from pyhudi.write.columns import converted
 from pyhudi.write.encoding import coded_in_file
 from pyhudi.write.meta_columns import TEXT
-from pyhudi.write.spec import COMMIT_TIME_COLUMN, KEY_COLUMN, META_COLUMNS, SEQNO_COLUMN
+from pyhudi.write.spec import (
+    COMMIT_TIME_COLUMN,
+    KEY_COLUMN,
+    META_COLUMNS,
+    SEQNO_COLUMN,
+    FileNames,
+)
 
 _COPIED_META = (COMMIT_TIME_COLUMN, SEQNO_COLUMN, KEY_COLUMN)
 _READ_AHEAD_BYTES = 1 << 20
@@ -37,10 +43,20 @@ class _Run:
 
 
 class OldFile:
-    """The base file at ``path`` (relative to the table) as rows of the table's schema."""
+    """The base file at ``path`` (relative to the table) as rows of the table's schema.
 
-    def __init__(self, files: TableFiles, path: str, schema: pa.Schema) -> None:
+    ``names`` are those that the file has for columns where they are others than the table's.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        path: str,
+        schema: pa.Schema,
+        names: FileNames | None = None,
+    ) -> None:
         """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is no base file."""
+        self._names = names or {}
         self._files, self._path, self._schema = files, path, schema
         try:
             self._source = files.fs.open_input_file(files.absolute(path))
@@ -54,19 +70,23 @@ class OldFile:
         except pa.ArrowInvalid as error:
             raise _corrupt(path, str(error)) from error
         self.metadata = footer.metadata
-        names = set(footer.schema_arrow.names)
-        if missing := [name for name in META_COLUMNS if name not in names]:
+        held = set(footer.schema_arrow.names)
+        if missing := [name for name in META_COLUMNS if name not in held]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
-        self._present = [column.name for column in schema if column.name in names]
+        self._present = [column.name for column in schema if self._in_file(column.name) in held]
         # The column that the keys were made of is not read a second time.
         source = files.spec.key_from
         is_key = source in self._present and schema.field(source).type == TEXT
         self._key_copy = source if is_key else None
         texts = [name for name in self._present if schema.field(name).type == TEXT]
-        self.coded = coded_in_file(self.metadata, self._present)
-        self._read_coded = [name for name in texts if name in self.coded]
+        coded = coded_in_file(self.metadata, map(self._in_file, self._present))
+        self.coded = frozenset(name for name in self._present if self._in_file(name) in coded)
+        self._read_coded = [self._in_file(name) for name in texts if name in self.coded]
         self._parquet = self._reader([COMMIT_TIME_COLUMN, *self._read_coded])
         self._runs = self._plan_runs()
+
+    def _in_file(self, name: str) -> str:
+        return self._names[name][0] if name in self._names else name
 
     def _reader(self, read_dictionary: Sequence[str]) -> pq.ParquetFile:
         # Ranges are fetched ahead where a request costs a round trip; a local disk needs no copy.
@@ -92,7 +112,7 @@ class OldFile:
 
     def units(self) -> Iterator[pa.Table]:
         """Commit time, sequence number, key and the table's data columns, unit by unit."""
-        wanted = [name for name in self._present if name != self._key_copy]
+        wanted = [self._in_file(name) for name in self._present if name != self._key_copy]
         for unit in self._read(self._parquet, [*_COPIED_META, *wanted]):
             yield self._in_table_types(unit)
 
@@ -142,15 +162,18 @@ class OldFile:
             if wanted.name not in self._present:
                 columns.append(pa.chunked_array([pa.nulls(unit.num_rows, wanted.type)]))
                 continue
-            column = unit.column(KEY_COLUMN if wanted.name == self._key_copy else wanted.name)
-            if column.type != wanted.type and not pa.types.is_dictionary(column.type):
-                column = self._converted(column, wanted)
+            own, inner = self._names.get(wanted.name, (wanted.name, None))
+            column = unit.column(KEY_COLUMN if wanted.name == self._key_copy else own)
+            if inner or (column.type != wanted.type and not pa.types.is_dictionary(column.type)):
+                column = self._converted(column, wanted, inner)
             columns.append(column)
         return pa.table(columns, names=names)
 
-    def _converted(self, column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
+    def _converted(
+        self, column: pa.ChunkedArray, wanted: pa.Field, names: FileNames | None
+    ) -> pa.ChunkedArray:
         try:
-            parts = [converted(chunk, wanted.type, exact=False) for chunk in column.chunks]
+            parts = [converted(chunk, wanted.type, False, names) for chunk in column.chunks]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             reason = " ".join(str(error).split())
             raise _corrupt(

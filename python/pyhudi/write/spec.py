@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyarrow import fs
@@ -59,6 +60,10 @@ STAT_DDL = ", ".join(
     for column in STAT_SCHEMA
 )
 """``STAT_SCHEMA`` as Spark's ``mapInArrow`` takes it."""
+
+#: what an older file calls things, where that is not what the table calls them: by the table's
+#: names (``element``, ``key`` and ``value`` in lists and maps) the file's name, and what is inside
+FileNames: TypeAlias = Mapping[str, tuple[str, "FileNames | None"]]
 
 #: with pauses that double: a store that throttles (503 SlowDown) is waited for, not given up
 S3_ATTEMPTS = 10
@@ -129,7 +134,8 @@ def _s3(options: dict[str, str]) -> fs.S3FileSystem:
 class GroupPlan(ByValue):
     """One file group to write: a new one if ``base_file`` is ``None``, else a merge into it.
 
-    ``base_file`` is relative to the table; ``base_instant`` is the instant in its name.
+    ``base_file`` is relative to the table; ``base_instant`` is the instant in its name. ``names``
+    is there where the file calls a column, or a part of one, by another name than the table.
     """
 
     ordinal: int
@@ -137,6 +143,7 @@ class GroupPlan(ByValue):
     partition_path: str
     base_file: str | None = None
     base_instant: str | None = None
+    names: FileNames | None = None
 
 
 @dataclass(frozen=True, slots=True)

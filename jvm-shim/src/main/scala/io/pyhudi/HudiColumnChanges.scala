@@ -9,15 +9,17 @@ private[pyhudi] object HudiColumnChanges {
 
   /** `None` for what concerns the catalog alone: comments, and what is no change of a column. */
   def toJson(change: TableChange): Option[Map[String, Any]] = change match {
-    case add: AddColumn if add.position() == null && add.defaultValue() == null =>
-      Some(named("add", add) ++ Map("type" -> json(add.dataType()), "nullable" -> add.isNullable))
-    case add: AddColumn if add.position() != null => Some(named("position", add))
+    case add: AddColumn if add.defaultValue() == null =>
+      Some(
+        named("add", add) ++ Option(add.position()).map(placed) ++
+          Map("type" -> json(add.dataType()), "nullable" -> add.isNullable))
     case update: UpdateColumnType =>
       Some(named("type", update) + ("type" -> json(update.newDataType())))
     case update: UpdateColumnNullability if update.nullable() => Some(named("nullable", update))
     case update: UpdateColumnNullability => Some(named("not null", update))
-    case update: UpdateColumnPosition => Some(named("position", update))
-    case rename: RenameColumn => Some(named("rename", rename))
+    case update: UpdateColumnPosition =>
+      Some(named("position", update) + placed(update.position()))
+    case rename: RenameColumn => Some(named("rename", rename) + ("to" -> rename.newName()))
     case drop: DeleteColumn => Some(named("drop", drop))
     case _: UpdateColumnComment => None
     case other: ColumnChange => Some(named("default", other))
@@ -26,6 +28,12 @@ private[pyhudi] object HudiColumnChanges {
 
   private def named(change: String, column: ColumnChange): Map[String, Any] =
     Map("change" -> change, "column" -> column.fieldNames().mkString("."))
+
+  /** The column that it comes after, empty for the first place. */
+  private def placed(position: ColumnPosition): (String, String) = position match {
+    case after: After => "position" -> after.column()
+    case _ => "position" -> ""
+  }
 
   /** The type as a schema's JSON has it. */
   private def json(dataType: DataType): Any =

@@ -167,9 +167,18 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
         Bridge.ask("alter_columns", target.request(Map.empty) :+ ("changes" -> columns): _*)
       }
     }
-    super.alterTable(ident, changes: _*)
+    alterEntry(ident, changes)
     loadTable(ident)
   }
+
+  /** The catalog keeps columns for others to see; it may not know one that a write has added. */
+  private def alterEntry(ident: Identifier, changes: Seq[TableChange]): Unit =
+    try super.alterTable(ident, changes: _*)
+    catch {
+      case _: IllegalArgumentException
+          if changes.exists(_.isInstanceOf[TableChange.ColumnChange]) =>
+        super.alterTable(ident, changes.filterNot(_.isInstanceOf[TableChange.ColumnChange]): _*)
+    }
 
   private def requireServed(ident: Identifier, change: TableChange): Unit = change match {
     case _: TableChange.ColumnChange => ()

@@ -1,0 +1,139 @@
+"""The schema history in a commit: repeated where nothing changed, else with a version in front.
+
+As Hudi does with schema-on-read (FORMAT.md 9). A write that was made for columns which another
+writer has renamed or dropped meanwhile must not be committed: its files would be read by the new
+version, in which their columns are others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyhudi.errors import SchemaConflict
+from pyhudi.format.column_ids import first_ids, identified, version_of
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.schema_history import (
+    LATEST_SCHEMA_KEY,
+    SchemaVersion,
+    history_file,
+    parse_version,
+    render_history,
+    render_version,
+)
+from pyhudi.format.schemas import avro_to_spark
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema_history import SchemaHistory, extended
+
+
+def with_history(
+    began: SchemaHistory | None,
+    now: Timeline,
+    instant: InstantTime,
+    completion: InstantTime,
+    metadata: CommitMetadata,
+) -> CommitMetadata:
+    """The commit with its version, after its history has been saved, if the table has one.
+
+    Saved first, as Hudi does: a history counts once its commit is there. Errors as below.
+    """
+    declared = declared_version(began, now, instant, metadata.extra) if began else None
+    if began is None or declared is None:
+        return metadata
+    latest, text = declared
+    path = history_file(instant, completion, now.layout)
+    began.table.storage.put_if_absent(path, text.encode())
+    return replace(metadata, extra={**metadata.extra, LATEST_SCHEMA_KEY: latest})
+
+
+def declared_version(
+    began: SchemaHistory, now: Timeline, instant: InstantTime, extra: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """(``latest_schema``, text of the history file) of a commit; None for a table without.
+
+    ``began`` is the history when the write began, ``extra`` what the commit says so far: its
+    schema, and of an ALTER its version. ``SchemaConflict`` where another writer's change of the
+    schema since then does not go with the commit.
+    """
+    table = began.table
+    if SCHEMA_KEY not in extra:
+        return None
+    history = began
+    if now.keys() != began.timeline.keys():
+        history = SchemaHistory(table, now)
+    given = extra.get(LATEST_SCHEMA_KEY)
+    before, current = began.current(), history.current()
+    if current != before or (given is not None and history is not began):
+        _check(_columns(began, before), _columns(history, current), given is not None)
+    if given is not None:
+        version = parse_version(given, f"commit {instant}")
+        return given, extended(version, history.text() or _first(history))
+    if current is None:
+        return None
+    columns = identified(avro_to_spark(json.loads(extra[SCHEMA_KEY])), current)
+    version = version_of(columns, current.version_id, current, now.layout)
+    if version == current:
+        return render_version(current), history.text()
+    version = version_of(columns, int(instant), current, now.layout)
+    return render_version(version), extended(version, history.text())
+
+
+def first_version(schema: SparkSchema, layout: int) -> SchemaVersion:
+    """The version that a table without a history has, before its first change."""
+    return version_of(first_ids(schema), 0, None, layout)
+
+
+def _first(history: SchemaHistory) -> str:
+    schema = table_schema(history.table, history.timeline, None)
+    return render_history([first_version(schema, history.timeline.layout)]) if schema else ""
+
+
+def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVersion | None:
+    """What the columns were; None where there were none."""
+    if version is not None:
+        return version
+    schema = table_schema(history.table, history.timeline, None)
+    return first_version(schema, history.timeline.layout) if schema else None
+
+
+def _check(before: SchemaVersion | None, now: SchemaVersion | None, altered: bool) -> None:
+    if before is None or before == now:
+        return
+    found = dict(_names(now.fields)) if now is not None else {}
+    moved = [(name, found.get(own)) for own, name in _names(before.fields)]
+    changed = [(name, other) for name, other in moved if name != other]
+    if not changed and not altered:
+        return
+    name, other = changed[0] if changed else (None, None)
+    what = f"'{name}' is {'gone' if other is None else f'{other!r} now'}" if name else "are others"
+    raise SchemaConflict(
+        f"Another writer has altered the table's columns since this one began: {what}. Nothing of "
+        "this write is visible. Run it again, made for the new columns.",
+        column=name,
+        ours=name,
+        theirs=other,
+        rule="concurrent schema change",
+    )
+
+
+def _names(fields: Any, above: str = "") -> Iterator[tuple[int, str]]:
+    """(id, dotted name) of every column and field."""
+    for field in fields:
+        name = above + field["name"]
+        yield int(field["id"]), name
+        yield from _inner(field["type"], name)
+
+
+def _inner(kind: Any, name: str) -> Iterator[tuple[int, str]]:
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "record":
+        yield from _names(kind["fields"], f"{name}.")
+    elif kind["type"] == "array":
+        yield from _inner(kind["element"], f"{name}.element")
+    else:
+        yield from _inner(kind["value"], f"{name}.value")
