@@ -112,7 +112,9 @@ def test_what_is_inside_of_columns_changes_and_is_merged_by_ids(
     old = [(1, 1, None, "b", 1, None, 0.5), (2, 2, None, "b", 2, None, 0.5)]
     assert shown() == old
     assert [r.id for r in spark.table(name).where("s.w = 2 and s.y is null").collect()] == [2]
-    spark.sql(f"update {name} set s = named_struct('w', 1099511627776L, 'y', 7), ts = 2 where id = 1")
+    spark.sql(
+        f"update {name} set s = named_struct('w', 1099511627776L, 'y', 7), ts = 2 where id = 1"
+    )
     assert shown() == [(1, 1 << 40, 7, "b", 1, None, 0.5), old[1]]
 
 

@@ -16,7 +16,7 @@ from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
-from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME
 
@@ -36,6 +36,15 @@ def table(request: pytest.FixtureRequest) -> Table:
     return open_table(storage)
 
 
+@pytest.fixture
+def new_storage(request: pytest.FixtureRequest) -> MemoryStorage:
+    """A table of version 6 without a commit."""
+    storage = MemoryStorage(f"memory:/{request.node.name}", FakeClock())
+    golden = BY_NAME["h0150_v6-cow_evolve"].files()
+    storage.put_if_absent(PROPERTIES, golden[PROPERTIES])
+    return storage
+
+
 def held(table: Table, file: InstantTime, as_of: InstantTime | None = None) -> dict[str, Any]:
     """Column -> what a file of the instant calls it."""
     timeline = table.timeline()
@@ -48,11 +57,11 @@ def held(table: Table, file: InstantTime, as_of: InstantTime | None = None) -> d
     return {f["name"]: f["metadata"].get(FILE_NAME, f["name"]) for f in found["fields"]}
 
 
-def commit(table: Table, time: str, *columns: str, after: InstantTime = LAST) -> InstantTime:
-    """A commit by a writer without schema-on-read: its schema alone, columns all text."""
+def commit(table: Table, time: str, *columns: str, **more: str) -> InstantTime:
+    """A commit by a writer without schema-on-read: its schema, columns all text, and ``more``."""
     fields = [{"name": c, "type": "string", "nullable": True, "metadata": {}} for c in columns]
     avro = spark_to_avro({"type": "struct", "fields": fields}, "t")
-    extra = {"schema": canonical_json(avro)}
+    extra = {"schema": canonical_json(avro), **more}
     data = render_commit(CommitMetadata("UPSERT", (), extra), 1)
     table.storage.put_if_absent(f".hoodie/{time}.commit", data)
     return InstantTime(time)
@@ -102,6 +111,23 @@ def test_a_lost_history_is_an_error_only_where_it_is_needed(table: Table) -> Non
     assert held(table, LAST)["title"] == "title"
     with pytest.raises(TableCorrupt, match=f"commit {FIRST} wrote"):
         held(table, FIRST)
+
+
+def test_a_table_without_a_history_is_looked_at_once(new_storage: MemoryStorage) -> None:
+    """Until one of its commits says a version; a history file alone counts for those before."""
+    table = open_table(new_storage)
+    assert SchemaHistory(table, table.timeline()).current() is None
+    first = commit(table, "20261121060000000", "id")
+    text = '{"schemas":[{"version_id":0,"max_column_id":5,"fields":[]}]}'
+    new_storage.put_if_absent(f"{SCHEMA_FOLDER}/{first}.schemacommit", text.encode())
+
+    commit(table, "20261121060100000", "id")
+    assert SchemaHistory(table, table.timeline()).saved().text == "", "nothing was listed"
+    latest = '{"version_id":1,"max_column_id":5,"fields":[]}'
+    commit(table, "20261121060200000", "id", latest_schema=latest)
+    commit(table, "20261121060300000", "id")
+
+    assert SchemaHistory(table, table.timeline()).saved().text == text
 
 
 def test_what_is_in_front_of_a_history_is_its_newest_version(table: Table) -> None:

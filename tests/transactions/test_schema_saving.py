@@ -23,6 +23,7 @@ from pyhudi.format.schema_history import (
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.planner.alter import _altered
 from pyhudi.planner.column_changes import ColumnChange
+from pyhudi.planner.kept import Kept
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -137,6 +138,20 @@ def test_a_write_beside_an_added_column_takes_the_version_over(new_world: NewWor
     version = parse_version(done.metadata.extra[LATEST_SCHEMA_KEY], "mine")
     assert [f["id"] for f in version.fields[5:]] == [5, 6, 7]
     assert columns_of(world) == ["key 5", "value 6", "a 7"]
+
+
+def test_a_write_that_is_tried_again_keeps_to_its_columns(new_world: NewWorld) -> None:
+    world = new_world(9)
+    insert(begin(world), "s", "key", "value")
+    kept = Kept()
+    kept.check_columns(begin(world).keep_history())
+
+    alter(begin(world), ADD)
+    kept.check_columns(begin(world).keep_history())
+    alter(begin(world), RENAME)
+
+    with pytest.raises(SchemaConflict, match="'value' is 'fare' now"):
+        kept.check_columns(begin(world).keep_history())
 
 
 @pytest.mark.parametrize("rule", SchemaConflicts)

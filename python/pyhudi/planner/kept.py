@@ -15,7 +15,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.planner.prepare import Prepared
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.view import BaseFile
+from pyhudi.transactions.schema_saving import check_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,23 @@ class Kept:
 
     retries: int = 0
     lock_wait_s: float = 0.0
+    #: the columns that the first attempt was made for
+    began: SchemaHistory | None = None
     rows: DataFrame | None = None
     tagged: Tagged | None = None
     table: pa.Table | None = None
     #: positions of keys (``index.matches``) by the path of the base file that holds them
     matches: dict[str, bytes] = field(default_factory=dict)
     _shape: Any = None
+
+    def check_columns(self, history: SchemaHistory) -> None:
+        """``SchemaConflict`` where columns were renamed or dropped since the first attempt.
+
+        The caller's names mean others by now: a later attempt must not add them as new columns.
+        """
+        if self.began is None:
+            self.began = history
+        check_columns(self.began, history)
 
     def fit(self, prepared: Prepared) -> None:
         """Drop everything unless the rows of ``prepared`` are those that are kept.

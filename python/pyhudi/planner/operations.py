@@ -176,7 +176,6 @@ def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
 def finish(write: Write, outcome: Outcome) -> Committed:
     """Seal, reconcile and commit (DESIGN.md, steps 7 and 8)."""
     transaction = write.transaction
-    transaction.keep_history().current()  # asked for before the lock is taken
     transaction.seal(
         lambda timeout_s: (
             not outcome.written.staged or write.runtime.attempts.ended(write.instant, timeout_s)

@@ -234,6 +234,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         return runtime.attempts.quiet(transaction.instant, timeout_s)
 
     try:
+        request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
             # A commit came between: it may have changed the schema.
             prepared = _checked(request, table, transaction.timeline)

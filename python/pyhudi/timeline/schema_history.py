@@ -8,8 +8,10 @@ columns are told by their names.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import Lock
 
 from pyhudi.format.column_ids import Identified, held_columns, identified, version_of
 from pyhudi.format.corruption import corrupt
@@ -24,7 +26,7 @@ from pyhudi.format.schema_history import (
     render_history,
     version_at,
 )
-from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
 from pyhudi.timeline.schema import SparkSchema, schema_of
 from pyhudi.timeline.table import Table
 
@@ -83,6 +85,8 @@ class SchemaHistory:
         return held_columns(identified(table, current), self._of_file(instant, file))
 
     def _current(self) -> SchemaVersion | None:
+        if not self.timeline.commits:
+            NO_HISTORY.add(self)
         for instant in reversed(self._commits()):
             schema = schema_of(self.table, self.timeline, instant)
             if schema is not None:
@@ -114,18 +118,26 @@ class SchemaHistory:
         return identified(file, version)
 
     def _declared(self, instant: Instant) -> SchemaVersion | None:
-        extra = COMMITS.get(self.table.storage, self.timeline, instant).extra
-        text = extra.get(LATEST_SCHEMA_KEY)
+        text = self.declared_text(instant)
         return _parsed(text, self.timeline.file_of(instant)) if text else None
+
+    def declared_text(self, instant: Instant) -> str | None:
+        """What a commit says of its version."""
+        commit = COMMITS.get(self.table.storage, self.timeline, instant)
+        return commit.extra.get(LATEST_SCHEMA_KEY)
 
     def _commits(self) -> tuple[Instant, ...]:
         commits = self.timeline.commits
         return tuple(i for i in commits if self.as_of is None or i.time <= self.as_of)
 
     def _saved(self) -> Saved:
+        if NO_HISTORY.knows(self):
+            return Saved()
         first, known = self.timeline.first_time, {i.time for i in self._commits()}
-        files = []
-        for file in self.table.storage.list(SCHEMA_FOLDER):
+        files, listed = [], self.table.storage.list(SCHEMA_FOLDER)
+        if not listed:
+            NO_HISTORY.add(self)
+        for file in listed:
             time = history_time(file.name)
             if time is not None and (time in known or (first is not None and time < first)):
                 files.append((time, file))
@@ -134,6 +146,43 @@ class SchemaHistory:
         path = max(files)[1].path
         text = self.table.storage.read(path).decode()
         return Saved(_parsed_history(text, path), text)
+
+
+class NoHistory:
+    """Tables that were seen without a history, so that nobody lists for it again.
+
+    A history begins with a commit that says its version: as long as none of the commits since
+    then does, there is none.
+    """
+
+    def __init__(self, limit: int = 1024, commits: int = 32) -> None:
+        self._limit = limit
+        self._commits = commits
+        self._seen: OrderedDict[str, frozenset[InstantKey]] = OrderedDict()
+        self._lock = Lock()
+
+    def knows(self, history: SchemaHistory) -> bool:
+        """Whether the table surely has none; few commits are read for it, which are cached."""
+        with self._lock:
+            seen = self._seen.get(history.table.storage.root)
+        if seen is None:
+            return False
+        new = [i for i in history.timeline.commits if instant_key(i) not in seen]
+        if len(new) > self._commits or any(map(history.declared_text, new)):
+            return False
+        self.add(history)
+        return True
+
+    def add(self, history: SchemaHistory) -> None:
+        """Remember that the table has none now."""
+        with self._lock:
+            self._seen[history.table.storage.root] = history.timeline.keys()
+            self._seen.move_to_end(history.table.storage.root)
+            while len(self._seen) > self._limit:
+                self._seen.popitem(last=False)
+
+
+NO_HISTORY = NoHistory()
 
 
 def extended(version: SchemaVersion, text: str) -> str:

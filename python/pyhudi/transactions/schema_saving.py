@@ -82,6 +82,13 @@ def declared_version(
     return render_version(version), extended(version, history.text())
 
 
+def check_columns(began: SchemaHistory, now: SchemaHistory) -> None:
+    """``SchemaConflict`` where a column of ``began`` has another name or is gone in ``now``."""
+    before, current = began.current(), now.current()
+    if current is not None and current != before:
+        _check(_columns(began, before), current, altered=False)
+
+
 def first_version(schema: SparkSchema, layout: int) -> SchemaVersion:
     """The version that a table without a history has, before its first change."""
     return version_of(first_ids(schema), 0, None, layout)
