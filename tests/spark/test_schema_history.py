@@ -64,6 +64,8 @@ def test_names_come_and_go_and_data_stays_with_its_column(
     assert columns(spark, name) == ["id bigint", "a string", "title string", "ts bigint", "b int"]
     assert table(spark, name) == [(1, None, "x", 1, None), (2, None, "y", 1, None)]
     assert spark.table(name).where("a = 'x' or b = 10").count() == 0
+    bounds = spark.sql(f"select min(b), max(b), count(b), max(id) from {name}").first()
+    assert tuple(bounds or ()) == (None, None, 0, 2), "none of the column that was dropped"
     assert [r.id for r in spark.table(name).where("title = 'y' and a is null").collect()] == [2]
 
     spark.sql(f"update {name} set a = 'new', ts = 2 where id = 1")

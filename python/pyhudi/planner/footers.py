@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
 from pyhudi.planner.scan import Query, count_rows
+from pyhudi.timeline.view import BaseFile
 
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
 BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
@@ -89,7 +91,7 @@ def aggregate(
     if not columns <= set(types) or len(files) > MOST_FILES:
         return None
     try:
-        facts = _facts(query, [file.path for file in files])
+        facts = _by_table(query, files, _facts(query, [file.path for file in files]))
     except (OSError, pa.ArrowException):
         return None  # the scan itself will say what is wrong with the file
     answers: list[int | None] = []
@@ -120,6 +122,20 @@ def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
     if not bounds:
         return None
     return min(b[0] for b in bounds) if function == "min" else max(b[1] for b in bounds)
+
+
+def _by_table(
+    query: Query, files: Sequence[BaseFile], facts: Sequence[FileFacts]
+) -> Sequence[FileFacts]:
+    """The facts by the table's names, which in older files may be those of other columns."""
+    schemas = query.file_schemas()
+    if schemas.history.current() is None:
+        return facts
+    found = []
+    for file, known in zip(files, facts, strict=True):
+        held = schemas.of_file(file.instant, file.path, query.schema())["fields"]
+        found.append({f["name"]: known[file_name(f)] for f in held if file_name(f) in known})
+    return found
 
 
 def _facts(query: Query, paths: Sequence[str]) -> list[FileFacts]:
