@@ -24,6 +24,7 @@ from pyhudi.planner.scan import count_rows, describe, open_query, partition_text
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
+from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
 from pyhudi.timeline.table import open_table, table_exists
@@ -35,12 +36,16 @@ Json = dict[str, Any]
 
 
 class Handlers:
-    """One instance per attached session; its only state are the session and the pinned queries."""
+    """One instance per application; its only state are the pinned queries."""
 
-    def __init__(self, spark: SparkSession, runtime: Runtime) -> None:
-        self._spark = spark
+    def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
+        self._sessions = sessions
         self._runtime = runtime
         self._pins = PinnedQueries(runtime)
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._sessions.asking()
 
     @property
     def runtime(self) -> Runtime:
@@ -320,7 +325,7 @@ class Handlers:
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""
-        return DataFrame(jdf, self._spark)
+        return DataFrame(jdf, self._sessions.of(jdf))
 
 
 #: keys of a catalog entry that are Spark's own business

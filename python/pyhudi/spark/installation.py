@@ -99,12 +99,7 @@ def check_running(spark: Any) -> None:
             "yet: attach in the process that runs the driver."
         )
     wanted = jar_for(spark.version)
-    if spark_line(spark.version) != spark_line(pyspark.__version__):
-        raise SetupError(
-            f"The driver's JVM runs Spark {spark.version}, but Python has pyspark "
-            f"{pyspark.__version__}. SPARK_HOME points to another Spark: unset it, or install "
-            f"pyspark {spark.version}."
-        )
+    check_version(spark.version)
     jvm: Any = spark.sparkContext._jvm
     java = _feature(f'version "{jvm.java.lang.System.getProperty("java.specification.version")}"')
     if java is not None and java < OLDEST_JAVA:
@@ -114,6 +109,16 @@ def check_running(spark: Any) -> None:
             java=java,
         )
     _check_jar(jvm, wanted)
+
+
+def check_version(running: str) -> None:
+    """``SetupError`` where the JVM runs another line of Spark than this Python has."""
+    if spark_line(running) != spark_line(pyspark.__version__):
+        raise SetupError(
+            f"The driver's JVM runs Spark {running}, but Python has pyspark "
+            f"{pyspark.__version__}. SPARK_HOME points to another Spark: unset it, or install "
+            f"pyspark {running}."
+        )
 
 
 def _check_jar(jvm: Any, wanted: Path) -> None:

@@ -37,6 +37,7 @@ from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
+from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, normalize_root, open_storage
 from pyhudi.storage.s3_settings import arrow_options, option_names, s3_settings
@@ -113,22 +114,30 @@ def attach(spark: SparkSession) -> SparkSession:
     with _guard:
         if id(context) in _attached and bridge.isRegistered():
             return spark
-        runtime = spark_runtime(spark)
-        handlers = Handlers(spark, runtime)
-        secret = secrets.token_urlsafe(32)
-        gateway = context._gateway
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        by_value.register()
-        typed_errors.install()
-        bridge.register(Endpoint(secret, handlers.table()), secret)
-        _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
+        handlers = serve(spark, AttachedSession(spark), bridge)
         _attached[id(context)] = handlers
-        if runtime.markers is not None:
-            _end_with(context, runtime.markers)
+        if handlers.runtime.markers is not None:
+            _end_with(context, handlers.runtime.markers)
     for key, catalog in ((CATALOG, CATALOG_CLASS), (PATH_CATALOG, PATH_CATALOG_CLASS)):
         if spark.conf.get(key, None) is None:
             spark.conf.set(key, catalog)
     return spark
+
+
+def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
+    """Answer the questions of ``sessions`` from now on.
+
+    ``spark`` is any session of the application, ``registry`` the JVM's object to register with.
+    """
+    context = spark.sparkContext
+    handlers = Handlers(sessions, spark_runtime(spark))
+    secret = secrets.token_urlsafe(32)
+    ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
+    by_value.register()
+    typed_errors.install()
+    _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
+    registry.register(Endpoint(secret, handlers.table()), secret)
+    return handlers
 
 
 def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:

@@ -11,6 +11,9 @@ private[pyhudi] object Compat {
 
   def activeSession: Session = SparkSession.active
 
+  /** The application's own session, which no user of a server works with. */
+  def applicationSession: Session = SparkSession.getDefaultSession.getOrElse(activeSession)
+
   def conf: SQLConf = activeSession.sessionState.conf
 
   def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()

@@ -1,5 +1,7 @@
 package io.pyhudi
 
+import java.util.concurrent.locks.ReentrantLock
+
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -7,20 +9,34 @@ import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
 /** Where the Python planner is registered and asked.
   *
-  * Python calls `register`, `unregister` and `isRegistered`; everything else is for the shim. All
-  * calls run on the thread that asks, and no lock is held meanwhile: Python may call back into the
-  * JVM, which may ask again.
+  * Python calls `register`, `unregister` and `isRegistered`; everything else is for the shim. Where
+  * no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala application)
+  * the first question starts a [[PlannerProcess]], and so does the first after its end. All calls
+  * run on the thread that asks, and no lock is held meanwhile: Python may call back into the JVM,
+  * which may ask again.
   */
 object Bridge {
 
-  private final case class Registration(planner: Planner, secret: String)
+  private final case class Registration(
+      planner: Planner,
+      secret: String,
+      process: Option[PlannerProcess]) {
+
+    def isAlive: Boolean = process.forall(_.isAlive)
+
+    def ask(question: Planner => String): String =
+      process.fold(question(planner))(_.asking(question(planner)))
+  }
 
   @volatile private var current: Option[Registration] = None
+  private val starting = new ReentrantLock
+
+  sys.addShutdownHook(current.flatMap(_.process).foreach(_.end()))
 
   def register(planner: Planner, secret: String): Unit =
-    current = Some(Registration(planner, secret))
+    replace(Some(Registration(planner, secret, None)))
 
-  def unregister(): Unit = current = None
+  def unregister(): Unit = replace(None)
 
   def isRegistered: Boolean = current.isDefined
 
@@ -32,7 +48,7 @@ object Bridge {
     */
   private[pyhudi] def ask(method: String, request: (String, Any)*): JsonNode = {
     val to = registration()
-    unwrap(method)(to.planner.call(to.secret, method, body(request)))
+    unwrap(to, method)(to.ask(_.call(to.secret, method, body(request))))
   }
 
   /** [[ask]] that hands a live JVM object (a DataFrame) along. */
@@ -41,37 +57,81 @@ object Bridge {
       jvmObject: AnyRef,
       request: (String, Any)*): JsonNode = {
     val to = registration()
-    unwrap(method)(to.planner.callWith(to.secret, method, jvmObject, body(request)))
+    unwrap(to, method)(to.ask(_.callWith(to.secret, method, jvmObject, body(request))))
   }
 
   private def body(request: Seq[(String, Any)]): String =
     Json.render(request.toMap + ("session" -> Compat.hoodieSettings))
 
-  // A JVM-first process (spark-sql, a Connect server) has nobody who calls register: starting a
-  // Python planner for it belongs here.
-  private def registration(): Registration = current.getOrElse(
-    throw new HudiAnalysisException(
-      "[SETUP_ERROR] pyhudi is not attached to this Spark session: call pyhudi.attach(spark) " +
-        "after the session is created.",
-      "SetupError"))
+  private def registration(): Registration = current.filter(_.isAlive).getOrElse {
+    if (PlannerProcess.pythonDrives)
+      throw new HudiAnalysisException(
+        "[SETUP_ERROR] pyhudi is not attached to this Spark session: call pyhudi.attach(spark) " +
+          "after the session is created.",
+        "SetupError")
+    started()
+  }
 
-  private def unwrap(method: String)(answer: => String): JsonNode = {
+  private def started(): Registration = {
+    starting.lockInterruptibly()
+    try
+      current.filter(_.isAlive).getOrElse {
+        val context = Compat.activeSession.sparkContext
+        val python = PlannerProcess.pythonOf(context.getConf, sys.env)
+        val (process, planner, secret) = PlannerProcess.start(context, python)
+        val fresh = Registration(planner, secret, Some(process))
+        replace(Some(fresh))
+        fresh
+      }
+    finally starting.unlock()
+  }
+
+  private def replace(next: Option[Registration]): Unit = {
+    val before = synchronized {
+      val before = current
+      current = next
+      before
+    }
+    before.flatMap(_.process).foreach(_.end())
+  }
+
+  private def unwrap(from: Registration, method: String)(answer: => String): JsonNode = {
     val envelope =
       try Json.parse(answer)
       catch {
-        case NonFatal(cause) =>
-          val lost = new HudiAnalysisException(
-            s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
-              s"(${cause.getMessage}). If the Python process ended, attach again.",
-            "SetupError"
-          )
-          lost.initCause(cause)
-          throw lost
+        case NonFatal(cause) => throw lost(from, method, cause)
       }
     Option(envelope.get("error")) match {
       case Some(error) =>
         throw new HudiAnalysisException(error.get("message").asText, error.get("class").asText)
       case None => envelope.get("ok")
     }
+  }
+
+  /** Questions that commit nothing. */
+  private val looks =
+    Set("exists", "describe", "decide", "plan_scan", "count", "partition_values") ++
+      Set("can_delete_where", "check_row_changes", "spool_begin", "spool_abort")
+
+  private def lost(from: Registration, method: String, cause: Throwable): HudiAnalysisException = {
+    val error = from.process match {
+      case None => new HudiAnalysisException(
+          s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
+            s"(${cause.getMessage}). If the Python process ended, attach again.",
+          "SetupError")
+      case Some(process) if looks(method) => new HudiAnalysisException(
+          s"[SETUP_ERROR] pyhudi's Python process was lost while it answered '$method': " +
+            s"${process.obituary}. Nothing was changed: run the statement again, which starts the " +
+            "process anew.",
+          "SetupError")
+      case Some(process) => new HudiAnalysisException(
+          s"[COMMIT_UNKNOWN] pyhudi's Python process was lost while it answered '$method': " +
+            s"${process.obituary}. The table is whole, with or without this change: look at its " +
+            "rows or its history before you run the statement again. The next statement starts " +
+            "the process anew.",
+          "CommitUnknown")
+    }
+    error.initCause(cause)
+    error
   }
 }

@@ -1,0 +1,195 @@
+package io.pyhudi
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.SecureRandom
+import java.util.Base64
+import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
+
+import scala.collection.JavaConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.sql.pyhudi.{HudiAnalysisException, ListenerBus}
+
+/** The planner in a Python process of its own, for a JVM that no Python driver has attached to.
+  *
+  * It lives no longer than the application: the process ends when its stdin does, which the kernel
+  * sees to if this JVM is killed. Once it has ended this object answers nothing any more, and
+  * `Bridge` starts another one.
+  */
+private[pyhudi] final class PlannerProcess private (
+    context: SparkContext,
+    process: Process,
+    gateway: PlannerGateway,
+    output: ProcessOutput) {
+
+  private val tag = s"pyhudi-planner-${process.pid}"
+
+  def isAlive: Boolean = process.isAlive && !context.isStopped
+
+  /** Runs a question; Spark jobs that Python starts to answer it end with the process. */
+  def asking[T](question: => T): T =
+    if (gateway.isAsking) question
+    else {
+      context.addJobTag(tag)
+      try gateway.asking(question)
+      finally context.removeJobTag(tag)
+    }
+
+  def end(): Unit = {
+    try process.getOutputStream.close()
+    catch { case _: IOException => () }
+    if (!process.waitFor(PlannerProcess.endSeconds, TimeUnit.SECONDS)) process.destroyForcibly()
+    ()
+  }
+
+  /** What became of the process, for the statement that waited for it. */
+  def obituary: String = {
+    // Its connections break a moment before it is gone.
+    if (process.waitFor(1, TimeUnit.SECONDS)) PlannerProcess.ended(process, output)
+    else s"it runs (pid ${process.pid}), but its connection broke"
+  }
+
+  private def started(): Unit = {
+    process.onExit().thenRun { () =>
+      if (!context.isStopped) context.cancelJobsWithTag(tag)
+      gateway.close()
+    }
+    ListenerBus.onApplicationEnd(context)(end())
+  }
+}
+
+private[pyhudi] object PlannerProcess {
+
+  private val module = "pyhudi.spark.gateway"
+  private val startSeconds = 120L
+  private val endSeconds = 3L
+  private val tokenBytes = 32
+
+  /** Starts the process for an application and waits until it has registered. */
+  def start(context: SparkContext, python: String): (PlannerProcess, Planner, String) = {
+    val token = freshToken()
+    val entry = new PlannerEntry(context)
+    val gateway = new PlannerGateway(entry, token)
+    val port = gateway.start()
+    var process: Option[Process] = None
+    try {
+      process = Some(launched(python, context.getConf))
+      val output = new ProcessOutput(process.get)
+      greet(process.get, port, token)
+      val (planner, secret) = registered(entry, process.get, output, python)
+      val running = new PlannerProcess(context, process.get, gateway, output)
+      running.started()
+      (running, planner, secret)
+    } catch {
+      case failure: Throwable =>
+        process.foreach(_.destroyForcibly())
+        gateway.close()
+        throw failure
+    }
+  }
+
+  /** The driver's Python, by the settings and in the order that spark-submit has them. */
+  def pythonOf(conf: SparkConf, environment: Map[String, String]): String =
+    conf.getOption("spark.pyspark.driver.python")
+      .orElse(conf.getOption("spark.pyspark.python"))
+      .orElse(environment.get("PYSPARK_DRIVER_PYTHON"))
+      .orElse(environment.get("PYSPARK_PYTHON"))
+      .getOrElse("python3")
+
+  /** Whether this JVM serves a Python program, whose part it is to attach. */
+  def pythonDrives: Boolean = {
+    val mains =
+      Set("org.apache.spark.api.python.PythonGatewayServer$", "org.apache.spark.deploy.PythonRunner$")
+    Thread.getAllStackTraces.values.asScala
+      .exists(_.exists(frame => mains(frame.getClassName) && frame.getMethodName == "main")) &&
+      !servesConnect
+  }
+
+  private def servesConnect: Boolean = Compat.activeSession.sparkContext.getConf
+    .get("spark.plugins", "").contains("org.apache.spark.sql.connect.SparkConnectPlugin")
+
+  private def launched(python: String, conf: SparkConf): Process = {
+    val builder = new ProcessBuilder(python, "-m", module).redirectErrorStream(true)
+    // As spark-submit does for a Python program: its workers' Python travels by this variable.
+    conf.getOption("spark.pyspark.python")
+      .foreach(builder.environment.put("PYSPARK_PYTHON", _))
+    try builder.start()
+    catch {
+      case cause: IOException => throw notStarted(python, cause.getMessage)
+    }
+  }
+
+  private def greet(process: Process, port: Int, token: String): Unit = {
+    val line = Json.render(Map("port" -> port, "token" -> token)) + "\n"
+    try {
+      process.getOutputStream.write(line.getBytes(UTF_8))
+      process.getOutputStream.flush()
+    } catch { case _: IOException => () } // it has ended: `registered` tells why
+  }
+
+  private def registered(
+      entry: PlannerEntry,
+      process: Process,
+      output: ProcessOutput,
+      python: String): (Planner, String) = {
+    try
+      CompletableFuture.anyOf(entry.registered, process.onExit()).get(startSeconds, TimeUnit.SECONDS)
+    catch {
+      case _: TimeoutException =>
+        throw notStarted(python, s"it was not ready after $startSeconds seconds")
+    }
+    if (!entry.registered.isDone) throw notStarted(python, ended(process, output))
+    entry.registered.get
+  }
+
+  private def notStarted(python: String, why: String) = new HudiAnalysisException(
+    s"[SETUP_ERROR] pyhudi's Python process did not start with '$python': $why. Install pyhudi for " +
+      "that Python, or name another one by spark.pyspark.driver.python or PYSPARK_DRIVER_PYTHON; " +
+      "the next statement tries again.",
+    "SetupError"
+  )
+
+  private def ended(process: Process, output: ProcessOutput): String = {
+    val code = process.exitValue
+    // By the shell's convention, which Java follows for a process that a signal ended.
+    val how = if (code > 128) s"signal ${code - 128} ended it" else s"it ended with exit code $code"
+    output.lastLine.fold(how)(line => s"$how, and its last line was: $line")
+  }
+
+  private def freshToken(): String = {
+    val bytes = new Array[Byte](tokenBytes)
+    new SecureRandom().nextBytes(bytes)
+    Base64.getUrlEncoder.withoutPadding().encodeToString(bytes)
+  }
+}
+
+/** Passes on what a process prints, and keeps the end of it for the error messages. */
+private[pyhudi] final class ProcessOutput(process: Process) {
+
+  private val keptBytes = 4096
+  private val shownCharacters = 400
+  @volatile private var end = Array.emptyByteArray
+
+  private val pump = new Thread(null, () => pass(), "pyhudi-planner-output", 0, false)
+  pump.setDaemon(true)
+  pump.start()
+
+  /** The last line with anything in it, of a process that has ended. */
+  def lastLine: Option[String] = {
+    pump.join(1000)
+    new String(end, UTF_8).linesIterator.map(_.trim).filter(_.nonEmpty).toSeq.lastOption
+      .map(_.takeRight(shownCharacters).stripSuffix("."))
+  }
+
+  private def pass(): Unit = {
+    val buffer = new Array[Byte](keptBytes)
+    try
+      Iterator.continually(process.getInputStream.read(buffer)).takeWhile(_ >= 0).foreach { count =>
+        System.err.write(buffer, 0, count)
+        end = (end ++ buffer.take(count)).takeRight(keptBytes)
+      }
+    catch { case NonFatal(_) => () }
+  }
+}

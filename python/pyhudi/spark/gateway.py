@@ -1,0 +1,91 @@
+"""``python -m pyhudi.spark.gateway``: the planner of a JVM that started without Python.
+
+The shim runs it where no Python program drives the JVM: spark-sql, a Thrift or Connect server, a
+Scala application. One line of JSON on stdin names the port and the token of the JVM's gateway; the
+end of stdin is the end of this process, whatever it is doing. The questions and their answers are
+those of a session that was attached from Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import HudiError
+from pyhudi.spark.installation import check_version
+from pyhudi.spark.session import serve
+from pyhudi.spark.sessions import ServedSessions
+
+GREETING_BYTES: Final = 4096
+#: how PySpark is told of a JVM that runs, and that it should be a client of Connect instead
+_PORT: Final = "PYSPARK_GATEWAY_PORT"
+_SECRET: Final = "PYSPARK_GATEWAY_SECRET"
+_REMOTE: Final = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Where the JVM listens, on the loopback, and what a connection has to begin with."""
+
+    port: int
+    token: str
+
+    @classmethod
+    def parse(cls, line: bytes) -> Greeting:
+        """The line that the shim sends; ``ValueError`` where it is another one."""
+        if len(line) >= GREETING_BYTES:
+            raise ValueError("the greeting is too long")
+        told = json.loads(line)
+        return cls(int(told["port"]), str(told["token"]))
+
+
+def connect(greeting: Greeting) -> Any:
+    """PySpark's gateway to the JVM of the greeting; calls from there need the token too."""
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
+    os.environ[_PORT], os.environ[_SECRET] = str(greeting.port), greeting.token
+    try:
+        gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+    gateway.callback_server_parameters.auth_token = greeting.token
+    return gateway
+
+
+def register(gateway: Any) -> None:
+    """Serve the questions of the JVM's application; ``SetupError`` where it does not fit."""
+    entry = gateway.entry_point
+    java_context = entry.context()
+    check_version(java_context.version())
+    conf = SparkConf(_jvm=gateway.jvm, _jconf=java_context.getConf())
+    context = SparkContext(gateway=gateway, jsc=java_context, conf=conf)
+    session = SparkSession(context, entry.session())
+    serve(session, ServedSessions(context, entry), entry)
+
+
+def main() -> None:
+    """Serve until stdin ends; the exit code is 1 where that could not begin."""
+    for name in _REMOTE:
+        os.environ.pop(name, None)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        register(connect(Greeting.parse(sys.stdin.buffer.readline(GREETING_BYTES))))
+    except HudiError as e:
+        sys.exit(str(e))
+    # An interrupt in the terminal of spark-sql cancels a statement, not its planner.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while sys.stdin.buffer.read(GREETING_BYTES):
+        pass
+    # Threads that still answer a JVM which has gone would keep the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

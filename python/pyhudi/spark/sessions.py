@@ -1,0 +1,51 @@
+"""Whose session a question of the shim is asked in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from py4j.java_gateway import JavaObject
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+
+class Sessions(Protocol):
+    """The sessions of one application, as the handlers see them."""
+
+    def asking(self) -> SparkSession:
+        """The session whose statement asks on this thread."""
+
+    def of(self, jdf: JavaObject) -> SparkSession:
+        """The session that the JVM's DataFrame belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedSession:
+    """The one that a Python driver attached."""
+
+    session: SparkSession
+
+    def asking(self) -> SparkSession:
+        return self.session
+
+    def of(self, jdf: JavaObject) -> SparkSession:
+        return self.session
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSessions:
+    """Those of a server in the JVM: each statement's own, with its settings and views.
+
+    A question and the calls that answer it share a thread of the JVM, so ``entry`` (the shim's
+    ``PlannerEntry``) knows the session that is active there.
+    """
+
+    context: SparkContext
+    entry: Any
+
+    def asking(self) -> SparkSession:
+        return SparkSession(self.context, self.entry.asking())
+
+    def of(self, jdf: JavaObject) -> SparkSession:
+        return SparkSession(self.context, jdf.sparkSession())
