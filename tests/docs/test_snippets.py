@@ -2,6 +2,7 @@
 
 ``python`` blocks of a page share their names; ``sql`` blocks run statement by statement, and
 ``console`` lines that begin with ``$ pyhudi`` as the command. ``/data/`` is a folder of the test.
+``shell`` blocks start programs of their own: integration/test_jvm_first.py runs them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pyhudi.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = {"python", "sql", "console", "text"}
+RUN_HERE = {"python", "sql", "console"}
+LANGUAGES = RUN_HERE | {"shell", "text"}
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"`((?:[a-z_-]+/)+[\w.-]*)`")
@@ -59,7 +61,7 @@ def snippets(page: Path, data: str) -> Iterator[Snippet]:
 
 
 def with_code(page: Path) -> bool:
-    return any(s.language in LANGUAGES - {"text"} for s in snippets(page, "/data"))
+    return any(s.language in RUN_HERE for s in snippets(page, "/data"))
 
 
 @pytest.mark.spark

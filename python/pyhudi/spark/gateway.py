@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, SetupError
 from pyhudi.spark.installation import check_version
 from pyhudi.spark.session import serve
 from pyhudi.spark.sessions import ServedSessions
@@ -40,11 +40,14 @@ class Greeting:
 
     @classmethod
     def parse(cls, line: bytes) -> Greeting:
-        """The line that the shim sends; ``ValueError`` where it is another one."""
-        if len(line) >= GREETING_BYTES:
-            raise ValueError("the greeting is too long")
-        told = json.loads(line)
-        return cls(int(told["port"]), str(told["token"]))
+        """The line that the shim sends; ``SetupError`` where it is another one."""
+        try:
+            told = json.loads(line)
+            return cls(int(told["port"]), str(told["token"]))
+        except (ValueError, LookupError, TypeError) as e:
+            raise SetupError(
+                "pyhudi.spark.gateway is started by the jar, which greets it on stdin; nobody did."
+            ) from e
 
 
 def connect(greeting: Greeting) -> Any:

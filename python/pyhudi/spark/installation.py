@@ -95,8 +95,8 @@ def check_running(spark: Any) -> None:
     if not isinstance(spark, SparkSession):
         raise SetupError(
             "pyhudi.attach needs a SparkSession with its own JVM, not a "
-            f"{type(spark).__module__}.{type(spark).__qualname__}. Spark Connect is not served "
-            "yet: attach in the process that runs the driver."
+            f"{type(spark).__module__}.{type(spark).__qualname__}. A remote session of Spark "
+            "Connect needs no attach: the server starts pyhudi by itself, if it has the jar."
         )
     wanted = jar_for(spark.version)
     check_version(spark.version)

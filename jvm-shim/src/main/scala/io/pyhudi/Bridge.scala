@@ -1,11 +1,13 @@
 package io.pyhudi
 
+import java.io.IOException
 import java.util.concurrent.locks.ReentrantLock
 
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import py4j.Py4JException
 
 /** Where the Python planner is registered and asked.
   *
@@ -24,8 +26,12 @@ object Bridge {
 
     def isAlive: Boolean = process.forall(_.isAlive)
 
-    def ask(question: Planner => String): String =
-      process.fold(question(planner))(_.asking(question(planner)))
+    def ask(question: Registration => String): String =
+      process.fold(question(this))(_.asking(question(this)))
+
+    /** True where the question has not reached Python, whose process had ended by then. */
+    def wasGone(failure: Py4JException): Boolean =
+      failure.getCause.isInstanceOf[IOException] && process.exists(_.hasEnded)
   }
 
   @volatile private var current: Option[Registration] = None
@@ -47,8 +53,8 @@ object Bridge {
     * @throws HudiAnalysisException with Python's message if Python answers with an error
     */
   private[pyhudi] def ask(method: String, request: (String, Any)*): JsonNode = {
-    val to = registration()
-    unwrap(to, method)(to.ask(_.call(to.secret, method, body(request))))
+    val json = body(request)
+    answer(method)(to => to.planner.call(to.secret, method, json))
   }
 
   /** [[ask]] that hands a live JVM object (a DataFrame) along. */
@@ -56,8 +62,8 @@ object Bridge {
       method: String,
       jvmObject: AnyRef,
       request: (String, Any)*): JsonNode = {
-    val to = registration()
-    unwrap(to, method)(to.ask(_.callWith(to.secret, method, jvmObject, body(request))))
+    val json = body(request)
+    answer(method)(to => to.planner.callWith(to.secret, method, jvmObject, json))
   }
 
   private def body(request: Seq[(String, Any)]): String =
@@ -95,11 +101,18 @@ object Bridge {
     before.flatMap(_.process).foreach(_.end())
   }
 
-  private def unwrap(from: Registration, method: String)(answer: => String): JsonNode = {
+  private def answer(method: String)(question: Registration => String): JsonNode = {
+    val to = registration()
     val envelope =
-      try Json.parse(answer)
+      try
+        Json.parse(
+          try to.ask(question)
+          catch {
+            case failure: Py4JException if to.wasGone(failure) => registration().ask(question)
+          })
       catch {
-        case NonFatal(cause) => throw lost(from, method, cause)
+        case ours: HudiAnalysisException => throw ours
+        case NonFatal(cause) => throw lost(to, method, cause)
       }
     Option(envelope.get("error")) match {
       case Some(error) =>
@@ -114,24 +127,20 @@ object Bridge {
       Set("can_delete_where", "check_row_changes", "spool_begin", "spool_abort")
 
   private def lost(from: Registration, method: String, cause: Throwable): HudiAnalysisException = {
-    val error = from.process match {
-      case None => new HudiAnalysisException(
-          s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
-            s"(${cause.getMessage}). If the Python process ended, attach again.",
-          "SetupError")
-      case Some(process) if looks(method) => new HudiAnalysisException(
-          s"[SETUP_ERROR] pyhudi's Python process was lost while it answered '$method': " +
-            s"${process.obituary}. Nothing was changed: run the statement again, which starts the " +
-            "process anew.",
-          "SetupError")
-      case Some(process) => new HudiAnalysisException(
-          s"[COMMIT_UNKNOWN] pyhudi's Python process was lost while it answered '$method': " +
-            s"${process.obituary}. The table is whole, with or without this change: look at its " +
-            "rows or its history before you run the statement again. The next statement starts " +
-            "the process anew.",
-          "CommitUnknown")
+    def how(process: PlannerProcess): String =
+      s"pyhudi's Python process was lost while it answered '$method': ${process.obituary}."
+    val (name, text) = from.process match {
+      case None =>
+        "SetupError" -> (s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
+          s"(${cause.getMessage}). If the Python process ended, attach again.")
+      case Some(process) if looks(method) =>
+        "SetupError" -> (s"[SETUP_ERROR] ${how(process)} Nothing was changed: run the statement " +
+          "again, which starts the process anew.")
+      case Some(process) =>
+        "CommitUnknown" -> (s"[COMMIT_UNKNOWN] ${how(process)} The table is whole, with or " +
+          "without this change: look at its rows or its history before you run the statement " +
+          "again. The next statement starts the process anew.")
     }
-    error.initCause(cause)
-    error
+    new HudiAnalysisException(text, name, Some(cause))
   }
 }

@@ -102,7 +102,8 @@ private[pyhudi] final class TokenClient(toPort: Int, host: InetAddress, token: S
       null,
       true,
       0,
-      token) {
+      token
+    ) {
 
   override def copyWith(otherHost: InetAddress, otherPort: Int): Py4JPythonClient = {
     val copy = new TokenClient(otherPort, otherHost, token)

@@ -24,7 +24,9 @@ private[pyhudi] final class PlannerProcess private (
     gateway: PlannerGateway,
     output: ProcessOutput) {
 
-  private val tag = s"pyhudi-planner-${process.pid}"
+  val pid: Long = process.pid
+
+  private val tag = s"pyhudi-planner-$pid"
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
@@ -44,12 +46,13 @@ private[pyhudi] final class PlannerProcess private (
     ()
   }
 
+  /** Whether it is over, for who lost its connection: that breaks a moment before. */
+  def hasEnded: Boolean = process.waitFor(1, TimeUnit.SECONDS)
+
   /** What became of the process, for the statement that waited for it. */
-  def obituary: String = {
-    // Its connections break a moment before it is gone.
-    if (process.waitFor(1, TimeUnit.SECONDS)) PlannerProcess.ended(process, output)
-    else s"it runs (pid ${process.pid}), but its connection broke"
-  }
+  def obituary: String =
+    if (hasEnded) PlannerProcess.ended(process, output)
+    else s"it runs (pid $pid), but its connection broke"
 
   private def started(): Unit = {
     process.onExit().thenRun { () =>
@@ -101,10 +104,12 @@ private[pyhudi] object PlannerProcess {
   /** Whether this JVM serves a Python program, whose part it is to attach. */
   def pythonDrives: Boolean = {
     val mains =
-      Set("org.apache.spark.api.python.PythonGatewayServer$", "org.apache.spark.deploy.PythonRunner$")
+      Set(
+        "org.apache.spark.api.python.PythonGatewayServer$",
+        "org.apache.spark.deploy.PythonRunner$")
     Thread.getAllStackTraces.values.asScala
       .exists(_.exists(frame => mains(frame.getClassName) && frame.getMethodName == "main")) &&
-      !servesConnect
+    !servesConnect
   }
 
   private def servesConnect: Boolean = Compat.activeSession.sparkContext.getConf
@@ -135,7 +140,9 @@ private[pyhudi] object PlannerProcess {
       output: ProcessOutput,
       python: String): (Planner, String) = {
     try
-      CompletableFuture.anyOf(entry.registered, process.onExit()).get(startSeconds, TimeUnit.SECONDS)
+      CompletableFuture.anyOf(entry.registered, process.onExit()).get(
+        startSeconds,
+        TimeUnit.SECONDS)
     catch {
       case _: TimeoutException =>
         throw notStarted(python, s"it was not ready after $startSeconds seconds")
@@ -145,17 +152,20 @@ private[pyhudi] object PlannerProcess {
   }
 
   private def notStarted(python: String, why: String) = new HudiAnalysisException(
-    s"[SETUP_ERROR] pyhudi's Python process did not start with '$python': $why. Install pyhudi for " +
-      "that Python, or name another one by spark.pyspark.driver.python or PYSPARK_DRIVER_PYTHON; " +
-      "the next statement tries again.",
+    s"[SETUP_ERROR] pyhudi's Python process did not start with '$python': $why. Install pyhudi " +
+      "for that Python, or name another one by spark.pyspark.driver.python or " +
+      "PYSPARK_DRIVER_PYTHON; the next statement tries again.",
     "SetupError"
   )
 
   private def ended(process: Process, output: ProcessOutput): String = {
     val code = process.exitValue
     // By the shell's convention, which Java follows for a process that a signal ended.
-    val how = if (code > 128) s"signal ${code - 128} ended it" else s"it ended with exit code $code"
-    output.lastLine.fold(how)(line => s"$how, and its last line was: $line")
+    if (code > 128) s"signal ${code - 128} ended it"
+    else
+      output.lastLine.fold(s"it ended with exit code $code") { line =>
+        s"it ended with exit code $code, and its last line was: $line"
+      }
   }
 
   private def freshToken(): String = {

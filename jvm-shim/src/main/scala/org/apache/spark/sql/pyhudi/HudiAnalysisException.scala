@@ -8,5 +8,8 @@ import org.apache.spark.sql.AnalysisException
   *
   * @param errorClassName name of the Python class, such as `CommitConflict`
   */
-class HudiAnalysisException(text: String, val errorClassName: String)
-    extends AnalysisException(message = text)
+class HudiAnalysisException(
+    text: String,
+    val errorClassName: String,
+    reason: Option[Throwable] = None)
+    extends AnalysisException(message = text, cause = reason)

@@ -1,0 +1,33 @@
+"""The planner's own process: how it is greeted, and that it ends with the JVM's end of the pipe."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyhudi.errors import SetupError
+from pyhudi.spark.gateway import Greeting
+
+
+def test_a_greeting_names_port_and_token() -> None:
+    assert Greeting.parse(b'{"port": 4711, "token": "t"}\n') == Greeting(4711, "t")
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"port": "x", "token": ""}', b"\xff"])
+def test_anything_else_is_refused(line: bytes) -> None:
+    with pytest.raises(SetupError, match="nobody did"):
+        Greeting.parse(line)
+
+
+def test_a_process_that_nobody_greets_ends() -> None:
+    alone = subprocess.run(
+        [sys.executable, "-m", "pyhudi.spark.gateway"], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert alone.returncode == 1
+    assert alone.stderr.strip() == (
+        "[SETUP_ERROR] pyhudi.spark.gateway is started by the jar, which greets it on stdin; "
+        "nobody did."
+    )
