@@ -8,7 +8,9 @@ S3 = ["boto3>=1.36,<2"]  # 1.36 is the first with If-None-Match on every put
 ZOOKEEPER = ["kazoo>=2.8,<3"]
 HIVE = ["pymetastore>=0.4,<1"]
 DYNAMODB = ["boto3>=1.36,<2"]
+CONNECT = ["googleapis-common-protos>=1.65,<2", "grpcio>=1.67,<2", "grpcio-status>=1.67,<2"]
 DEV = [
+    *CONNECT,  # a client of Spark Connect, whose server needs none of it
     "greenlet>=3.1,<4",
     "hudi==0.5.0",
     "hypothesis>=6.100,<7",

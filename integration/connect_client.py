@@ -1,0 +1,122 @@
+"""What a remote Spark Connect session does with pyhudi's tables; it has no pyhudi of its own.
+
+``python -S connect_client.py URL FOLDER WHAT``: each function below is one such session, and
+prints what it found as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.types import LongType
+
+KEY = "hoodie.datasource.write.recordkey.field"
+SLOW_ROWS = 120  # a second each, two at a time
+
+
+def session(url: str) -> Any:
+    assert importlib.util.find_spec("pyhudi") is None, "this client is to do without pyhudi"
+    return SparkSession.builder.remote(url).getOrCreate()
+
+
+def message(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except Exception as e:
+        return str(e)
+    raise AssertionError("no error")
+
+
+def rows(spark: Any, query: str) -> list[list[Any]]:
+    return [list(row) for row in spark.sql(query).collect()]
+
+
+def statements(spark: Any, folder: str, *given: str) -> object:
+    """SQL statements, the last a query; then the same table by path."""
+    *changes, query = given
+    for statement in changes:
+        spark.sql(statement)
+    found = rows(spark, query)
+    path = f"{folder}/by_path"
+    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id long, name string")
+    frame.write.format("pyhudi").option(KEY, "id").save(path)
+    spark.sql("select 2L as id, 'c' as name").write.format("pyhudi").mode("append").save(path)
+    by_path = spark.read.format("pyhudi").load(path).orderBy("id")
+    return {
+        "rows": found,
+        "by_path": [list(row) for row in by_path.collect()],
+        "error": message(lambda: spark.read.format("pyhudi").load(f"{folder}/nothing").collect()),
+    }
+
+
+def tables_of_version(spark: Any, folder: str, version: str, count: str) -> object:
+    """Make tables one after the other by a setting of this session."""
+    spark.conf.set("hoodie.write.table.version", version)
+    for number in range(int(count)):
+        name = f"of_{version}_{number}"
+        spark.sql(f"create temporary view news as select {number}L as id, '{version}' as name")
+        frame = spark.table("news")
+        frame.write.format("pyhudi").option(KEY, "id").save(f"{folder}/{name}")
+        spark.sql("drop view news")
+    return "made"
+
+
+def write_at(spark: Any, folder: str, path: str) -> object:
+    """Upsert one row, whose key no slow row has."""
+    row = spark.sql("select -1L as id")
+    row.write.format("pyhudi").option(KEY, "id").mode("append").save(path)
+    return "written"
+
+
+def questions(spark: Any, folder: str, path: str, count: str) -> object:
+    """Many short statements, each of which asks the planner."""
+    return [spark.read.format("pyhudi").load(path).count() for _ in range(int(count))]
+
+
+def slow(spark: Any, mark: str) -> Any:
+    """Rows that take a minute, and a file ``mark`` once the first is under way."""
+
+    def late(number: int) -> int:
+        with open(mark, "a"):
+            time.sleep(1)
+        return number
+
+    wait = functions.udf(late, LongType())
+    return spark.range(0, SLOW_ROWS, 1, 2).select(wait("id").alias("id"))
+
+
+def interrupted(spark: Any, folder: str, path: str) -> object:
+    """A write that is cancelled when a line comes by stdin."""
+
+    def cancel() -> None:
+        sys.stdin.readline()
+        spark.interruptAll()
+
+    waiting = threading.Thread(target=cancel)
+    waiting.start()
+    found = slow_write(spark, folder, path)
+    waiting.join()
+    return found
+
+
+def slow_write(spark: Any, folder: str, path: str) -> object:
+    began = time.monotonic()
+    rows = slow(spark, f"{folder}/began")
+    write = rows.write.format("pyhudi").option(KEY, "id").mode("append")
+    return {"error": message(lambda: write.save(path)), "seconds": time.monotonic() - began}
+
+
+def main() -> None:
+    url, folder, what, *arguments = sys.argv[1:]
+    print(json.dumps(globals()[what](session(url), folder, *arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

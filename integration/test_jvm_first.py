@@ -1,0 +1,290 @@
+"""Where the JVM starts first: spark-sql, servers and applications that no Python program drives."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from integration.jvm_first import (
+    REPO,
+    ConnectClient,
+    Place,
+    compiled,
+    run_to_its_end,
+    server,
+    shown,
+    spark_sql,
+)
+from pyhudi.clock import SystemClock
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.storage.open import open_storage
+from tests.process_facts import eventually, threads
+from tests.servers.process import free_port
+
+LINES = ["3.5", pytest.param("4.0", marks=pytest.mark.matrix)]
+
+CREATE = """create table fares (id bigint, fare double, version int, city string) using pyhudi
+partitioned by (city) tblproperties (primaryKey = 'id', preCombineField = 'version')"""
+INSERT = "insert into fares values (1, 10.0, 1, 'Oslo'), (2, 20.0, 1, 'Lima'), (3, 30.0, 1, 'Lima')"
+NEWS = "(select 2L id, 5.0D fare, 3 version, 'Lima' city union all select 9L, 9.0D, 1, 'Rome')"
+MERGE = f"""merge into fares t using {NEWS} s on t.id = s.id
+when matched then update set * when not matched then insert *"""
+CHANGES = [
+    "update fares set fare = fare * 2, version = version + 1 where id = 1",
+    "delete from fares where id = 3",
+    MERGE,
+]
+ROWS = "select id, fare, version, city from fares order by id"
+AFTER = [(1, 20.0, 2, "Oslo"), (2, 5.0, 3, "Lima"), (9, 9.0, 1, "Rome")]
+
+
+def tabbed(rows: list[tuple[object, ...]]) -> list[str]:
+    return ["\t".join(map(str, row)) for row in rows]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Callable[..., Place]:
+    def made(line: str, **settings: str) -> Place:
+        return Place(tmp_path, line, {key.replace("_", "."): v for key, v in settings.items()})
+
+    return made
+
+
+@contextmanager
+def locked(table: Path) -> Iterator[None]:
+    """A time in which another writer has the table's lock."""
+    clock = SystemClock()
+    lock = FilesystemLock(open_storage(str(table), {}, clock), clock)
+    lock.acquire(20, LockOwner.this_process("20240501123005123"))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def instants(table: Path, state: str) -> set[str]:
+    return {file.name for file in (table / ".hoodie" / "timeline").glob(f"*.{state}")}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_spark_sql_works_through_every_end_of_its_planner(
+    line: str, place: Callable[..., Place]
+) -> None:
+    here = place(line)
+    with spark_sql(here) as sql:
+        assert sql.run("select 1 + 1") == ["2"]
+        assert here.planners() == [], "nothing of Hudi was asked for yet"
+        sql.run("set hoodie.client.heartbeat.interval_in_ms=5000")
+        for statement in (CREATE, INSERT, *CHANGES):
+            sql.run(statement)
+        assert sql.run(ROWS) == tabbed(AFTER)
+        (first,) = here.planners()
+
+        told = sql.error("insert into fares values (null, 1.0, 1, 'Oslo')")
+        assert "[INVALID_RECORD]" in told
+        assert "Traceback" not in told
+
+        os.kill(first, signal.SIGINT)
+        assert sql.run(ROWS) == tabbed(AFTER)
+        assert here.planners() == [first], "Ctrl-C in the terminal is for the statement"
+
+        os.kill(first, signal.SIGKILL)
+        assert sql.run(ROWS) == tabbed(AFTER), "one that dies while idle is not missed"
+        (second,) = here.planners()
+        assert second != first
+
+        table = here.folder / "lake" / "fares"
+        before = (here.folder / "log").stat().st_size
+        begun = instants(table, "inflight")
+        with locked(table):
+            sql.send("update fares set fare = 0")
+            assert eventually(lambda: instants(table, "inflight") > begun, 120)
+            os.kill(second, signal.SIGKILL)
+            told = sql.error_since(before)
+        assert "[COMMIT_UNKNOWN] pyhudi's Python process was lost while it answered" in told
+        assert "signal 9 ended it" in told
+        assert sql.run(ROWS) == tabbed(AFTER)
+        sql.run("delete from fares where id = 9")
+        assert sql.run(ROWS) == tabbed(AFTER[:-1])
+
+        os.kill(here.jvm(), signal.SIGKILL)
+        assert here.is_deserted()
+
+
+# -- applications
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("line", ["3.5", "4.0"])
+def test_an_application_on_the_jvm_leaves_nothing_behind(
+    line: str, place: Callable[..., Place]
+) -> None:
+    here = place(line)
+    compiled(here, REPO / "integration" / "Rides.java")
+    said = [f"{here.folder}/by_path", CREATE, INSERT, *CHANGES, ROWS]
+    command = f"{shown('spark-submit --class Rides')} {shlex.join(said)}"
+    lines = [line for line in run_to_its_end(here, command) if line.startswith("row ")]
+    assert lines == [f"row {row}" for row in ["0", "1", "2", *tabbed(AFTER)]]
+    assert here.is_deserted()
+
+
+# -- the Thrift server
+
+
+@pytest.fixture(scope="module")
+def thrift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, str]]:
+    port = free_port()
+    variables = {"HIVE_SERVER2_THRIFT_PORT": str(port)}
+    variables["HIVE_SERVER2_THRIFT_BIND_HOST"] = "127.0.0.1"
+    here = Place(tmp_path_factory.mktemp("thrift"), "3.5", variables=variables)
+    main = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+    with server(here, main, port) as running:
+        yield running, f"jdbc:hive2://127.0.0.1:{port}"
+        os.kill(running.jvm(), signal.SIGTERM)
+        assert running.is_deserted()
+
+
+class Beeline:
+    """A JDBC client in a process of its own, whose statements come from a file."""
+
+    def __init__(self, server: Place, url: str, folder: Path) -> None:
+        self._place = Place(folder, server.line)
+        self._url = url
+
+    def command(self, *statements: str, more: str = "") -> str:
+        script = self._place.folder / f"{uuid.uuid4().hex}.sql"
+        script.write_text("".join(f"{' '.join(s.split())};\n" for s in statements))
+        shape = "--silent=true --outputformat=tsv2 --showHeader=false"
+        return f"beeline -u {self._url} {shape} {more} -f {script}"
+
+    def run(self, *statements: str) -> list[str]:
+        shown = run_to_its_end(self._place, self.command(*statements))
+        return [line for line in shown if line and not line.startswith("0: jdbc")]
+
+    def error(self, statement: str) -> str:
+        told = run_to_its_end(self._place, self.command(statement, more="--force=true") + " 2>&1")
+        return "\n".join(told)
+
+
+@pytest.mark.matrix
+def test_a_jdbc_client_reads_and_changes_tables(thrift: tuple[Place, str], tmp_path: Path) -> None:
+    beeline = Beeline(*thrift, tmp_path)
+    assert beeline.run(CREATE, INSERT, *CHANGES, ROWS) == tabbed(AFTER)
+    told = beeline.error("insert into fares values (null, 1.0, 1, 'Oslo')")
+    assert "[INVALID_RECORD]" in told
+
+
+@pytest.mark.matrix
+def test_jdbc_sessions_at_once_keep_their_settings_apart(
+    thrift: tuple[Place, str], tmp_path: Path
+) -> None:
+    here, _ = thrift
+    beeline = Beeline(*thrift, tmp_path)
+
+    def make(version: str) -> list[str]:
+        statements = [f"set hoodie.write.table.version={version}"]
+        for number in range(3):
+            table = f"of_{version}_{number}"
+            statements.append(f"create table {table} using pyhudi as select {number} as id")
+        return beeline.run(*statements)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(make, "689"))
+    for version in "689":
+        for number in range(3):
+            table = here.folder / "lake" / f"of_{version}_{number}"
+            properties = (table / ".hoodie" / "hoodie.properties").read_text()
+            assert f"hoodie.table.version={version}\n" in properties
+
+
+# -- Spark Connect
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, ConnectClient]]:
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    here = Place(tmp_path_factory.mktemp("connect"), "4.0", settings)
+    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    with server(here, main, port) as running:
+        yield running, ConnectClient(running, f"sc://127.0.0.1:{port}")
+        os.kill(running.jvm(), signal.SIGTERM)
+        assert running.is_deserted()
+
+
+@pytest.mark.matrix
+def test_a_remote_client_without_pyhudi_reads_and_changes_tables(
+    connect: tuple[Place, ConnectClient],
+) -> None:
+    _, client = connect
+    found = client.run("statements", CREATE, INSERT, *CHANGES, ROWS)
+    assert [tuple(row) for row in found["rows"]] == AFTER
+    assert found["by_path"] == [[1, "a"], [2, "c"]]
+    assert "[TABLE_NOT_FOUND]" in found["error"]
+
+
+@pytest.mark.matrix
+def test_sessions_at_once_keep_their_settings_and_views_apart(
+    connect: tuple[Place, ConnectClient],
+) -> None:
+    here, client = connect
+    count = 4
+    running = [client.start("tables_of_version", version, str(count)) for version in "689"]
+    assert [client.answer(process) for process in running] == ["made"] * 3
+    for version in "689":
+        for number in range(count):
+            table = here.folder / f"of_{version}_{number}"
+            properties = (table / ".hoodie" / "hoodie.properties").read_text()
+            assert f"hoodie.table.version={version}\n" in properties
+            assert pq.read_table(next(table.glob("*.parquet")))["name"].to_pylist() == [version]
+
+
+@pytest.mark.matrix
+def test_many_statements_leave_no_threads_behind(connect: tuple[Place, ConnectClient]) -> None:
+    here, client = connect
+    path = str(here.folder / "asked")
+    client.run("write_at", path)
+    assert client.run("questions", path, "2") == [1, 1]
+    (planner,) = here.planners()
+    before = threads(planner)
+    running = [client.start("questions", path, "25") for _ in range(4)]
+    assert [client.answer(process) for process in running] == [[1] * 25] * 4
+    assert threads(planner) <= before + 4
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("how", ["interrupted", "bereaved"])
+def test_a_write_that_is_cut_short_ends_at_once_and_commits_nothing(
+    how: str, connect: tuple[Place, ConnectClient]
+) -> None:
+    here, client = connect
+    path = here.folder / how
+    client.run("write_at", str(path))
+    began = here.folder / "began"
+    began.unlink(missing_ok=True)
+    process = client.start("interrupted" if how == "interrupted" else "slow_write", str(path))
+    assert eventually(began.exists, 120)
+    if how == "bereaved":
+        (planner,) = here.planners()
+        os.kill(planner, signal.SIGKILL)
+    found = client.answer(process, "now\n")
+    assert found["seconds"] < 40, f"it waited for the rows: {found['error']}"
+    if how == "bereaved":
+        assert "[COMMIT_UNKNOWN] pyhudi's Python process was lost" in found["error"]
+        assert "signal 9 ended it" in found["error"]
+    assert client.run("questions", str(path), "1") == [1]
+    client.run("write_at", str(path))
+    assert client.run("questions", str(path), "1") == [1]
