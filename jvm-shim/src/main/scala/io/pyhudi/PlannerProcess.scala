@@ -4,7 +4,8 @@ import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
 import java.util.Base64
-import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
@@ -26,7 +27,9 @@ private[pyhudi] final class PlannerProcess private (
 
   val pid: Long = process.pid
 
-  private val tag = s"pyhudi-planner-$pid"
+  /** The questions under way: the thread that waits, by the tag of the Spark jobs that answer. */
+  private val asked = new ConcurrentHashMap[String, Thread]
+  private val count = new AtomicLong
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
@@ -34,9 +37,14 @@ private[pyhudi] final class PlannerProcess private (
   def asking[T](question: => T): T =
     if (gateway.isAsking) question
     else {
+      val tag = s"pyhudi-planner-$pid-${count.incrementAndGet()}"
       context.addJobTag(tag)
+      asked.put(tag, Thread.currentThread)
       try gateway.asking(question)
-      finally context.removeJobTag(tag)
+      finally {
+        asked.remove(tag)
+        context.removeJobTag(tag)
+      }
     }
 
   def end(): Unit = {
@@ -55,11 +63,23 @@ private[pyhudi] final class PlannerProcess private (
     else s"it runs (pid $pid), but its connection broke"
 
   private def started(): Unit = {
-    process.onExit().thenRun { () =>
-      if (!context.isStopped) context.cancelJobsWithTag(tag)
-      gateway.close()
-    }
+    val watch = new Thread(null, () => watched(), "pyhudi-planner-watch", 0, false)
+    watch.setDaemon(true)
+    watch.start()
     ListenerBus.onApplicationEnd(context)(end())
+  }
+
+  /** Until the process ends: Spark cancels a statement by an interrupt, which does not wake a
+    * thread that waits for Python. So the jobs end that Python waits for itself.
+    */
+  private def watched(): Unit = {
+    while (!process.waitFor(PlannerProcess.watchMs, TimeUnit.MILLISECONDS)) cancel(_.isInterrupted)
+    cancel(_ => true)
+    gateway.close()
+  }
+
+  private def cancel(which: Thread => Boolean): Unit = asked.forEach { (tag, thread) =>
+    if (which(thread) && !context.isStopped) context.cancelJobsWithTag(tag)
   }
 }
 
@@ -68,6 +88,7 @@ private[pyhudi] object PlannerProcess {
   private val module = "pyhudi.spark.gateway"
   private val startSeconds = 120L
   private val endSeconds = 3L
+  private val watchMs = 200L
   private val tokenBytes = 32
 
   /** Starts the process for an application and waits until it has registered. */
