@@ -109,7 +109,8 @@ def interrupted(spark: Any, folder: str, path: str) -> object:
 def slow_write(spark: Any, folder: str, path: str) -> object:
     began = time.monotonic()
     rows = slow(spark, f"{folder}/began")
-    write = rows.write.format("pyhudi").option(KEY, "id").mode("append")
+    beats = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # the next write waits for them
+    write = rows.write.format("pyhudi").option(KEY, "id").options(**beats).mode("append")
     return {"error": message(lambda: write.save(path)), "seconds": time.monotonic() - began}
 
 
