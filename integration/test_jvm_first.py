@@ -169,7 +169,8 @@ class Beeline:
 
     def run(self, *statements: str) -> list[str]:
         shown = run_to_its_end(self._place, self.command(*statements))
-        return [line for line in shown if line and not line.startswith("0: jdbc")]
+        # For each statement without rows it shows "null" and blanks, at times on a row's own line.
+        return [line for line in (text.removeprefix("null").strip() for text in shown) if line]
 
     def error(self, statement: str) -> str:
         told = run_to_its_end(self._place, self.command(statement, more="--force=true") + " 2>&1")
