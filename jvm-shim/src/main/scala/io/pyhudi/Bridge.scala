@@ -123,7 +123,7 @@ object Bridge {
 
   /** Questions that commit nothing. */
   private val looks =
-    Set("exists", "describe", "decide", "plan_scan", "count", "partition_values") ++
+    Set("exists", "describe", "decide", "plan_scan", "count", "aggregate", "partition_values") ++
       Set("can_delete_where", "check_row_changes", "inspect", "spool_begin", "spool_abort")
 
   private def lost(from: Registration, method: String, cause: Throwable): HudiAnalysisException = {
