@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyhudi.format.instants import Action, Instant, State, parse_instant
+from pyhudi.format.instants import Instant, State, parse_instant
 from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.scheduler import FaultKind, Kind, Op, Task
 
@@ -44,14 +44,6 @@ def _after_the_look(task: Task) -> bool:
     return task.process.stops_in_pauses and looked and task.op.kind is Kind.CLOCK
 
 
-def _asks_for_a_rollback(task: Task) -> bool:
-    """Whether the lock was renewed, and nothing but a rollback's request comes next."""
-    renewed = task.last is not None and task.last.what in ("replace", "renews the lock")
-    entry = timeline_entry(task.op.paths[0]) if task.op.paths else None
-    asks = entry is not None and entry.action is Action.ROLLBACK
-    return asks or (renewed and task.op.kind is Kind.CLOCK)
-
-
 FINAL_STOP = Residual(
     "a stop longer than the lease between the last look at the lock and the put that it guards",
     "nothing committed is lost",
@@ -64,13 +56,7 @@ LATE_FILE = Residual(
         kind is FaultKind.LATE and any(p.endswith(".parquet") for p in task.op.paths)
     ),
 )
-ROLLBACK_STOP = Residual(
-    "a stop longer than the lease before a rollback is requested, of a writer that lives although "
-    "its clock is apart by more than a lapse",
-    "every instant settles",
-    lambda kind, task: kind is FaultKind.PAUSE and _asks_for_a_rollback(task),
-)
-RESIDUALS = (FINAL_STOP, LATE_FILE, ROLLBACK_STOP)
+RESIDUALS = (FINAL_STOP, LATE_FILE)
 
 
 def barred(kind: FaultKind, task: Task, allowed: Sequence[Residual]) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from pyhudi.config import FailedWrites
 from tests.simulation.explore import LOST, Bound, Explored, Finding, Weather, search_seeds
 from tests.simulation.programs import Clean, Cluster, Program, Read, Upsert
-from tests.simulation.residuals import FINAL_STOP, LATE_FILE, ROLLBACK_STOP, Residual
+from tests.simulation.residuals import FINAL_STOP, LATE_FILE, Residual
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
@@ -158,16 +158,6 @@ ONE_KEY: Final = Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}, (("k1"
 GAPS: Final = (
     Gap(FINAL_STOP, ONE_KEY, Bound(0, 1, (PAUSE,), (FINAL_STOP,))),
     Gap(LATE_FILE, ONE_KEY, Bound(0, 1, LOST, (LATE_FILE,))),
-    Gap(
-        ROLLBACK_STOP,
-        Scenario(
-            {"w1": Upsert(("k1",)), "cleaner": Clean()},
-            (("k1",),),
-            failed_writes=FailedWrites.EAGER,
-            skews={"cleaner": 5.0},
-        ),
-        Bound(1, 1, (PAUSE,), (ROLLBACK_STOP,), frozenset({"cleaner"})),
-    ),
 )
 
 #: what is explored exhaustively: by `make test`, and further by `make simulate`

@@ -24,6 +24,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.heartbeat import PROBE
 from pyhudi.transactions.rollback import was_rolled_back
 from pyhudi.transactions.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
 from pyhudi.transactions.transaction import Transaction
@@ -193,6 +194,49 @@ def test_lazy_takes_the_first_file_for_the_beat_of_a_writer_without_one(world: W
     world.clock.advance(LAPSE_S)
     settle(world, LAZY)
     assert world.leftovers() == []
+
+
+def ahead(world: World, then: Callable[[], None] = lambda: None) -> FakeClock:
+    """The clock of a machine whose wall clock is an hour ahead of the storage's."""
+    clock = Watched(world, then)
+    clock.skew(3_600)
+    return clock
+
+
+def test_a_wall_clock_that_is_ahead_takes_no_living_writer_for_dead(world: World) -> None:
+    alive = world.begin()
+    written = work(alive, {"k": "1"})
+    world.clock.advance(1)
+
+    settle(world, LAZY, ahead(world))
+    settle(world, clock=ahead(world, alive._heartbeat.beat))
+    world.memory.delete([f"{HEARTBEATS}/{alive.instant}"])
+    settle(world, LAZY, ahead(world))
+    settle(world, clock=ahead(world, alive._heartbeat.beat))
+
+    assert [i.time for i in world.table().timeline().pending] == [alive.instant]
+    finish(alive, written)
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+
+
+def test_a_wall_clock_that_is_ahead_still_finds_the_dead(world: World) -> None:
+    dead_writer(world)
+    before = world.clock.monotonic()
+
+    settle(world, clock=ahead(world))
+
+    assert LAPSE_S - 1 <= world.clock.monotonic() - before <= LAPSE_S + 1
+    assert world.leftovers() == []
+
+
+def test_what_asked_for_the_storages_time_is_swept_up(world: World) -> None:
+    world.memory.replace(f"{HEARTBEATS}/{PROBE}left-by-a-crash", b"")
+
+    settle(world)
+
+    assert world.leftovers() == []
+    assert world.memory.list(HEARTBEATS) == []
 
 
 def test_never_leaves_everything(world: World) -> None:

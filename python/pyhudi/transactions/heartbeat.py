@@ -2,7 +2,8 @@
 
 Invariants: the beating thread shares no lock with the planner; a writer judges its own lapse by
 its monotonic clock from *before* the last beat that succeeded, so it never believes itself alive
-longer than others do. Layout: FORMAT.md section 8.
+longer than others do. Others judge it by the storage's clock alone: wall clocks may be apart.
+Layout: FORMAT.md section 8.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
 
 FOLDER = ".hoodie/.heartbeat"
+#: what files that only tell the storage's time are called; whoever sweeps up deletes them
+PROBE = ".now-"
+PROBES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,21 @@ class Heartbeat:
             except StorageError:
                 # The next beat may succeed; if none does, lapsed() fences the commit.
                 continue
+
+
+def storage_now_ms(storage: Storage, clock: Clock) -> int:
+    """The time by the clock that stamps the storage's files, which beats are compared with.
+
+    Epoch milliseconds, read off a file put for it; 0 where others keep sweeping that up.
+    """
+    for _ in range(PROBES):
+        name = f"{PROBE}{clock.uuid()}"
+        storage.replace(f"{FOLDER}/{name}", b"")
+        found = [f.modified_ms for f in storage.list(FOLDER) if f.name == name]
+        storage.delete([f"{FOLDER}/{name}"])
+        if found:
+            return found[0]
+    return 0
 
 
 def last_beat_ms(storage: Storage, instant: InstantTime) -> int | None:

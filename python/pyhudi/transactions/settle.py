@@ -1,7 +1,8 @@
 """What a writer does for those before it: roll back the dead, finish rollbacks, sweep up.
 
-Invariants: a writer whose heartbeat lives is left alone; a file is swept up only where the
-timeline says that its instant has settled, for one that is merely unknown may be archived data.
+Invariants: a writer whose heartbeat lives, by the storage's clock, is left alone; a file is swept
+up only where the timeline says that its instant has settled, for one that is merely unknown may be
+archived data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import is_clustering
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
+from pyhudi.transactions.heartbeat import PROBE, HeartbeatPolicy, last_beat_ms, storage_now_ms
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.rollback import (
     WRITES,
@@ -82,18 +83,28 @@ def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bo
     if beat is None:
         requested = _requested_ms(table, instant)
         if policy.failed_writes is FailedWrites.LAZY:
-            return clock.now_ms() - requested >= policy.heartbeat.lapse_ms
+            return _has_passed(table, clock, requested, policy.heartbeat.lapse_ms)
         return _never_beats(table, clock, instant, requested)
-    if clock.now_ms() - beat >= policy.heartbeat.lapse_ms:
+    if _has_passed(table, clock, beat, policy.heartbeat.lapse_ms):
         return True
     if policy.failed_writes is FailedWrites.LAZY:
         return False
     return _falls_silent(table, clock, policy.heartbeat, instant, beat)
 
 
+def _has_passed(table: Table, clock: Clock, since_ms: int, span_ms: int) -> bool:
+    """Whether so long has passed since a file was put.
+
+    Our wall clock is asked first, for that costs nothing; the storage's has the last word.
+    """
+    if clock.now_ms() - since_ms < span_ms:
+        return False
+    return storage_now_ms(table.storage, clock) - since_ms >= span_ms
+
+
 def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int) -> bool:
     """Whether no first beat comes: a writer that has only just begun gets a moment for it."""
-    young_ms = FIRST_BEAT_MS - (clock.now_ms() - requested_ms)
+    young_ms = FIRST_BEAT_MS - (storage_now_ms(table.storage, clock) - requested_ms)
     give_up = clock.monotonic() + min(young_ms, FIRST_BEAT_MS) / 1000
     while clock.monotonic() < give_up:
         clock.sleep(POLL_S)
@@ -106,15 +117,16 @@ def _falls_silent(
     table: Table, clock: Clock, policy: HeartbeatPolicy, instant: Instant, beat: int
 ) -> bool:
     """Whether a writer that beat a while ago, at ``beat``, is not heard of for a whole lapse."""
+    silent_ms = max(0, storage_now_ms(table.storage, clock) - beat)
+    give_up = clock.monotonic() + (policy.lapse_ms - silent_ms) / 1000
     log.warning(
         "%s %s is pending and its writer last beat %d ms ago: waiting until it beats again (then "
         "it lives and is left alone) or until %d ms of silence (then it is rolled back)",
         instant.action.value,
         instant.time,
-        clock.now_ms() - beat,
+        silent_ms,
         policy.lapse_ms,
     )
-    give_up = clock.monotonic() + policy.lapse_ms / 1000
     while clock.monotonic() < give_up:
         clock.sleep(POLL_S)
         now = last_beat_ms(table.storage, instant.time)
@@ -123,8 +135,6 @@ def _falls_silent(
             return True
         if now != beat:
             return False
-        if clock.now_ms() - beat >= policy.lapse_ms:
-            return True
     return True
 
 
@@ -142,7 +152,10 @@ def sweep(table: Table) -> None:
     """
     storage = table.storage
     left = {folder.rsplit("/", 1)[-1] for folder in storage.list_folders(MARKERS)}
-    left.update(file.name for file in storage.list(HEARTBEATS))
+    beats = {file.name for file in storage.list(HEARTBEATS)}
+    left |= beats
+    if probes := sorted(name for name in beats if name.startswith(PROBE)):
+        storage.delete([f"{HEARTBEATS}/{name}" for name in probes])
     times = sorted(InstantTime(name) for name in left if name.isdecimal())
     if not times:
         return
