@@ -86,7 +86,7 @@ def test_it_listens_on_the_loopback_alone_and_ends_when_it_is_told(process: Any)
 
 
 REMEMBER = "c\nz:java.lang.System\nsetProperty\nspyhudi.stranger\nswas here\ne\n"
-FORGET_THE_PLANNER = "m\np0\ne\n"
+FORGET_THE_PLANNER = "g\np0\ne\n"
 ASK = 'c\np0\ncall\nsguess\nsexists\ns{"path": "/"}\ne\n'
 
 

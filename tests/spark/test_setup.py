@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -17,6 +18,8 @@ from pyhudi.errors import SetupError
 from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
 from pyhudi.spark.jars import JARS, jar_for, spark_line
 from pyhudi.spark.session import PROGRESS
+from tests.process_facts import answer_to
+from tests.spark.tables import Lake, rows_of
 
 
 def java(folder: Path, release: str | None = None, program: str = "#!/bin/sh\n") -> Path:
@@ -166,6 +169,20 @@ def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
         f"[SETUP_ERROR] The pyhudi jar on the class path is the one for Spark {other}"
     )
     assert str(jar_for(own)) in told
+
+
+def test_a_stranger_at_the_callback_port_gets_nothing_done(lake: Lake) -> None:
+    gateway: Any = lake.spark.sparkContext._gateway
+    port = gateway.get_callback_server().get_listening_port()
+    ask = 'c\n{}\ncall\nsguess\nsexists\ns{{"path": "/"}}\ne\n'
+    for name in list(gateway.gateway_property.pool.dict):
+        heard = answer_to(port, ask.format(name).encode())
+        assert b"ok" not in heard, heard
+        answer_to(port, f"g\n{name}\ne\n".encode())
+
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    assert len(table.rows()) == 3
 
 
 @pytest.mark.parametrize(

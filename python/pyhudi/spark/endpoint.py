@@ -70,6 +70,25 @@ class Endpoint:
             )
 
 
+class _Kept(dict[str, Any]):
+    """What the JVM may call; an endpoint stays, whoever asks that it be forgotten."""
+
+    def __delitem__(self, key: str) -> None:
+        if not isinstance(self[key], Endpoint):
+            super().__delitem__(key)
+
+
+def keep_endpoints(gateway: Any) -> None:
+    """Have py4j's callback server forget no endpoint.
+
+    Its socket takes "forget this object" from anybody on the machine, without any secret.
+    """
+    pool = gateway.gateway_property.pool
+    with pool.lock:
+        if not isinstance(pool.dict, _Kept):
+            pool.dict = _Kept(pool.dict)
+
+
 class _LastError:
     """The typed error behind the message that Spark is about to raise, for Python callers."""
 

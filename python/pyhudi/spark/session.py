@@ -32,7 +32,7 @@ from pyhudi.planner.last_commit import WrittenCommit
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.stage import job
 from pyhudi.spark import by_value, typed_errors
-from pyhudi.spark.endpoint import Endpoint
+from pyhudi.spark.endpoint import Endpoint, keep_endpoints
 from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
@@ -133,6 +133,7 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     handlers = Handlers(sessions, spark_runtime(spark))
     secret = secrets.token_urlsafe(32)
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
+    keep_endpoints(context._gateway)
     by_value.register()
     typed_errors.install()
     _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
