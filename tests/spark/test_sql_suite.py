@@ -15,7 +15,10 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[str]:
-    """A database of its own, the current one meanwhile."""
+    """A database of its own, the current one meanwhile, and no view of another test over it."""
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
     spark.sql("create database suite")
     spark.sql("use suite")
     yield "suite"
