@@ -26,9 +26,7 @@ def after_commit(
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata)
     path, name = table.storage.root, table.config.name
-    runtime.last_commit.note(
-        path, name, entry, done.metadata, done.lock_wait_ms, done.conflicts_retried
-    )
+    runtime.last_commit.note(path, name, entry, done)
     notice = CommitNotice(path, name, entry)
     runtime.callbacks.tell(notice)
     if options.callback_on and options.callback_url:

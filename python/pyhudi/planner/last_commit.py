@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.listing import Listing, html_table
 from pyhudi.text_table import Cell, cell_text, size_text, table_text
@@ -77,25 +75,25 @@ class LastCommit:
     """The place where an application's writers leave what they have committed."""
 
     def __init__(self) -> None:
-        self._written: WrittenCommit | None = None
+        self._noted: tuple[str, str, HistoryEntry, Committed] | None = None
 
     @property
     def written(self) -> WrittenCommit | None:
         """The last one, None before the first."""
-        return self._written
-
-    def note(
-        self,
-        path: str,
-        table: str,
-        entry: HistoryEntry,
-        metadata: CommitMetadata,
-        lock_wait_ms: int,
-        conflicts_retried: int,
-    ) -> None:
-        """Remember a commit that has just become visible."""
-        files = Listing(FileChange, map(file_change, metadata.stats))
-        extra: Mapping[str, str] = metadata.extra
-        self._written = WrittenCommit(
-            entry, files, extra, path, table, lock_wait_ms, conflicts_retried
+        if self._noted is None:
+            return None
+        path, table, entry, done = self._noted
+        files = Listing(FileChange, map(file_change, done.metadata.stats))
+        return WrittenCommit(
+            entry,
+            files,
+            done.metadata.extra,
+            path,
+            table,
+            done.lock_wait_ms,
+            done.conflicts_retried,
         )
+
+    def note(self, path: str, table: str, entry: HistoryEntry, done: Committed) -> None:
+        """Remember a commit that has just become visible; its files are listed on demand."""
+        self._noted = path, table, entry, done

@@ -50,8 +50,8 @@ class _Found:
     schema: SparkSchema | None = None
     view: FileSystemView | None = None
     history: SchemaHistory | None = None
-    #: the filters asked for last, and the files that they leave
-    files: tuple[frozenset[str], list[BaseFile]] | None = None
+    #: the filters asked for last, the files and the partitions that they leave
+    files: tuple[frozenset[str], list[BaseFile], frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +103,26 @@ class Query:
 
     def files(self, filters: Sequence[FilterJson]) -> list[BaseFile]:
         """Base files to read, pruned by partition; ``UnsupportedTable`` where logs would count."""
+        return self._kept(filters)[0]
+
+    def pruned(self, filters: Sequence[FilterJson]) -> int:
+        """How many files ``files`` leaves out by their partitions."""
+        others = self.view().groups.keys() - self._kept(filters)[1]
+        return len(self.view().latest(self.as_of, others)) if others else 0
+
+    def _kept(self, filters: Sequence[FilterJson]) -> tuple[list[BaseFile], frozenset[str]]:
         wanted = frozenset(json.dumps(f, sort_keys=True) for f in filters)
         found = self._found.files
         if found is not None and found[0] == wanted:
-            return found[1]
+            return found[1], found[2]
         view = self.view()
         partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
-        files = view.latest(self.as_of, partitions)
+        files, kept = view.latest(self.as_of, partitions), frozenset(partitions)
         merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
         if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
             self._refuse_logs(view)
-        self._found.files = (wanted, files)
-        return files
+        self._found.files = (wanted, files, kept)
+        return files, kept
 
     def decided(self, filters: Sequence[FilterJson]) -> list[bool]:
         """For each filter whether it is true of every row in the files that all of them leave."""
@@ -226,7 +234,8 @@ def plan_scan(
     ``HistoryExpired`` where they have not, since the state that they were taken in is gone.
     """
     every = [*taken, *filters]
-    files = query.view().with_rows(query.files(every))
+    kept = query.files(every)
+    files = query.view().with_rows(kept)
     if taken and not all(query.decided(every)[: len(taken)]):
         raise _changed(query)
     if limit is not None and not filters:
@@ -236,7 +245,7 @@ def plan_scan(
     found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
     root = query.table.storage.root
     start = f"file:{root}" if root.startswith("/") else root
-    pruned = len(query.view().latest(query.as_of)) - len(files)
+    pruned = query.pruned(every) + len(kept) - len(files)
     answer: dict[str, Any] = {"schemas": found, "pruned": pruned}
     if len(files) <= INLINE_FILES:
         answer["files"] = [
