@@ -8,7 +8,14 @@ from pyhudi.errors import StorageError
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.transactions.heartbeat import FOLDER, Heartbeat, HeartbeatPolicy, last_beat_ms
+from pyhudi.transactions.heartbeat import (
+    FOLDER,
+    PROBES,
+    Heartbeat,
+    HeartbeatPolicy,
+    last_beat_ms,
+    storage_now_ms,
+)
 from tests.fakes import FakeClock
 
 T = InstantTime("20240101000000000")
@@ -34,6 +41,25 @@ def test_a_beat_is_an_empty_file_whose_age_tells() -> None:
     assert last_beat_ms(storage, T) == first + 5_000
     assert storage.read(f"{FOLDER}/{T}") == b""
     assert last_beat_ms(storage, InstantTime("20240101000000001")) is None
+
+
+@pytest.mark.parametrize(("sweeps", "told"), [(0, True), (PROBES - 1, True), (PROBES, False)])
+def test_the_storages_time_is_asked_again_where_others_sweep_the_question_up(
+    sweeps: int, told: bool
+) -> None:
+    clock, left = FakeClock(), [sweeps]
+    memory = MemoryStorage(clock=clock)
+
+    def sweep(call: Call) -> None:
+        if call.method == "list" and left[0]:
+            left[0] -= 1
+            memory.delete([file.path for file in memory.list(FOLDER)])
+
+    clock.skew(3_600)
+    now = storage_now_ms(FaultyStorage(memory, before=sweep), FakeClock())
+
+    assert now == (clock.now_ms() if told else 0), "nobody is old by no time at all"
+    assert memory.list(FOLDER) == []
 
 
 def test_a_writer_knows_when_others_may_take_it_for_dead() -> None:
