@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -61,6 +62,9 @@ def answer_to(port: int, words: bytes) -> bytes:
                 heard += more
         except ConnectionError:
             pass
+        except OSError as error:
+            if error.errno != errno.ENOTCONN:  # it has hung up already
+                raise
     return heard
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyhudi.clock import SystemClock
+from pyhudi.planner import application_markers
 from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
 from pyhudi.write.announce import reaches
 
@@ -58,7 +59,7 @@ def test_executors_that_do_not_reach_it_get_direct_markers_and_one_warning(
         assert not markers.server_runs(0)
         assert not markers.server_runs(0)
     assert len(probe.asked) == 1
-    (record,) = caplog.records
+    (record,) = (one for one in caplog.records if one.name == application_markers.__name__)
     assert "driver.example" in record.getMessage()
     _, port, token = probe.asked[0]
     assert not reaches("127.0.0.1", port, token, 1), "the server is gone again"

@@ -22,7 +22,9 @@ __all__ = ["KazooTimeoutError", "ZookeeperPlace", "ZookeeperSession", "zk"]
 
 #: parts of the connection timeout, each for a client of its own
 TRIES: Final = 5
+#: kazoo's warnings of lost and retried connections say nothing that an error of ours does not
 _QUIET: Final = logging.getLogger("pyhudi.kazoo")
+_QUIET.setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
