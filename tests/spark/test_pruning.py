@@ -116,6 +116,23 @@ def test_meta_columns_are_hidden_but_can_be_named(lake: Lake) -> None:
     assert [tuple(r) for r in row] == [("1", table.instants()[1])]
 
 
+def test_a_row_can_be_told_by_its_file_and_its_number_in_it(lake: Lake) -> None:
+    table, _ = mixed(lake)
+    rows = table.df().select("id", "_pos", "_file").collect()
+    by_file: dict[str, list[int]] = {}
+    for row in rows:
+        by_file.setdefault(row["_file"], []).append(row["_pos"])
+    assert len(by_file) > 1
+    assert all(sorted(found) == list(range(len(found))) for found in by_file.values())
+    firsts = sorted(row["id"] for row in rows if row["_pos"] == 0)
+    assert sorted(r["id"] for r in table.df().where("_pos = 0").select("id").collect()) == firsts
+    assert len(table.df().select("_pos").collect()) == len(rows)
+
+    own = lake.table("own", ddl="id long, _pos string, ts long, dt string")
+    own.write([(1, "mine", 1, "x")])
+    assert [tuple(row) for row in own.df().collect()] == [(1, "mine", 1, "x")]
+
+
 def test_a_cached_frame_is_not_mistaken_for_a_later_state(lake: Lake) -> None:
     table = lake.table(options=OPTIONS)
     table.write(rows_of(0, 3, "a"))

@@ -83,3 +83,26 @@ def test_a_join_reads_the_partitions_that_its_other_side_has(lake: Lake) -> None
     assert sorted(row.id for row in joined.collect()) == [2, 5]
     found = shown(lake.spark, f"{SCAN} pyhudi.`{table.path}`")
     assert (found["files read"], found["files pruned"]) == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("long", "{}"), ("date", "date_from_unix_date({})"), ("timestamp", "timestamp_micros({})")],
+)
+def test_a_join_on_keys_reads_the_files_whose_footers_have_a_value_within_their_bounds(
+    lake: Lake, kind: str, number: str
+) -> None:
+    table = lake.table(options={KEY: "k"}, ddl=f"k {kind}, v long")
+    for low in (0, 100, 200, 300):
+        rows = lake.spark.range(low, low + 100).selectExpr(
+            f"{number.format('cast(id as int)')} k", "id v"
+        )
+        table.write(rows.coalesce(1), "bulk_insert")
+    lone = lake.spark.createDataFrame([(120, 1), (390, 2), (None, 3), (500, 4)], "n int, w int")
+    few = lone.selectExpr(f"{number.format('n')} k", "w")
+
+    for where, values, read in (("w > 0", [120, 390], "2"), ("w > 2", [], "0")):
+        joined = table.df().join(few.where(where).hint("broadcast"), "k")
+        assert sorted(row.v for row in joined.collect()) == values
+        found = shown(lake.spark, f"{SCAN} pyhudi.`{table.path}`")
+        assert (found["files read"], found["files pruned"]) == (read, str(4 - int(read)))

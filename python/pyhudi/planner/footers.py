@@ -1,12 +1,15 @@
 """Answers from the footers of data files: least and greatest values, and rows that are not null.
 
 Exact, or none at all. Statistics of texts may be cut short and those of floats leave NaN out, so
-bounds are taken of whole numbers, days and times only; null counts are exact for every type.
+bounds are taken of whole numbers, days and times only; null counts are exact for every type. Files
+that cannot hold what a join looks for are left out by the same bounds.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +111,50 @@ def aggregate(
             return None
         answers.append(answer)
     return answers
+
+
+def files_in_bounds(
+    query: Query, filters: Sequence[FilterJson], files: Sequence[BaseFile]
+) -> Sequence[BaseFile]:
+    """Of ``files`` those that may hold a value of each filter ``column IN (values)``.
+
+    All of them where a footer cannot tell, or where there are more than ``MOST_FILES``.
+    """
+    types = query.types()
+    wanted = {}
+    for each in filters:
+        kind = types.get(each.get("column", ""))
+        if each["op"] == "in" and kind in BOUNDED:
+            wanted[each["column"]] = _numbers(kind, each["values"])
+    beyond = wanted.keys() - set(query.table.config.partition_fields)  # those chose partitions
+    if not beyond or len(files) > MOST_FILES:
+        return files
+    try:
+        facts = _by_table(query, files, _facts(query, [file.path for file in files]))
+    except (OSError, pa.ArrowException):
+        return files
+
+    def may_hold(known: FileFacts) -> bool:
+        held = {name: known[name] for name in beyond if name in known}
+        return all(
+            column.kind != types[name] or column.bounds is None or _any(wanted[name], column.bounds)
+            for name, column in held.items()
+        )
+
+    return [file for file, known in zip(files, facts, strict=True) if may_hold(known)]
+
+
+def _numbers(kind: Any, values: Sequence[Any]) -> list[int]:
+    """The values of a filter, sorted, in the unit of ``ColumnFacts``."""
+    known = [value for value in values if value is not None]
+    if kind == "date":
+        known = [(dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days for day in known]
+    return sorted(known)
+
+
+def _any(values: Sequence[int], bounds: tuple[int, int]) -> bool:
+    at = bisect_left(values, bounds[0])
+    return at < len(values) and values[at] <= bounds[1]
 
 
 def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -227,15 +227,17 @@ def plan_scan(
     filters: Sequence[FilterJson],
     taken: Sequence[FilterJson] = (),
     limit: int | None = None,
+    narrowed: Callable[[Sequence[BaseFile]], Sequence[BaseFile]] | None = None,
 ) -> dict[str, Any]:
     """The files of a scan with the physical schemas they were written in.
 
     Spark evaluates ``filters`` on the rows, ``taken`` no more: partitions have decided them.
+    ``narrowed`` says which of the files that partitions leave are read.
     ``HistoryExpired`` where they have not, since the state that they were taken in is gone.
     """
     every = [*taken, *filters]
     kept = query.files(every)
-    files = query.view().with_rows(kept)
+    files = query.view().with_rows(narrowed(kept) if narrowed else kept)
     if taken and not all(query.decided(every)[: len(taken)]):
         raise _changed(query)
     if limit is not None and not filters:

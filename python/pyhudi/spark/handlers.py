@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -13,14 +14,14 @@ from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
 from pyhudi.planner.alter import alter_columns
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
-from pyhudi.planner.footers import aggregate
+from pyhudi.planner.footers import aggregate, files_in_bounds
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.last_commit import sql_tab
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import count_rows, describe, open_query, partition_texts, plan_scan
+from pyhudi.planner.scan import Query, count_rows, describe, open_query, partition_texts, plan_scan
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
@@ -87,11 +88,15 @@ class Handlers:
         filters: Sequence[Json],
         partition_filters: Sequence[Json],
         limit: int | None = None,
+        runtime_filters: Sequence[Json] = (),
         **asked: Any,
     ) -> Json:
-        return self._pins.ask(
-            _pinned(**asked), lambda query: plan_scan(query, filters, partition_filters, limit)
-        )
+        def plan(query: Query) -> Json:
+            narrowed = partial(files_in_bounds, query, runtime_filters) if runtime_filters else None
+            every = [*filters, *runtime_filters]
+            return plan_scan(query, every, partition_filters, limit, narrowed)
+
+        return self._pins.ask(_pinned(**asked), plan)
 
     def count(
         self, filters: Sequence[Json], partition_filters: Sequence[Json], **asked: Any

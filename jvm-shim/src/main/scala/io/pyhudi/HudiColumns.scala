@@ -1,7 +1,7 @@
 package io.pyhudi
 
 import org.apache.spark.sql.connector.catalog.MetadataColumn
-import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
+import org.apache.spark.sql.types.{DataType, LongType, StringType, StructField, StructType}
 
 /** The hidden columns of a Hudi table: there when asked for by name, absent from `SELECT *`. */
 private[pyhudi] object HudiColumns {
@@ -21,13 +21,16 @@ private[pyhudi] object HudiColumns {
   /** Path of the file that a row came from: a constant that no file stores. */
   val file = "_file"
 
+  /** Number of a row in its file, from 0: no file stores it, Spark's reader counts. */
+  val position = "_pos"
+
   val fileSchema: StructType = StructType(Seq(StructField(file, StringType)))
 
   def hidden(metaFields: Boolean): Array[MetadataColumn] =
-    ((if (metaFields) meta else Nil) :+ file).map(HiddenText(_): MetadataColumn).toArray
+    ((if (metaFields) meta else Nil) ++ Seq(file, position)).map(Hidden(_): MetadataColumn).toArray
 
-  private final case class HiddenText(override val name: String) extends MetadataColumn {
-    override def dataType: DataType = StringType
+  private final case class Hidden(override val name: String) extends MetadataColumn {
+    override def dataType: DataType = if (name == position) LongType else StringType
     override def isNullable: Boolean = !identity.contains(name)
   }
 }

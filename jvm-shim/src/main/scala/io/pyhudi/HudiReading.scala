@@ -4,6 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.parquet.hadoop.ParquetInputFormat
 import org.apache.spark.sql.execution.WholeStageCodegenExec
 import org.apache.spark.sql.execution.datasources.parquet.{
+  ParquetFileFormat,
   ParquetOptions,
   ParquetReadSupport,
   ParquetUtils,
@@ -120,9 +121,11 @@ private[pyhudi] object HudiReading {
 
   def apply(request: HudiScanRequest): HudiReading = {
     // A table may have a column of its own by that name; it hides ours.
-    val hidden = Set(HudiColumns.file) -- request.snapshot.schema.fieldNames
-    val (constants, stored) = request.required.fields.partition(f => hidden(f.name))
-    HudiReading(StructType(stored), StructType(constants), request.filters)
+    val hidden = Set(HudiColumns.file, HudiColumns.position) -- request.snapshot.schema.fieldNames
+    val (constants, stored) =
+      request.required.fields.partition(f => hidden(f.name) && f.name == HudiColumns.file)
+    val columns = stored.map(f => if (hidden(f.name)) f.copy(metadata = counted) else f)
+    HudiReading(StructType(columns), StructType(constants), request.filters)
   }
 
   /** `wanted`, each field by the name and each leaf in the type in which the file holds it; all
@@ -131,7 +134,8 @@ private[pyhudi] object HudiReading {
   private def inFile(wanted: StructType, file: StructType): StructType = {
     val held = file.fields.map(f => f.name -> f).toMap
     StructType(wanted.fields.map { field =>
-      held.get(field.name).fold(field.copy(nullable = true)) { own =>
+      val inOwn = held.get(field.name).filterNot(_ => field.metadata == counted)
+      inOwn.fold(field.copy(name = fileName(field), nullable = true)) { own =>
         val dataType = inFile(field.dataType, own.dataType)
         field.copy(name = fileName(own), dataType = dataType, nullable = true)
       }
@@ -143,6 +147,12 @@ private[pyhudi] object HudiReading {
     if (field.metadata.contains(renamed)) field.metadata.getString(renamed) else field.name
 
   private val renamed = "pyhudi.file_name"
+
+  /** Of the column that Spark's reader fills with the numbers of the rows. */
+  private val counted: Metadata =
+    new MetadataBuilder().putString(
+      renamed,
+      ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME).build()
 
   private def inFile(wanted: DataType, held: DataType): DataType = (wanted, held) match {
     case (w: StructType, h: StructType) => inFile(w, h)

@@ -27,10 +27,14 @@ private[pyhudi] final case class HudiScanRequest(
     "partition_filters" -> partitionFilters.map(HudiFilters.toJson),
     "filters" -> filters.map(HudiFilters.toJson))
 
-  def plan(): HudiScanPlan = HudiScanPlan.parse(
+  /** @param runtime filters that another side of a join has given while the query runs */
+  def plan(runtime: Seq[Filter] = Nil): HudiScanPlan = HudiScanPlan.parse(
     Bridge.ask(
       "plan_scan",
-      question ++ Seq("columns" -> required.fieldNames.toSeq, "limit" -> limit): _*))
+      question ++ Seq(
+        "columns" -> required.fieldNames.toSeq,
+        "limit" -> limit,
+        "runtime_filters" -> runtime.map(HudiFilters.toJson)): _*))
 
   def description: String =
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
@@ -82,14 +86,14 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)
 
-  /** Partition columns of which a join may say, once it runs, which values it needs. */
+  /** Columns of which a join may say, once it runs, which values it needs. */
   override def filterAttributes(): Array[NamedReference] =
-    request.snapshot.partitioning.filter(readSchema().fieldNames.contains)
-      .map(Expressions.column(_): NamedReference).toArray
+    request.snapshot.clustered.filter(readSchema().fieldNames.contains)
+      .map(name => Expressions.column(s"`${name.replace("`", "``")}`"): NamedReference).toArray
 
-  /** Leaves out files of partitions that the other side of a join does not have. */
+  /** Leaves out files of partitions, and of key ranges, that the other side does not have. */
   override def filter(filters: Array[Filter]): Unit = {
-    val fewer = request.copy(filters = request.filters ++ filters).plan()
+    val fewer = request.plan(filters.toSeq)
     planned = Some(plan.only(fewer.files.iterator.map(_.path).toSet))
   }
 

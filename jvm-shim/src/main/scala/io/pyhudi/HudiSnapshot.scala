@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.sources.Filter
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** The point in time at which a table is read: the newest state, or one that the user named. */
@@ -38,6 +38,15 @@ private[pyhudi] final case class HudiSnapshot(
   def question: Seq[(String, Any)] =
     Seq("path" -> path, "options" -> options, "pin" -> pin, "instant" -> instant)
 
+  /** Columns whose values tell files apart: those of the partitions, and of keys and their order
+    * where footers have the bounds.
+    */
+  def clustered: Seq[String] = {
+    val bounded = schema.fields.collect { case field if HudiSnapshot.bounded(field) => field.name }
+    val named = Seq("primaryKey", "preCombineField").flatMap(properties.get).flatMap(_.split(','))
+    (partitioning ++ named.filter(bounded.contains)).distinct
+  }
+
   /** Of `pushed`, the filters over partition columns alone that are true of every row in the
     * files which all of `pushed` leave.
     */
@@ -64,6 +73,13 @@ private[pyhudi] final case class HudiSnapshot(
 }
 
 private[pyhudi] object HudiSnapshot {
+
+  /** Whether the footers' bounds of a column are whole numbers; Python has the same list. */
+  private def bounded(field: StructField): Boolean = field.dataType match {
+    case ByteType | ShortType | IntegerType | LongType => true
+    case DateType | TimestampType | TimestampNTZType => true
+    case _ => false
+  }
 
   def describe(path: String, options: Map[String, String], asOf: AsOf): HudiSnapshot = {
     val (version, micros) = asOf match {
