@@ -40,6 +40,7 @@ class Inputs:
     bulk: Path
     upsert: Path
     delete: Path
+    merge: Path
     appends: tuple[Path, ...]
     lookups: tuple[int, ...]
     ranges: tuple[tuple[int, int], ...]
@@ -95,6 +96,9 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
     write_rows(folder / "upsert", "part-0", orders(changed, 1))
     gone = np.sort(touched[updates : updates + rows // 100])
     write_rows(folder / "delete", "part-0", orders(gone, 2).select([KEY, PARTITION, ORDERING]))
+    others = touched[updates + rows // 100 :][:updates]
+    merged = np.sort(np.concatenate([others, np.arange(rows + news, rows + 2 * news)]))
+    write_rows(folder / "merge", "part-0", orders(merged, 3))
     tiny = []
     for number in range(appends):
         first = rows * 2 + number * append_rows
@@ -107,6 +111,7 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
         bulk=folder / "bulk",
         upsert=folder / "upsert",
         delete=folder / "delete",
+        merge=folder / "merge",
         appends=tuple(tiny),
         lookups=tuple(int(k) for k in touched[-10:]),
         ranges=tuple((start, start + width) for start in starts),

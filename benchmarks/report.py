@@ -63,6 +63,8 @@ system time of the whole process tree: driver, JVM with compiler and collector, 
 
 * *upsert 5 %*: four of five rows are updates spread over all files, one of five is a new key
 * *delete 1 %*: by key, spread over all files
+* *MERGE 5 %*: `MERGE INTO` on id and region, four of five rows match, of which a quarter is deleted
+  and the others updated; one of five is inserted
 * *full read*: all columns into Spark's `noop` sink; *column sum*: one decimal column
 * *key lookup*: `id = k`; *range filter*: one per cent of the ids; the table is opened each time
 

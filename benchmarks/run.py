@@ -59,6 +59,7 @@ def _steps(inputs: Inputs) -> list[Step]:
         ranges,
         Step("upsert 5 %", "upsert", lambda i: {"source": str(i.upsert)}, changes=True),
         Step("delete 1 %", "delete", lambda i: {"source": str(i.delete)}, changes=True),
+        Step("MERGE 5 %", "merge", lambda i: {"source": str(i.merge)}, changes=True),
         replace(read, operation="full read after changes"),
         replace(lookups, operation="key lookup after changes"),
     ]

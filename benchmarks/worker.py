@@ -41,6 +41,10 @@ class Worker:
         """Delete by key."""
         return timed(lambda: self.engine.delete(table, self._rows(source)))
 
+    def merge(self, table: str, source: str) -> dict[str, Any]:
+        """MERGE INTO with three clauses."""
+        return timed(lambda: self.engine.merge(table, self._rows(source)))
+
     def full_read(self, table: str) -> dict[str, Any]:
         """Every column of every row, handed to Spark's sink that drops them."""
         return timed(lambda: self._frame(table).write.format("noop").mode("overwrite").save())
@@ -147,7 +151,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
-        "create", "append", "upsert", "delete", "full_read", "column_sum", "lookup",
+        "create", "append", "upsert", "delete", "merge", "full_read", "column_sum", "lookup",
         "range_filter", "plan", "race", "overtaken", "checksum", "size", "drop",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
+
+#: of a MERGE of a source ``s`` into a table ``t``
+ON = "ON t.id = s.id AND t.region = s.region"
+#: conditions that exclude each other: Apache Hudi tries every UPDATE before a DELETE
+MERGE_CLAUSES = (
+    "WHEN MATCHED AND s.status = 'returned' THEN DELETE "
+    "WHEN MATCHED AND s.status != 'returned' THEN UPDATE SET * "
+    "WHEN NOT MATCHED THEN INSERT *"
+)
 
 
 class Engine(ABC):
@@ -39,6 +49,12 @@ class Engine(ABC):
     def expect_other_writers(self) -> None:  # noqa: B027 - most need nothing
         """Prepare for writers beside this one; nothing for formats that always are."""
 
+    def merge_into(self, target: str, rows: DataFrame, clauses: str) -> None:
+        """A MERGE of ``rows`` into what SQL calls ``target``."""
+        view = f"incoming_{threading.get_ident()}"
+        rows.createOrReplaceTempView(view)
+        self.spark.sql(f"MERGE INTO {target} t USING {view} s {ON} {clauses}")
+
     def path(self, table: str) -> Path:
         """The folder of a table."""
         return self.root / table
@@ -58,6 +74,10 @@ class Engine(ABC):
     @abstractmethod
     def delete(self, table: str, keys: DataFrame) -> None:
         """Remove the rows whose id and region are in ``keys`` (id, region, ts)."""
+
+    @abstractmethod
+    def merge(self, table: str, rows: DataFrame) -> None:
+        """MERGE with ``MERGE_CLAUSES``: rows sent back go, others change, new ones come."""
 
     @abstractmethod
     def frame(self, table: str) -> DataFrame:

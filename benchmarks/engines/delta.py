@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from benchmarks.data import PARTITION
-from benchmarks.engines.base import Engine
+from benchmarks.engines.base import MERGE_CLAUSES, Engine
 from integration.peers.maven import DELTA
 
 
@@ -42,18 +41,14 @@ class Delta(Engine):
         rows.write.format("delta").mode("append").save(str(self.path(table)))
 
     def upsert(self, table: str, rows: DataFrame) -> None:
-        self._merge(table, rows, "MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+        clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        self.merge_into(f"delta.`{self.path(table)}`", rows, clauses)
 
     def delete(self, table: str, keys: DataFrame) -> None:
-        self._merge(table, keys, "MATCHED THEN DELETE")
+        self.merge_into(f"delta.`{self.path(table)}`", keys, "WHEN MATCHED THEN DELETE")
+
+    def merge(self, table: str, rows: DataFrame) -> None:
+        self.merge_into(f"delta.`{self.path(table)}`", rows, MERGE_CLAUSES)
 
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.format("delta").load(str(self.path(table)))
-
-    def _merge(self, table: str, rows: DataFrame, actions: str) -> None:
-        view = f"incoming_{threading.get_ident()}"
-        rows.createOrReplaceTempView(view)
-        self.spark.sql(
-            f"MERGE INTO delta.`{self.path(table)}` t USING {view} s "
-            f"ON t.id = s.id AND t.region = s.region WHEN {actions}"
-        )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
 from benchmarks.data import KEY, ORDERING, PARTITION
-from benchmarks.engines.base import Engine
+from benchmarks.engines.base import MERGE_CLAUSES, Engine
 from integration.peers.maven import HUDI
 from integration.peers.spark import HUDI_CONF
 
@@ -52,6 +53,13 @@ class HudiFamily(Engine):
     def delete(self, table: str, keys: DataFrame) -> None:
         self._write(table, keys, "delete", "append")
 
+    def merge(self, table: str, rows: DataFrame) -> None:
+        self.merge_into(self.sql_name(table), rows, MERGE_CLAUSES)
+
+    @abstractmethod
+    def sql_name(self, table: str) -> str:
+        """What SQL calls the table; it is registered where SQL knows no paths."""
+
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.format(self.source).load(str(self.path(table)))
 
@@ -85,6 +93,13 @@ class ApacheHudi(HudiFamily):
             "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
         ),
     }
+
+    def sql_name(self, table: str) -> str:
+        location = self.path(table)
+        self.spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING hudi LOCATION '{location}'")
+        for key, value in self.extra.items():
+            self.spark.conf.set(key, value)
+        return table
 
     @classmethod
     def jars(cls) -> tuple[str, ...]:

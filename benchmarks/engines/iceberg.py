@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from benchmarks.data import PARTITION
-from benchmarks.engines.base import Engine
+from benchmarks.engines.base import MERGE_CLAUSES, Engine
 from integration.peers.maven import ICEBERG
 
 PROPERTIES = {
@@ -57,18 +56,14 @@ class Iceberg(Engine):
         rows.writeTo(f"ice.db.{table}").append()
 
     def upsert(self, table: str, rows: DataFrame) -> None:
-        self._merge(table, rows, "MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+        clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        self.merge_into(f"ice.db.{table}", rows, clauses)
 
     def delete(self, table: str, keys: DataFrame) -> None:
-        self._merge(table, keys, "MATCHED THEN DELETE")
+        self.merge_into(f"ice.db.{table}", keys, "WHEN MATCHED THEN DELETE")
+
+    def merge(self, table: str, rows: DataFrame) -> None:
+        self.merge_into(f"ice.db.{table}", rows, MERGE_CLAUSES)
 
     def frame(self, table: str) -> DataFrame:
         return self.spark.table(f"ice.db.{table}")
-
-    def _merge(self, table: str, rows: DataFrame, actions: str) -> None:
-        view = f"incoming_{threading.get_ident()}"
-        rows.createOrReplaceTempView(view)
-        self.spark.sql(
-            f"MERGE INTO ice.db.{table} t USING {view} s "
-            f"ON t.id = s.id AND t.region = s.region WHEN {actions}"
-        )

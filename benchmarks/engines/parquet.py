@@ -36,6 +36,14 @@ class PlainParquet(Engine):
         old = self.frame(table)
         self._rewrite(table, old.join(keys, [KEY, PARTITION], "left_anti"))
 
+    def merge(self, table: str, rows: DataFrame) -> None:
+        old = self.frame(table)
+        kept = old.join(rows.select(KEY, PARTITION), [KEY, PARTITION], "left_anti")
+        back = rows.where("status = 'returned'").select(KEY, PARTITION)
+        gone = old.select(KEY, PARTITION).join(back, [KEY, PARTITION], "left_semi")
+        come = rows.join(gone, [KEY, PARTITION], "left_anti")
+        self._rewrite(table, kept.select(*rows.columns).union(come.select(*rows.columns)))
+
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.parquet(str(self.path(table)))
 

@@ -26,6 +26,9 @@ class Pyhudi(HudiFamily):
 
         super().__init__(pyhudi.attach(spark), root)
 
+    def sql_name(self, table: str) -> str:
+        return f"pyhudi.`{self.path(table)}`"
+
     @classmethod
     def session(cls, builder: SparkSession.Builder) -> SparkSession:
         return pyhudi.attach(pyhudi.configure(builder).getOrCreate())
