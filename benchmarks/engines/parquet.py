@@ -16,9 +16,9 @@ class PlainParquet(Engine):
     name = "parquet"
     label = "plain Parquet"
     notes = (
-        "`df.write.partitionBy('region').parquet`; upsert and delete rewrite the whole table: an "
-        "anti-join on id and region (the small side broadcast by Spark), for the upsert a union, "
-        "then a swap of folders"
+        "`df.write.partitionBy('region').parquet`; upsert, delete and MERGE rewrite the whole "
+        "table: an anti-join on id and region (the small side broadcast by Spark), for the upsert "
+        "a union, for the MERGE a look for the keys to delete as well, then a swap of folders"
     )
 
     def create(self, table: str, rows: DataFrame) -> None:
