@@ -123,6 +123,25 @@ def test_the_commit_counts_the_rows_that_changed(spark: SparkSession, name: str)
     assert [sum(each) for each in zip(*counts, strict=True)] == [2, 1, 1]
 
 
+def test_each_job_of_a_merge_but_sparks_own_says_what_it_does(
+    spark: SparkSession, name: str
+) -> None:
+    filled(spark, name)
+    context: Any = spark.sparkContext
+    store = context._jsc.sc().statusStore()
+    before = store.jobsList(None).size()
+    merge(spark, name, [(1, "one", 2, "y"), (8, "new", 2, "x")],
+          "when matched then update set * when not matched then insert *")  # fmt: skip
+
+    jobs = store.jobsList(None)  # the newest comes first
+    ours = [jobs.apply(at) for at in range(jobs.size() - before)]
+    python = [job for job in ours if "row_changes.py" in job.name() or "pyhudi" in job.name()]
+    folder = folder_of(spark, name).name
+    assert python
+    assert all(f"pyhudi upsert {folder}: " in str(job.description()) for job in python)
+    assert any("check the changes" in str(job.description()) for job in python)
+
+
 def test_a_merge_that_only_inserts_leaves_the_others(spark: SparkSession, name: str) -> None:
     filled(spark, name)
     news: list[Row] = [(1, "other", 9, "x"), (7, "seven", 9, "x"), (8, "eight", 9, "w")]

@@ -20,6 +20,7 @@ from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.planner.prepare import HOME, Prepared, Survey, named, timestamp_format
+from pyhudi.planner.stage import job
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.write.spec import DELETE, FILE_NAME_COLUMN
 
@@ -55,9 +56,11 @@ def prepare_changes(
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
             rows = rows.withColumn(NEW_KEY, key)
-            survey = _survey(rows, config, named_keys)
+            with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
+                survey = _survey(rows, config, named_keys)
         else:
-            survey = _counted(rows)
+            with job(rows.sparkSession, f"pyhudi upsert {config.name}: count the changes"):
+                survey = _counted(rows)
             key = F.concat(F.lit(key_prefix), F.monotonically_increasing_id())
             rows = rows.withColumn(NEW_KEY, key)
         rows = _placed(rows, target.fieldNames(), survey)
