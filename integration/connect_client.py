@@ -12,10 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import LongType
+
+from tests import sql_suite
 
 KEY = "hoodie.datasource.write.recordkey.field"
 SLOW_ROWS = 120  # a second each, two at a time
@@ -54,6 +57,21 @@ def statements(spark: Any, folder: str, *given: str) -> object:
         "by_path": [list(row) for row in by_path.collect()],
         "error": message(lambda: spark.read.format("pyhudi").load(f"{folder}/nothing").collect()),
     }
+
+
+def suite(spark: Any, folder: str, file: str) -> object:
+    """A file of the SQL suite; what was wrong with which statement."""
+    given = sql_suite.parse(Path(file).read_text(encoding="utf-8"))
+
+    def run(statement: str) -> sql_suite.Texts:
+        return sql_suite.texts_of(spark.sql(statement).collect())
+
+    spark.sql("create database suite")
+    spark.sql("use suite")
+    wrong = sql_suite.failures(given, run, {"folder": f"{folder}/{Path(file).stem}"})
+    spark.sql("use default")
+    spark.sql("drop database suite cascade")
+    return wrong
 
 
 def tables_of_version(spark: Any, folder: str, version: str, count: str) -> object:

@@ -22,12 +22,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from integration.peers import maven
 from tests.process_facts import eventually, marked
+from tests.servers.process import free_port
 
 REPO = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = {"3.5": REPO / ".venv", "4.0": REPO / ".venv-spark4"}
 PLANNER = "-m pyhudi.spark.gateway"
 ANSWER_S = 300
+# What the shell shows of its own: it asks for a statement, and for each further line of one.
+PROMPTS = re.compile(r"^(?:spark-sql \(\w+\)> | +> )+")
 
 SETTINGS = {
     "spark.master": "local[2]",
@@ -89,6 +93,8 @@ class Place:
             "PYSPARK_PYTHON": str(self.bin / "python"),
             "SPARK_CONF_DIR": str(conf),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            # A terminal would have what is typed among the rows, broken at its width.
+            "SPARK_SUBMIT_OPTS": "-Djline.terminal=jline.UnsupportedTerminal",
             **self.variables,
         }
 
@@ -167,26 +173,42 @@ class SparkSql:
         self.send(statement)
         return self.answer()
 
+    def texts(self, statement: str) -> list[list[str]]:
+        """The cells of its rows; ``RuntimeError`` with what the shell said where it failed."""
+        before = self._log.stat().st_size
+        shown = self.run(statement)
+        told = self._told_since(before)
+        if told:
+            raise RuntimeError(told)
+        padded = statement.startswith("DESCRIBE")
+        return [[cell.rstrip() if padded else cell for cell in line.split("\t")] for line in shown]
+
     def error(self, statement: str) -> str:
         """The error that a statement ends with."""
-        log = self._place.folder / "log"
-        before = log.stat().st_size
+        before = self._log.stat().st_size
         self.send(statement)
         return self.error_since(before)
 
     def error_since(self, position: int) -> str:
         shown = self.answer()
-        with (self._place.folder / "log").open("rb") as file:
-            file.seek(position)
-            text = file.read().decode()
+        text = self._told_since(position)
         assert text, f"no error, but {shown}"
         return text
+
+    @property
+    def _log(self) -> Path:
+        return self._place.folder / "log"
+
+    def _told_since(self, position: int) -> str:
+        with self._log.open("rb") as file:
+            file.seek(position)
+            return file.read().decode()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            text = line.rstrip("\n")
-            if text and not text.startswith("spark-sql"):
+            text = PROMPTS.sub("", line.rstrip("\n"))
+            if text:
                 self._lines.put(text)
 
 
@@ -194,6 +216,24 @@ class SparkSql:
 def spark_sql(place: Place) -> Iterator[SparkSql]:
     with started(place, shown("spark-sql") + " -S") as process:
         yield SparkSql(place, process)
+
+
+@contextmanager
+def connect_server(folder: Path, line: str) -> Iterator[tuple[Place, ConnectClient]]:
+    """A Spark Connect server, and its client; nothing of it is left behind."""
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    if line == "3.5":  # its PySpark comes without the server
+        settings["spark.driver.extraClassPath"] = str(maven.jar(maven.CONNECT))
+    here = Place(folder, line, settings)
+    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    with server(here, main, port) as running:
+        yield running, ConnectClient(running, f"sc://127.0.0.1:{port}")
+        os.kill(running.jvm(), signal.SIGTERM)
+        assert running.is_deserted()
 
 
 @contextmanager
@@ -231,7 +271,7 @@ class ConnectClient:
                 str(self._place.bin / "python"), "-S", str(REPO / "integration/connect_client.py"),
                 self._url, str(self._place.folder), what, *arguments,
             ],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self._packages)},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{self._packages}:{REPO}"},
             cwd=self._place.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -19,6 +19,7 @@ from integration.jvm_first import (
     ConnectClient,
     Place,
     compiled,
+    connect_server,
     run_to_its_end,
     server,
     shown,
@@ -213,17 +214,8 @@ def test_jdbc_sessions_at_once_keep_their_settings_apart(
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, ConnectClient]]:
-    port = free_port()
-    settings = {
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-    }
-    here = Place(tmp_path_factory.mktemp("connect"), "4.0", settings)
-    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    with server(here, main, port) as running:
-        yield running, ConnectClient(running, f"sc://127.0.0.1:{port}")
-        os.kill(running.jvm(), signal.SIGTERM)
-        assert running.is_deserted()
+    with connect_server(tmp_path_factory.mktemp("connect"), "4.0") as running:
+        yield running
 
 
 @pytest.mark.matrix

@@ -110,6 +110,22 @@ def for_engine(statements: Iterable[Statement], name: str) -> list[Statement]:
     ]
 
 
+def for_shell(statements: Iterable[Statement]) -> list[Statement]:
+    """The same for ``spark-sql``, which shows tables by name alone and no NULL in descriptions."""
+    return [
+        replace(each, lines=tuple(_in_shell(each, line) for line in each.lines))
+        for each in statements
+    ]
+
+
+def _in_shell(each: Statement, line: str) -> str:
+    if each.text.startswith(("SHOW TABLES", "SHOW VIEWS")):
+        return line.split(SEPARATOR)[1]
+    if each.text.startswith("DESCRIBE"):
+        return line.removesuffix("NULL")
+    return line
+
+
 def _failure(each: Statement, text: str, run: Run, known: dict[str, str]) -> str:
     try:
         rows = run(text)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from tests import sql_suite
-from tests.sql_suite import Texts, cell_text, failures, for_engine, parse
+from tests.sql_suite import Texts, cell_text, failures, for_engine, for_shell, parse
 
 FILE = """-- What the file is about.
 
@@ -73,6 +73,21 @@ def test_a_value_is_known_to_later_statements() -> None:
     statements = parse("SELECT 1;\n-- expect value first\n\nSELECT '${first}';\n-- expect ok\n")
     assert failures(statements, run, {}) == []
     assert asked[1] == "SELECT '20240101'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "line", "shown"),
+    [
+        ("SHOW TABLES LIKE 'r*'", "suite | rides | false", "rides"),
+        ("DESCRIBE rides", "fare | double | NULL", "fare | double | "),
+        ("SELECT 1, null", "1 | NULL", "1 | NULL"),
+    ],
+)
+def test_the_shell_shows_tables_and_descriptions_in_its_own_way(
+    statement: str, line: str, shown: str
+) -> None:
+    (given,) = for_shell(parse(f"{statement};\n-- expect text\n-- {line}\n"))
+    assert given.lines == (shown,)
 
 
 @pytest.mark.parametrize(
