@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.spark.tables import VERSION, listing, refused
@@ -100,3 +104,64 @@ def test_properties_and_comments_stay_with_the_catalog(spark: SparkSession, name
     assert "'team' = 'fares'" in shown[0]
     assert "COMMENT 'the name'" in shown[0]
     assert listing(folder_of(spark, name)) == before
+
+
+# ---- ALTER TABLE ... RENAME TO
+
+
+@pytest.fixture
+def renamed(spark: SparkSession, name: str) -> Iterator[str]:
+    """Another name for a table, dropped afterwards."""
+    yield f"{name}_renamed"
+    spark.sql(f"drop table if exists {name}_renamed")
+
+
+def test_a_managed_table_takes_its_folder_along_to_its_new_name(
+    spark: SparkSession, name: str, renamed: str
+) -> None:
+    filled(spark, name)
+    before, old = table(spark, name), folder_of(spark, name)
+
+    spark.sql(f"alter table {name} rename to {renamed}")
+
+    assert not spark.catalog.tableExists(name)
+    assert folder_of(spark, renamed) == old.with_name(renamed)
+    assert not old.exists()
+    assert table(spark, renamed) == before
+
+    spark.sql(f"insert into {renamed} values (3, 'c', 1, 'x')")
+    spark.sql(f"update {renamed} set name = 'B', ts = 2 where id = 2")
+    spark.sql(f"delete from {renamed} where id = 1")
+    assert table(spark, renamed) == [(2, "B", 2, "y"), (3, "c", 1, "x")]
+    assert spark.table(f"{renamed}.history").count() == 4
+
+
+def test_the_name_that_a_table_left_is_free_for_another(
+    spark: SparkSession, name: str, renamed: str
+) -> None:
+    filled(spark, name)
+    spark.sql(f"alter table {name} rename to {renamed}")
+
+    create(spark, name)
+
+    assert table(spark, name) == []
+    spark.sql(f"insert into {name} values (9, 'z', 1, 'z')")
+    assert table(spark, name) == [(9, "z", 1, "z")]
+    assert table(spark, renamed) == [(1, "a", 1, "x"), (2, "b", 1, "y")]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql(f"alter table {renamed} rename to {name}")
+
+
+def test_an_external_table_stays_where_it_is_under_its_new_name(
+    spark: SparkSession, name: str, renamed: str, tmp_path: Path
+) -> None:
+    create(spark, name, more=f"location '{tmp_path}/outside'")
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+
+    spark.sql(f"alter table {name} rename to {renamed}")
+    spark.sql(f"insert into {renamed} values (1, 'b', 2, 'x')")
+
+    assert folder_of(spark, renamed) == tmp_path / "outside"
+    assert table(spark, renamed) == [(1, "b", 2, "x")]
+    by_path = spark.sql(f"select name from pyhudi.`{tmp_path}/outside`").collect()
+    assert [row.name for row in by_path] == ["b"]

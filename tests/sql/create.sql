@@ -172,7 +172,7 @@ CREATE TABLE bad (id INT) USING pyhudi CLUSTERED BY (id) INTO 4 BUCKETS;
 -- expect error bucket
 
 CREATE TABLE bad USING pyhudi;
--- expect error no 
+-- expect error name them, as in CREATE TABLE
 
 SHOW TABLES LIKE 'bad';
 -- expect rows

@@ -86,12 +86,22 @@ private[pyhudi] object HudiDefinition {
       ident: Identifier,
       columns: Array[Column],
       transforms: Array[Transform],
-      properties: util.Map[String, String]): HudiDefinition =
-    HudiDefinition(
+      properties: util.Map[String, String]): HudiDefinition = {
+    val said = HudiDefinition(
       (ident.namespace :+ ident.name).mkString("."),
       CatalogEntries.schema(columns),
       transforms.toSeq.map(partitionColumn),
       properties.asScala.toMap)
+    if (columns.isEmpty && said.location.isEmpty) {
+      throw new HudiAnalysisException(
+        s"[CONFIG_ERROR] ${said.table} is given no columns: name them, as in CREATE TABLE " +
+          "trips (id BIGINT) USING pyhudi, or add AS SELECT, or LOCATION '/data/trips' of a " +
+          "table that is there.",
+        "ConfigError"
+      )
+    }
+    said
+  }
 
   /** Properties without Spark's reserved keys and without its doubled `option.` keys. */
   def userProperties(properties: Map[String, String]): Map[String, String] =
