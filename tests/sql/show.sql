@@ -111,6 +111,9 @@ EXPLAIN SELECT id FROM rides WHERE city = 'Oslo' AND fare > 1;
 -- EqualTo(city,Oslo)
 -- GreaterThan(fare,1.0)
 
+ANALYZE TABLE rides COMPUTE STATISTICS;
+-- expect error not supported for v2 tables
+
 REFRESH TABLE rides;
 -- expect ok
 

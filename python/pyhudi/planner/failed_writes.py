@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pyhudi.clock import SystemClock
-from pyhudi.config import FailedWrites, resolve_write
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config import FailedWrites, WriteOptions, resolve_write
+from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.services.failed_writes import PendingWrite, settle_and_tell
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
-from pyhudi.timeline.table import open_table
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.policy import writer_policy
 
 POLICY_KEYS = ("hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.failed.writes")
@@ -36,11 +37,25 @@ def clean_failed_writes(
     def storage(root: str) -> Storage:
         return open_storage(root, hadoop_options or {}, clock)
 
-    table = open_table(storage(path))
+    def lock(table: Table, resolved: WriteOptions) -> TableLock:
+        opener = LockOpener(clock, storage)
+        return opener.open(resolved.lock, table.config.name, table.storage)
+
+    return settle_now(open_table(storage(path)), lock, clock, options or {}, {})
+
+
+def settle_now(
+    table: Table,
+    lock: Callable[[Table, WriteOptions], TableLock],
+    clock: Clock,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+) -> tuple[PendingWrite, ...]:
+    """``clean_failed_writes`` by the clock and the locks of an application, and its settings."""
     refuse_writes_to(table)
-    given = dict(options or {})
-    if not any(key.lower() in POLICY_KEYS for key in given):
+    given = dict(options)
+    if not any(key.lower() in POLICY_KEYS for key in (*options, *session)):
         given[POLICY_KEYS[0]] = FailedWrites.LAZY.value
-    resolved = resolve_write(given, table.config.raw)
-    lock = LockOpener(clock, storage).open(resolved.lock, table.config.name, table.storage)
-    return settle_and_tell(table, lock, clock, writer_policy(resolved, table, clock))
+    resolved = resolve_write(given, table.config.raw, session)
+    policy = writer_policy(resolved, table, clock)
+    return settle_and_tell(table, lock(table, resolved), clock, policy)

@@ -14,6 +14,7 @@ from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
 from pyhudi.planner.alter import alter_columns
 from pyhudi.planner.create import check_adoption, create_table, new_table_config
+from pyhudi.planner.failed_writes import settle_now
 from pyhudi.planner.footers import aggregate, files_in_bounds
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.last_commit import sql_tab
@@ -25,6 +26,7 @@ from pyhudi.planner.scan import Query, count_rows, describe, open_query, partiti
 from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
+from pyhudi.services.failed_writes import PendingWrite
 from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
@@ -58,7 +60,8 @@ class Handlers:
         names = (
             "exists describe decide plan_scan count aggregate partition_values inspect write "
             "insert spool_begin insert_spooled spool_abort check_row_changes change_rows "
-            "insert_new create_table truncate_table alter_columns can_delete_where delete_where"
+            "insert_new create_table truncate_table alter_columns can_delete_where delete_where "
+            "clean_failed_writes"
         )
         return {name: getattr(self, name) for name in names.split()}
 
@@ -123,8 +126,7 @@ class Handlers:
         listings: dict[str, Callable[[], Listing[Any]]] = {
             "history": table.history, "files": table.files, "partitions": table.partitions,
         }  # fmt: skip
-        found = listings[listing]()
-        return {"columns": found.ddl(), "rows": found.rows()}
+        return _told(listings[listing]())
 
     # -- writes
 
@@ -328,6 +330,20 @@ class Handlers:
         given, root = _given(properties, options), normalize_root(path)
         return _committed(delete_where(self._runtime, self._spark, root, filters, given, session))
 
+    def clean_failed_writes(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        """``CALL pyhudi.system.clean_failed_writes``: what was pending, and what became of it."""
+        given, runtime = _given(properties, options), self._runtime
+        table = open_table(runtime.storage(normalize_root(path)))
+        found = settle_now(table, runtime.lock, runtime.clock, given, session)
+        return _told(Listing(PendingWrite, found))
+
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""
         return DataFrame(jdf, self._sessions.of(jdf))
@@ -374,6 +390,11 @@ def _pinned(
     **_: object,
 ) -> Pinned:
     return Pinned(pin, normalize_root(path), options, session, instant)
+
+
+def _told(found: Listing[Any]) -> Json:
+    """A list as the shim makes rows of it."""
+    return {"columns": found.ddl(), "rows": found.rows()}
 
 
 def _committed(done: Committed | None) -> Json:

@@ -69,6 +69,14 @@ private[pyhudi] final case class HudiTarget(
     "options" -> HudiDataSource.withoutPath(options))
 }
 
+private[pyhudi] object HudiTarget {
+
+  def atPath(text: String, catalog: String): HudiTarget = {
+    val path = HudiDataSource.located(text)
+    HudiTarget(path, catalog, s"`$path`", Map.empty)
+  }
+}
+
 private[pyhudi] object HudiCatalogTable {
 
   /** INSERT, INSERT OVERWRITE and writeTo take V1_BATCH_WRITE's route, where Python gets the whole

@@ -13,23 +13,24 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
 /** What Python tells of a table, as a table: its history, its files or its partitions. */
-private[pyhudi] class HudiListing(
-    override val name: String,
-    override val schema: StructType,
-    found: Array[InternalRow])
+private[pyhudi] class HudiListing(override val name: String, told: HudiToldRows)
     extends Table
     with SupportsRead {
+
+  override def schema(): StructType = told.readSchema
 
   override def capabilities(): util.Set[TableCapability] =
     util.EnumSet.of(TableCapability.BATCH_READ)
 
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
-    new LocalScan {
-      override def rows(): Array[InternalRow] = found
-      override def readSchema(): StructType = schema
-      override def description(): String = name
-    }
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => told
 }
+
+/** Rows that Python has told, as they are. */
+private[pyhudi] class HudiToldRows(
+    override val description: String,
+    override val readSchema: StructType,
+    override val rows: Array[InternalRow])
+    extends LocalScan
 
 private[pyhudi] object HudiListing {
 
@@ -41,14 +42,20 @@ private[pyhudi] object HudiListing {
 
   def of(target: HudiTarget, ident: Identifier): HudiListing = {
     val kind = ident.name.toLowerCase(util.Locale.ROOT)
+    val name = s"${target.catalog}.${target.table}.$kind"
     val answer = Bridge.ask("inspect", "path" -> target.path, "listing" -> kind)
+    new HudiListing(name, told(name, answer))
+  }
+
+  /** The `columns` and `rows` of an answer. */
+  def told(name: String, answer: JsonNode): HudiToldRows = {
     val schema = StructType.fromDDL(answer.get("columns").asText)
     val rows = answer.get("rows").elements().asScala.map { row =>
       InternalRow.fromSeq(row.elements().asScala.toSeq.zip(schema.fields).map {
         case (value, column) => plain(value, column.dataType)
       })
     }
-    new HudiListing(s"${target.catalog}.${target.table}.$kind", schema, rows.toArray)
+    new HudiToldRows(name, schema, rows.toArray)
   }
 
   private def plain(value: JsonNode, dataType: DataType): Any = dataType match {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * The catalog keeps nothing: a table is there if there is one at the path, and goes with its
   * folder.
   */
-class HudiPathCatalog extends HudiStaging {
+class HudiPathCatalog extends HudiStaging with HudiProcedures {
 
   private var called = HudiDataSource.provider
 
@@ -120,10 +120,8 @@ class HudiPathCatalog extends HudiStaging {
   override def renameTable(from: Identifier, to: Identifier): Unit =
     throw unserved(s"${from.name} is known by its path, which has no other name")
 
-  private def target(ident: Identifier): HudiTarget = {
-    val path = located(ident)
-    HudiTarget(path, called, s"`$path`", Map.empty)
-  }
+  private def target(ident: Identifier): HudiTarget =
+    HudiTarget.atPath(located(ident), called)
 
   private def located(ident: Identifier): String =
     if (isPath(ident)) HudiDataSource.located(ident.name)
