@@ -205,6 +205,25 @@ def test_rows_of_a_table_without_keys_change_too(spark: SparkSession, name: str)
     assert keys == 5
 
 
+def test_rows_with_keys_of_several_columns_leave_their_buckets(
+    spark: SparkSession, name: str
+) -> None:
+    more = {"primaryKey": "id,name", "hoodie.index.type": "BUCKET", **BUCKETS}
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in more.items())
+    create(spark, name, f"tblproperties ({properties})")
+    rows: list[Row] = [(key, "a", 1, "x") for key in range(6)]
+    spark.createDataFrame(rows, COLUMNS).coalesce(1).writeTo(name).append()
+    held = spark.table(name).select("_hoodie_file_name").distinct().count()
+    assert held == 2, "the keys are in both buckets"
+
+    spark.sql(f"delete from {name} where id in (2, 3)")
+    assert table(spark, name) == [*rows[:2], *rows[4:]]
+
+    spark.sql(f"update {name} set dt = 'y' where id > 3")
+    merge(spark, name, [(0, "a", 0, ""), (1, "a", 0, "")], "when matched then delete")
+    assert table(spark, name) == [(4, "a", 1, "y"), (5, "a", 1, "y")]
+
+
 KNOWN_KEY = """merge into {t} t using (select 2 id) s on t.id = s.id + 100
     when matched then delete
     when not matched then insert (id, name, ts, dt) values (2, 'n', 1, 'x')"""

@@ -12,7 +12,9 @@ from pyhudi.config import IndexType, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
+from pyhudi.index.lookup import ORDINAL
 from pyhudi.planner.keys import RECORD_KEY, key_text
+from pyhudi.planner.routing import as_sql_array
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.view import BaseFile, FileSystemView
 
@@ -80,8 +82,12 @@ def hash_fields(config: TableConfig, options: WriteOptions) -> tuple[str, ...]:
     return fields
 
 
-def with_bucket(write: Write, rows: DataFrame) -> DataFrame:
-    """Rows with the number of their bucket: Java's list hash over the hash fields' texts."""
+def with_bucket(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
+    """Rows with the number of their bucket: Java's list hash over the hash fields' texts.
+
+    A row with an ``ORDINAL`` is in the bucket of that one of ``files``: a deletion has no values
+    to hash.
+    """
     fields = hash_fields(write.config, write.options)
     schema: StructType = rows.schema
     total = F.lit(1).cast("bigint")
@@ -93,6 +99,11 @@ def with_bucket(write: Write, rows: DataFrame) -> DataFrame:
         hashed = F.call_function("java_method", F.lit(STRING_HASH), F.lit("of"), text)
         total = F.pmod(total * F.lit(31) + hashed.cast("bigint"), F.lit(1 << 32))
     bucket = F.pmod(total.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(write.options.bucket_count))
+    if ORDINAL in rows.columns and files:
+        numbers = [bucket_number(file.file_id) or 0 for file in files]
+        known = F.split(F.lit(as_sql_array(numbers)), ",").cast("array<int>")
+        held = F.element_at(known, F.col(ORDINAL) + F.lit(1))
+        bucket = F.when(F.col(ORDINAL).isNotNull(), held).otherwise(bucket)
     return rows.withColumn(BUCKET, bucket.cast("int"))
 
 

@@ -176,14 +176,20 @@ def _write_buckets(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> 
     """The bucket index: a row's group is its key's hash, nothing is looked up."""
     count = write.options.bucket_count
     ordinals = bucket_files(files, count)
-    bucketed = with_bucket(write, rows).localCheckpoint(eager=False)
+    changes, strangers = write.prepared.changes, F.lit(0)
+    if changes is not None:
+        rows, strangers = _tagged(write, rows, files), F.count_if(F.col(ORDINAL).isNull())
+    bucketed = with_bucket(write, rows, files).localCheckpoint(eager=False)
     with job(write.spark, write.describe("find buckets")):
-        found = bucketed.groupBy(PARTITION_PATH, BUCKET).count().collect()
+        grouped = bucketed.groupBy(PARTITION_PATH, BUCKET).agg(F.count("*"), strangers)
+        counts = sorted(grouped.collect())
+    if changes is not None:
+        check_homes(changes, sum(row[3] for row in counts))
     updates: dict[int, int] = {}
     inserts: dict[str, int] = {}
     slots: dict[str, list[int]] = {}
     fresh: dict[int, tuple[str, int]] = {}
-    for partition, bucket, rows_in in sorted(found):
+    for partition, bucket, rows_in, _ in counts:
         ordinal = ordinals.get((partition, bucket))
         if ordinal is None and write.operation is Operation.DELETE:
             continue  # there is nothing to delete from
