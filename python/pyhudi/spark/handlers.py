@@ -23,7 +23,7 @@ from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, count_rows, describe, open_query, partition_texts, plan_scan
-from pyhudi.planner.spool import begin_spool, drop_spool, spooled_rows
+from pyhudi.planner.spool import Spools, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
 from pyhudi.services.failed_writes import PendingWrite
@@ -39,12 +39,13 @@ Json = dict[str, Any]
 
 
 class Handlers:
-    """One instance per application; its only state are the pinned queries."""
+    """One instance per application; its state are the pinned queries and the spools in use."""
 
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
         self._sessions = sessions
         self._runtime = runtime
         self._pins = PinnedQueries(runtime)
+        self._spools = Spools(runtime)
 
     @property
     def _spark(self) -> SparkSession:
@@ -183,8 +184,16 @@ class Handlers:
 
     # -- dynamic overwrite of catalog tables, through the shim's spool
 
-    def spool_begin(self, path: str, **_: object) -> Json:
-        return {"spool": begin_spool(self._runtime, normalize_root(path))}
+    def spool_begin(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        given = _given(properties, options)
+        return {"spool": self._spools.begin(normalize_root(path), given, session)}
 
     def insert_spooled(
         self,
@@ -203,10 +212,10 @@ class Handlers:
         try:
             return self._insert(rows, path, options, session, properties, intent)
         finally:
-            drop_spool(self._runtime, normalize_root(path), spool)
+            self._spools.drop(normalize_root(path), spool)
 
     def spool_abort(self, path: str, spool: str, **_: object) -> None:
-        drop_spool(self._runtime, normalize_root(path), spool)
+        self._spools.drop(normalize_root(path), spool)
 
     # -- UPDATE, DELETE and MERGE, through the same spool
 
@@ -233,7 +242,7 @@ class Handlers:
             operation = Operation.DELETE if command == "delete" else Operation.UPSERT
             return self._change(rows, scan, options, session, properties, operation)
         finally:
-            drop_spool(self._runtime, normalize_root(path), spool)
+            self._spools.drop(normalize_root(path), spool)
 
     def insert_new(
         self,

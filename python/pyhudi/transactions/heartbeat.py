@@ -36,14 +36,22 @@ class HeartbeatPolicy:
 
 
 class Heartbeat:
-    """Beats for one instant from a daemon thread until ``stop``."""
+    """Beats for one instant, or for what else is in use, from a daemon thread until ``stop``.
+
+    The file that it renews has the name of the instant.
+    """
 
     def __init__(
-        self, storage: Storage, clock: Clock, instant: InstantTime, policy: HeartbeatPolicy
+        self,
+        storage: Storage,
+        clock: Clock,
+        name: str,
+        policy: HeartbeatPolicy,
+        folder: str = FOLDER,
     ) -> None:
         self._storage = storage
         self._clock = clock
-        self._path = f"{FOLDER}/{instant}"
+        self._path = f"{folder}/{name}"
         self._policy = policy
         self._last = clock.monotonic()
         self._stopped = threading.Event()
@@ -98,6 +106,16 @@ def storage_now_ms(storage: Storage, clock: Clock) -> int:
         if found:
             return found[0]
     return 0
+
+
+def has_passed(storage: Storage, clock: Clock, since_ms: int, span_ms: int) -> bool:
+    """Whether so long has passed since a file was put.
+
+    Our wall clock is asked first, for that costs nothing; the storage's has the last word.
+    """
+    if clock.now_ms() - since_ms < span_ms:
+        return False
+    return storage_now_ms(storage, clock) - since_ms >= span_ms
 
 
 def last_beat_ms(storage: Storage, instant: InstantTime) -> int | None:

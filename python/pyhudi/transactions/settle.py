@@ -19,7 +19,13 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import is_clustering
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.heartbeat import PROBE, HeartbeatPolicy, last_beat_ms, storage_now_ms
+from pyhudi.transactions.heartbeat import (
+    PROBE,
+    HeartbeatPolicy,
+    has_passed,
+    last_beat_ms,
+    storage_now_ms,
+)
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.rollback import (
     WRITES,
@@ -27,6 +33,7 @@ from pyhudi.transactions.rollback import (
     roll_back,
     was_rolled_back,
 )
+from pyhudi.transactions.spools import sweep_spools
 from pyhudi.transactions.times import TimeSource
 
 log = logging.getLogger(__name__)
@@ -69,7 +76,7 @@ def settle_failed_writes(
     for instant in timeline.pending:
         if is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
             roll_back(table, lock, clock, policy, instant.time)
-    sweep(table)
+    sweep(table, clock, policy.heartbeat)
     return None if half_done or timeline.pending else timeline
 
 
@@ -83,23 +90,13 @@ def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bo
     if beat is None:
         requested = _requested_ms(table, instant)
         if policy.failed_writes is FailedWrites.LAZY:
-            return _has_passed(table, clock, requested, policy.heartbeat.lapse_ms)
+            return has_passed(table.storage, clock, requested, policy.heartbeat.lapse_ms)
         return _never_beats(table, clock, instant, requested)
-    if _has_passed(table, clock, beat, policy.heartbeat.lapse_ms):
+    if has_passed(table.storage, clock, beat, policy.heartbeat.lapse_ms):
         return True
     if policy.failed_writes is FailedWrites.LAZY:
         return False
     return _falls_silent(table, clock, policy.heartbeat, instant, beat)
-
-
-def _has_passed(table: Table, clock: Clock, since_ms: int, span_ms: int) -> bool:
-    """Whether so long has passed since a file was put.
-
-    Our wall clock is asked first, for that costs nothing; the storage's has the last word.
-    """
-    if clock.now_ms() - since_ms < span_ms:
-        return False
-    return storage_now_ms(table.storage, clock) - since_ms >= span_ms
 
 
 def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int) -> bool:
@@ -144,14 +141,17 @@ def _requested_ms(table: Table, instant: Instant) -> int:
     return max((f.modified_ms for f in files if f.name.startswith(instant.time)), default=0)
 
 
-def sweep(table: Table) -> None:
-    """Delete what settled instants left: markers, heartbeats, and files of late attempts.
+def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
+    """Delete what settled instants left: markers, heartbeats, and files of late attempts; and the
+    spools of dead statements.
 
     An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
     must go before archival passes its instant, or readers take it for data (FORMAT.md 2.4).
     """
     storage = table.storage
-    left = {folder.rsplit("/", 1)[-1] for folder in storage.list_folders(MARKERS)}
+    folders = storage.list_folders(MARKERS)
+    sweep_spools(storage, clock, policy, folders)
+    left = {folder.rsplit("/", 1)[-1] for folder in folders}
     beats = {file.name for file in storage.list(HEARTBEATS)}
     left |= beats
     if probes := sorted(name for name in beats if name.startswith(PROBE)):

@@ -1,0 +1,34 @@
+"""Spools that nobody writes from any more, and how others see that one is in use.
+
+A spool holds the rows of a statement whose instant has not begun, so no heartbeat of an instant
+speaks for it: a file inside of it is renewed instead for as long as the statement lives. Apache
+Hudi neither reads nor deletes spools.
+
+Invariant: a spool is deleted only after a lapse of silence, by the storage's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyhudi.clock import Clock
+from pyhudi.storage.base import Storage
+from pyhudi.transactions.heartbeat import HeartbeatPolicy, has_passed
+
+PREFIX: Final = ".spool-"
+#: the file that is renewed
+BEAT: Final = "alive"
+
+
+def sweep_spools(
+    storage: Storage, clock: Clock, policy: HeartbeatPolicy, folders: Iterable[str]
+) -> None:
+    """Delete those of ``folders`` that are spools of statements which died."""
+    for folder in folders:
+        if not folder.rsplit("/", 1)[-1].startswith(PREFIX):
+            continue
+        newest = max((file.modified_ms for file in storage.walk(folder)), default=None)
+        # One without a file is about to get its first.
+        if newest is not None and has_passed(storage, clock, newest, policy.lapse_ms):
+            storage.delete_folder(folder)
