@@ -167,6 +167,12 @@ integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration 
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
 
+SEQUENCES ?= 0:300
+.PHONY: properties
+properties: $(VENV)/.ready jars peers ## Random SQL against a model; Hudi reads each tenth sequence
+	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) tests/spark/test_sql_properties.py $(ARGS)
+	PYHUDI_SEQUENCES=$(SEQUENCES) $(PYTEST) integration/test_sql_properties.py $(ARGS)
+
 .PHONY: simulate
 simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/invariants.md
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(ARGS)

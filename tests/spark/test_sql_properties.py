@@ -1,0 +1,35 @@
+"""Random sequences of SQL statements: the table, and all of its past, is what the model says.
+
+``make properties`` runs many. A sequence that fails shows its number and its statements:
+``make properties SEQUENCES=41:42`` runs number 41 alone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.sql_replay import replay
+from tests.sql_sequences import story
+
+pytestmark = pytest.mark.spark
+
+#: a sample for `make test`: versions 6, 8 and 9, keyed and keyless, with each kind of statement
+SAMPLE = (4, 7, 9, 15)
+FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:40").split(":"))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *SAMPLE,
+        *(pytest.param(n, marks=pytest.mark.matrix) for n in range(FIRST, END) if n not in SAMPLE),
+    ],
+)
+def test_a_random_sequence_does_what_the_model_does(
+    spark: SparkSession, tmp_path: Path, number: int
+) -> None:
+    replay(spark, story(number), f"sequence_{number}", tmp_path / "t")

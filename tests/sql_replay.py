@@ -1,0 +1,171 @@
+"""A random sequence of statements run on Spark, and each state held against the model.
+
+After each statement the table as it is, every earlier state of it by time travel, a count and a
+query with a condition have to give what the model gives. What fails shows the statements that led
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
+from tests.spark.tables import listing
+from tests.sql_model import Expression, Model, Row
+from tests.sql_sequences import Step, Story
+from tests.sql_suite import cell_text
+
+DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+#: queries of a few rows, run once each: to compile them would take longer than all else
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+#: called after each statement with the table's folder and the model
+Look = Callable[[Path, Model], None]
+
+Texts = Counter[tuple[str | None, ...]]
+
+
+def replay(
+    spark: SparkSession, sequence: Story, name: str, folder: Path, look: Look | None = None
+) -> None:
+    """Run the sequence on a new table ``name`` in ``folder``; ``look`` is called at each state."""
+    said: list[str] = []
+
+    def run(text: str) -> None:
+        said.append(text.replace("{t}", name))
+        spark.sql(said[-1])
+
+    try:
+        run(f"{sequence.create} location '{folder}'")
+        states: dict[str, Model] = {}
+        for step in sequence.steps:
+            _one(spark, run, step, folder, states)
+            with _set(spark, INTERPRETED):
+                _check(spark, name, step, states)
+            if look is not None:
+                look(folder, step.after)
+        _check_readers(spark, folder, states)
+    except Exception as error:
+        statements = ";\n".join(said)
+        raise AssertionError(f"{error}\n\nafter\n{statements};") from error
+    finally:
+        spark.sql(f"drop table if exists {name}")
+
+
+@contextlib.contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+
+
+def _one(
+    spark: SparkSession,
+    run: Callable[[str], None],
+    step: Step,
+    folder: Path,
+    states: dict[str, Model],
+) -> None:
+    """Run one statement; a commit of it, at most one, is a new state of ``states``."""
+    before = _data(folder)
+    with _set(spark, {DYNAMIC: "dynamic" if step.dynamic else "static"}):
+        error = _error_of(functools.partial(run, step.sql))
+    timeline = open_table(LocalStorage(str(folder))).timeline()
+    assert not timeline.pending, f"left behind: {timeline.pending}"
+    left = [
+        path for path in listing(folder / ".hoodie" / ".temp") if "/" in path or ".spool" in path
+    ]
+    assert not left, f"left behind: {left}"
+    new = [each.time for each in timeline.commits if each.time not in states]
+    if step.refused is None:
+        assert error is None, f"failed with {error}"
+        changed = Counter(map(_texts, step.after.rows)) != _last(states)
+        assert len(new) == 1 or (not new and not changed), f"{len(new)} commits"
+    else:
+        assert error is not None, f"succeeded, where '{step.refused}' was expected"
+        assert step.refused in error, f"'{step.refused}' is not in: {error}"
+        assert not new, "what was refused has committed"
+        assert _data(folder) == before, "what was refused has changed data files"
+    states.update((time, step.after) for time in new)
+
+
+def _last(states: dict[str, Model]) -> Texts:
+    return Counter(map(_texts, states[max(states)].rows)) if states else Counter()
+
+
+def _error_of(work: Callable[[], None]) -> str | None:
+    try:
+        work()
+    except Exception as error:
+        return str(error)
+    return None
+
+
+def _data(folder: Path) -> dict[str, tuple[int, int]]:
+    return {p: found for p, found in listing(folder).items() if not p.startswith(".hoodie")}
+
+
+def _check(spark: SparkSession, name: str, step: Step, states: dict[str, Model]) -> None:
+    """Compare the table, its past and a query with the model, by one Spark job."""
+    wanted = {"now": step.after, **states}
+    wanted["where"] = _matching(step.after, step.probe)
+    asked = {"now": "", "where": f"where {step.probe.sql}"}
+    asked |= {time: f"version as of '{time}'" for time in states}
+    frames = [
+        _shown(spark.sql(f"select * from {name} {asked[label]}"), label, model)
+        for label, model in wanted.items()
+    ]
+    seen: dict[str, Texts] = {label: Counter() for label in wanted}
+    for label, cells in functools.reduce(DataFrame.unionAll, frames).collect():
+        seen[label][tuple(cells)] += 1
+    for label, model in wanted.items():
+        _same(seen[label], model, asked[label] or label)
+    count = spark.sql(f"select count(*) from {name}").collect()[0][0]
+    assert count == len(step.after.rows), f"count(*) is {count}, not {len(step.after.rows)}"
+
+
+def _check_readers(spark: SparkSession, folder: Path, states: dict[str, Model]) -> None:
+    """The DataFrame reader gives the same states as SQL."""
+    for time, model in states.items():
+        frame = spark.read.format("pyhudi").option("as.of.instant", time).load(str(folder))
+        _same(Counter(_texts(tuple(row)) for row in frame.collect()), model, f"read as of {time}")
+
+
+def _matching(model: Model, probe: Expression) -> Model:
+    rows = tuple(row for row in model.rows if probe.of(model.scope(row)))
+    return Model(model.definition, model.columns, rows)
+
+
+def _shown(frame: DataFrame, label: str, model: Model) -> DataFrame:
+    """(label, cells as texts); the columns are compared at once."""
+    columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    wanted = [(column.name, column.kind) for column in model.columns]
+    assert columns == wanted, f"columns as of {label}: {columns}, not {wanted}"
+    cells = F.array(*(F.col(f"`{name}`").cast("string") for name, _ in columns))
+    return frame.select(F.lit(label).alias("label"), cells.alias("cells"))
+
+
+def _texts(row: Row) -> tuple[str | None, ...]:
+    return tuple(None if value is None else cell_text(value) for value in row)
+
+
+def _same(seen: Texts, model: Model, what: str) -> None:
+    wanted = Counter(map(_texts, model.rows))
+    assert seen == wanted, (
+        f"{what}: {sum(seen.values())} rows for {sum(wanted.values())}; missing "
+        f"{list((wanted - seen).elements())}, unexpected {list((seen - wanted).elements())}"
+    )
