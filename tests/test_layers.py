@@ -29,6 +29,7 @@ LAYERS = {
     "transactions": 10,
     "write": 11,
     "index": 12,  # its lookup runs in workers and opens files as write/ does
+    "catalogs": 13,
     "services": 13,
     "planner": 14,
     "streaming": 15,
@@ -47,7 +48,7 @@ HOMES = {
     "boto3": ("storage/s3.py", "locks/dynamodb.py"),
     "botocore": ("storage/s3.py", "locks/dynamodb.py"),
     "kazoo": ("locks/zookeeper_session.py",),
-    "pymetastore": ("locks/hive_metastore.py",),
+    "pymetastore": ("locks/hive_metastore.py", "catalogs/hive_metastore.py"),
     "fastavro": ("format/",),
     "aiohttp": ("transactions/marker_server.py",),
 }

@@ -27,6 +27,7 @@ from pyhudi.planner.spool import Spools, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
 from pyhudi.services.failed_writes import PendingWrite
+from pyhudi.spark.entries import Entries, hudi_properties
 from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
@@ -39,13 +40,14 @@ Json = dict[str, Any]
 
 
 class Handlers:
-    """One instance per application; its state are the pinned queries and the spools in use."""
+    """One instance per application; its state are pinned queries, spools in use, known entries."""
 
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
         self._sessions = sessions
         self._runtime = runtime
         self._pins = PinnedQueries(runtime)
         self._spools = Spools(runtime)
+        self._entries = Entries(runtime)
 
     @property
     def _spark(self) -> SparkSession:
@@ -59,12 +61,28 @@ class Handlers:
     def table(self) -> dict[str, Any]:
         """Method name -> bound method, as the endpoint dispatches."""
         names = (
-            "exists describe decide plan_scan count aggregate partition_values inspect write "
-            "insert spool_begin insert_spooled spool_abort check_row_changes change_rows "
-            "insert_new create_table truncate_table alter_columns can_delete_where delete_where "
+            "exists describe decide plan_scan count aggregate partition_values inspect "
+            "spool_begin spool_abort check_row_changes create_table can_delete_where "
             "clean_failed_writes"
         )
-        return {name: getattr(self, name) for name in names.split()}
+        commits = (
+            "write insert insert_spooled change_rows insert_new truncate_table alter_columns "
+            "delete_where"
+        )
+        found = {name: getattr(self, name) for name in names.split()}
+        found |= {name: self._committing(getattr(self, name)) for name in commits.split()}
+        return {**found, **self._entries.table()}
+
+    def _committing(self, method: Callable[..., Committed | None]) -> Callable[..., Json]:
+        """The method, whose commit also reaches the table's entry in a shared catalog."""
+
+        def answer(*objects: Any, entry: Json | None = None, **asked: Any) -> Json:
+            done = method(*objects, **asked)
+            if done is not None and entry is not None:
+                self._entries.follow(entry, asked["path"], done)
+            return _committed(done)
+
+        return answer
 
     # -- reads
 
@@ -140,18 +158,16 @@ class Handlers:
         session: Options,
         partitioning: Sequence[str] = (),
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         root = normalize_root(path)
         given = _with_partitioning(options, partitioning)
-        return _committed(
-            write_table(
-                self._runtime,
-                self._frame(jdf),
-                root,
-                given,
-                session,
-                lambda exists: save_intent(mode, exists, root),
-            )
+        return write_table(
+            self._runtime,
+            self._frame(jdf),
+            root,
+            given,
+            session,
+            lambda exists: save_intent(mode, exists, root),
         )
 
     def insert(
@@ -164,7 +180,7 @@ class Handlers:
         filters: Sequence[Json],
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         intent = Intent(Route.SQL, Overwrite(overwrite), tuple(filters))
         return self._insert(self._frame(jdf), path, options, session, properties, intent)
 
@@ -176,11 +192,9 @@ class Handlers:
         session: Options,
         properties: Options | None,
         intent: Intent,
-    ) -> Json:
+    ) -> Committed | None:
         given, root = _given(properties, options), normalize_root(path)
-        return _committed(
-            write_table(self._runtime, df, root, given, session, lambda exists: intent)
-        )
+        return write_table(self._runtime, df, root, given, session, lambda exists: intent)
 
     # -- dynamic overwrite of catalog tables, through the shim's spool
 
@@ -206,7 +220,7 @@ class Handlers:
         schema: Json,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         intent = Intent(Route.SQL, Overwrite(overwrite))
         rows = spooled_rows(self._spark, files, schema)
         try:
@@ -234,10 +248,10 @@ class Handlers:
         scan: Json,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         try:
             if not files:
-                return _committed(None)
+                return None
             rows = spooled_rows(self._spark, files, schema)
             operation = Operation.DELETE if command == "delete" else Operation.UPSERT
             return self._change(rows, scan, options, session, properties, operation)
@@ -252,7 +266,7 @@ class Handlers:
         scan: Json,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         """A MERGE that only inserts, which Spark hands over as an INSERT."""
         rows = inserted_rows(self._frame(jdf))
         return self._change(rows, scan, options, session, properties, Operation.UPSERT)
@@ -265,10 +279,10 @@ class Handlers:
         session: Options,
         properties: Options | None,
         operation: Operation,
-    ) -> Json:
+    ) -> Committed | None:
         read = self._pins.ask(_pinned(session=session, **scan), lambda query: query)
         given = _given(properties, options)
-        return _committed(write_changes(self._runtime, rows, read, given, session, operation))
+        return write_changes(self._runtime, rows, read, given, session, operation)
 
     # -- tables
 
@@ -309,9 +323,9 @@ class Handlers:
         session: Options,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         given, root = _given(properties, options), normalize_root(path)
-        return _committed(alter_columns(self._runtime, root, changes, given, session))
+        return alter_columns(self._runtime, root, changes, given, session)
 
     def truncate_table(
         self,
@@ -320,9 +334,9 @@ class Handlers:
         session: Options,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         given, root = _given(properties, options), normalize_root(path)
-        return _committed(truncate(self._runtime, self._spark, root, given, session))
+        return truncate(self._runtime, self._spark, root, given, session)
 
     def can_delete_where(self, path: str, filters: Sequence[Json], **_: object) -> bool:
         return can_delete_where(self._runtime, normalize_root(path), filters)
@@ -335,9 +349,9 @@ class Handlers:
         session: Options,
         properties: Options | None = None,
         **_: object,
-    ) -> Json:
+    ) -> Committed | None:
         given, root = _given(properties, options), normalize_root(path)
-        return _committed(delete_where(self._runtime, self._spark, root, filters, given, session))
+        return delete_where(self._runtime, self._spark, root, filters, given, session)
 
     def clean_failed_writes(
         self,
@@ -356,21 +370,6 @@ class Handlers:
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""
         return DataFrame(jdf, self._sessions.of(jdf))
-
-
-#: keys of a catalog entry that are Spark's own business
-CATALOG_KEYS = frozenset(
-    {"path", "provider", "location", "owner", "comment", "external", "option.serialization.format"}
-)
-
-
-def hudi_properties(properties: Options) -> dict[str, str]:
-    """TBLPROPERTIES that are options: what Spark keeps for itself is left out."""
-    return {
-        key.removeprefix("option."): value
-        for key, value in properties.items()
-        if key not in CATALOG_KEYS and not key.startswith("spark.")
-    }
 
 
 def _given(properties: Options | None, options: Options) -> dict[str, str]:

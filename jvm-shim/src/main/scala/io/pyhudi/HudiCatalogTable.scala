@@ -55,18 +55,21 @@ private[pyhudi] class HudiCatalogTable(
 /** The table that a write goes to, as every write request names it.
   *
   * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
+  * @param entry its entry in a shared metastore, which Python keeps up with the commits
   */
 private[pyhudi] final case class HudiTarget(
     path: String,
     catalog: String,
     table: String,
-    properties: Map[String, String]) {
+    properties: Map[String, String],
+    entry: Option[Map[String, Any]] = None) {
 
   def request(options: Map[String, String]): Seq[(String, Any)] = Seq(
     "path" -> path,
     "table" -> table,
     "properties" -> properties,
-    "options" -> HudiDataSource.withoutPath(options))
+    "options" -> HudiDataSource.withoutPath(options),
+    "entry" -> entry)
 }
 
 private[pyhudi] object HudiTarget {
@@ -92,20 +95,36 @@ private[pyhudi] object HudiCatalogTable {
   )
 
   def load(stored: CatalogTable, asOf: AsOf): HudiCatalogTable = {
-    val options = HudiDataSource.withoutPath(stored.storage.properties)
-    val snapshot = HudiSnapshot.describe(path(stored), options, asOf)
+    val snapshot = HudiSnapshot.describe(path(stored), readOptions(stored), asOf)
     new HudiCatalogTable(
       target(stored),
       snapshot,
       commented(snapshot.schema, stored.schema),
-      snapshot.properties ++ stored.properties ++ reserved(stored))
+      snapshot.properties ++ (stored.properties -- ownOfHudi) ++ reserved(stored))
+  }
+
+  /** What Apache Hudi and pyhudi note in a metastore for themselves. */
+  private val ownOfHudi = Set(
+    "path",
+    "hudi_writer_version",
+    "last_commit_time_sync",
+    "last_commit_completion_time_sync")
+
+  /** OPTIONS of the table. Apache Hudi keeps one of its own there: whether logs are left out. */
+  private def readOptions(stored: CatalogTable): Map[String, String] = {
+    val (hudis, given) = HudiDataSource.withoutPath(stored.storage.properties)
+      .partition(_._1 == "hoodie.query.as.ro.table")
+    if (hudis.values.exists(_.toBoolean))
+      given + ("hoodie.datasource.query.type" -> "read_optimized")
+    else given
   }
 
   def target(stored: CatalogTable): HudiTarget = HudiTarget(
     path(stored),
     "spark_catalog",
     stored.identifier.database.toSeq.:+(stored.identifier.table).mkString("."),
-    HudiDefinition.userProperties(stored.properties)
+    HudiDefinition.userProperties(stored.properties),
+    HudiMetastore.entry(stored)
   )
 
   /** The location as Python gets all paths: Hadoop's text form, not percent-encoded. */

@@ -27,6 +27,9 @@ private[pyhudi] final case class HudiDefinition(
   def transforms: Array[Transform] =
     partitioning.map(Expressions.identity(_): Transform).toArray
 
+  /** The columns as Spark's catalog has them: lengths of CHAR and VARCHAR beside the type. */
+  def annotated: StructType = HudiDefinition.stored(schema)
+
   /** TBLPROPERTIES and OPTIONS: what the user said to Hudi, not to Spark. */
   def userProperties: Map[String, String] = HudiDefinition.userProperties(properties)
 

@@ -4,6 +4,7 @@ import java.util
 
 import scala.collection.JavaConverters._
 
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
@@ -14,7 +15,8 @@ import org.apache.spark.sql.types.StructType
   *
   * The built-in catalog keeps name, location, properties and column comments. Columns and
   * partitioning of a Hudi table are what Python reads from the table itself. Tables of other
-  * providers pass through unchanged.
+  * providers pass through unchanged. Entries in a Hive Metastore that others share are Apache
+  * Hudi's own: see [[HudiMetastore]].
   */
 class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
@@ -62,7 +64,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   /** What the built-in catalog stores of a Hudi table; `None` for everything else. */
   private def entry(ident: Identifier): Option[CatalogTable] =
-    CatalogEntries.of(super.loadTable(ident)).filter(_.provider.exists(isHudi))
+    CatalogEntries.of(super.loadTable(ident)).filter(_.provider.exists(isServed))
+
+  private def isServed(provider: String): Boolean =
+    isHudi(provider) ||
+      provider.equalsIgnoreCase(HudiMetastore.provider) && HudiMetastore.servesHudi
 
   private def isHudi(provider: String): Boolean =
     provider.equalsIgnoreCase(HudiDataSource.provider)
@@ -99,14 +105,17 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
         }
     }
 
-  private def register(ident: Identifier, definition: HudiDefinition): Unit = {
-    super.createTable(
-      ident,
-      definition.columns,
-      definition.transforms,
-      definition.properties.asJava)
-    ()
-  }
+  private def register(ident: Identifier, definition: HudiDefinition): Unit =
+    HudiMetastore.entry(ident) match {
+      case Some(entry) => HudiMetastore.register(entry, definition)
+      case None =>
+        super.createTable(
+          ident,
+          definition.columns,
+          definition.transforms,
+          definition.properties.asJava)
+        ()
+    }
 
   private def orDrop[T](ident: Identifier)(body: => T): T =
     try body
@@ -159,7 +168,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   /** Columns are altered in the table, by Python; all else is the built-in catalog's. */
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
-    entry(ident).foreach { stored =>
+    val stored = entry(ident)
+    stored.foreach { stored =>
       changes.foreach(requireServed(ident, _))
       val columns = changes.flatMap(HudiColumnChanges.toJson)
       if (columns.nonEmpty) {
@@ -167,8 +177,20 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
         Bridge.ask("alter_columns", target.request(Map.empty) :+ ("changes" -> columns): _*)
       }
     }
-    alterEntry(ident, changes)
+    stored.flatMap(HudiMetastore.entry) match {
+      case Some(shared) => HudiMetastore.alter(shared, changes)
+      case None => alterEntry(ident, changes)
+    }
     loadTable(ident)
+  }
+
+  override def renameTable(from: Identifier, to: Identifier): Unit = {
+    val stored = entry(from)
+    stored.flatMap(HudiMetastore.entry) match {
+      case Some(_) if tableExists(to) => throw new TableAlreadyExistsException(to)
+      case Some(shared) => HudiMetastore.rename(HudiCatalogTable.target(stored.get), shared, to)
+      case None => super.renameTable(from, to)
+    }
   }
 
   /** The catalog keeps columns for others to see; it may not know one that a write has added. */

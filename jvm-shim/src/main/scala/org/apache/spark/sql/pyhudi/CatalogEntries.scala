@@ -1,7 +1,12 @@
 package org.apache.spark.sql.pyhudi
 
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import java.net.URI
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog._
 import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, V1Table}
+import org.apache.spark.sql.internal.SharedState
 import org.apache.spark.sql.types.StructType
 
 /** Parts of Spark's catalog that are visible to Spark's own packages only. */
@@ -19,4 +24,19 @@ object CatalogEntries {
 
   /** Keys of table properties that Spark uses itself, such as `provider` and `location`. */
   def isReserved(key: String): Boolean = CatalogV2Util.TABLE_RESERVED_PROPERTIES.contains(key)
+
+  /** Hadoop's settings with those of hive-site.xml, which say where the metastore is. */
+  def hadoopConf(shared: SharedState): Configuration = shared.hadoopConf
+
+  /** Where a managed table of this name belongs; an error if something is there already. */
+  def freeLocation(catalog: SessionCatalog, database: String, table: String): URI = {
+    val name = TableIdentifier(table, Some(database))
+    catalog.validateTableLocation(
+      CatalogTable(
+        name,
+        CatalogTableType.MANAGED,
+        CatalogStorageFormat.empty,
+        new StructType()))
+    catalog.defaultTablePath(name)
+  }
 }

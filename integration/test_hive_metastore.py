@@ -1,0 +1,255 @@
+"""One Hive Metastore, two engines: tables of pyhudi and of Apache Hudi go by name in both.
+
+The session with Apache Hudi has its bundle, extension and catalog on Spark 3.5; pyhudi's is a
+session of its own without the bundle, on either line of Spark.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.conftest import SPARK_4_PYTHON
+from integration.peers import PeerError, SparkPeer, apache_hudi, pyhudi_on_spark
+from tests.servers.hive_metastore import HiveMetastore, hive_metastore
+
+KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'v', type = 'cow')"
+META = [
+    f"_hoodie_{name}"
+    for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+]
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A database that both engines know, and what its metastore has of a table."""
+
+    ours: SparkPeer
+    hudi: SparkPeer
+    metastore: HiveMetastore
+    folder: Path
+    database: str
+
+    def new(self, columns: str, more: str = "", by: str = "pyhudi", properties: str = KEYED) -> str:
+        """A table made by ``by``; its name with that of the database."""
+        name = f"{self.database}.t{next(_numbers)}"
+        writer = self.ours if by == "pyhudi" else self.hudi
+        writer.sql(f"create table {name} ({columns}) using {by} {more} {properties}")
+        return name
+
+    def entry(self, name: str) -> Any:
+        with self.metastore.client() as client:
+            return client.get_table(*name.split("."))
+
+    def partitions(self, name: str) -> list[list[str]]:
+        with self.metastore.client() as client:
+            return sorted(one.values for one in client.get_partitions(*name.split("."), -1))
+
+    def refresh(self, name: str) -> None:
+        """Have Apache Hudi's session forget the files of the table, which Spark keeps there."""
+        self.hudi.sql(f"refresh table {name}")
+
+    def rows(self, name: str, columns: str) -> list[tuple[Any, ...]]:
+        """The rows that both engines read by name."""
+        self.refresh(name)
+        found = [
+            sorted(
+                tuple(row[c.strip()] for c in columns.split(","))
+                for row in peer.sql(f"select {columns} from {name}").rows
+            )
+            for peer in (self.ours, self.hudi)
+        ]
+        assert found[0] == found[1], "pyhudi reads other rows than Apache Hudi"
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkPeer, HiveMetastore]]:
+    with hive_metastore(tmp_path_factory.mktemp("metastore")) as server:
+        peer = apache_hudi("1.2.0", conf=_conf(server))
+        try:
+            peer.sql("set hoodie.metadata.enable=false")
+            yield peer, server
+        finally:
+            peer.close()
+
+
+def _conf(server: HiveMetastore) -> dict[str, str]:
+    return {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": server.uri,
+        "spark.driver.memory": "1g",
+    }
+
+
+@pytest.fixture(
+    scope="module", params=["Spark 3.5", pytest.param("Spark 4.0", marks=pytest.mark.matrix)]
+)
+def lake(
+    request: pytest.FixtureRequest,
+    hudi: tuple[SparkPeer, HiveMetastore],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Lake]:
+    peer, server = hudi
+    four = request.param == "Spark 4.0"
+    folder = tmp_path_factory.mktemp("lake")
+    database = f"lake_{next(_numbers)}"
+    with ExitStack() as stack:
+        ours = (
+            pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON), conf=_conf(server))
+            if four
+            else pyhudi_on_spark(conf=_conf(server))
+        )
+        stack.callback(ours.close)
+        ours.sql(f"create database {database} location 'file:{folder}'")
+        yield Lake(ours, peer, server, folder, database)
+
+
+def test_a_table_of_pyhudi_is_read_and_written_by_apache_hudi(lake: Lake) -> None:
+    table = lake.new(
+        "id string, v int, city string comment 'of the start'", "partitioned by (city)"
+    )
+    lake.ours.sql(f"insert into {table} values ('a', 1, 'x y'), ('b', 1, 'z')")
+    assert lake.rows(table, "id, v, city") == [("a", 1, "x y"), ("b", 1, "z")]
+    assert lake.partitions(table) == [["x y"], ["z"]]
+
+    lake.hudi.sql(
+        f"merge into {table} t using (select 'a' id, 2 v, 'x y' city "
+        "union all select 'c', 1, 'new') s on t.id = s.id "
+        "when matched then update set * when not matched then insert *"
+    )
+    assert lake.rows(table, "id, v, city") == [("a", 2, "x y"), ("b", 1, "z"), ("c", 1, "new")]
+
+    lake.ours.sql(f"update {table} set v = 3 where id = 'c'")
+    assert lake.rows(table, "id, v, city")[-1] == ("c", 3, "new")
+    assert lake.partitions(table) == [["new"], ["x y"], ["z"]]
+    entry = lake.entry(table)
+    assert entry.tableType == "MANAGED_TABLE"
+    assert entry.parameters["spark.sql.sources.provider"] == "hudi"
+
+
+def test_a_table_of_apache_hudi_is_read_and_written_by_pyhudi(lake: Lake) -> None:
+    table = lake.new("id string, v int, day date", "partitioned by (day)", by="hudi")
+    assert lake.ours.sql(f"select * from {table}").rows == ()
+    lake.hudi.sql(f"insert into {table} select 'a', 1, date'2024-01-01'")
+    lake.ours.sql(
+        f"insert into {table} select 'a', 2, date'2024-01-01' union all "
+        "select 'b', 2, date'2024-01-02'"
+    )
+    assert lake.rows(table, "id, v") == [("a", 2), ("b", 2)]
+    assert lake.partitions(table) == [["2024-01-01"], ["2024-01-02"]]
+
+
+@pytest.mark.matrix
+def test_partitions_come_and_go_with_the_rows(lake: Lake) -> None:
+    encoded = KEYED.replace("(", "(hoodie.datasource.write.partitionpath.urlencode = true, ")
+    table = lake.new(
+        "id int, v int, day string, hour int", "partitioned by (day, hour)", properties=encoded
+    )
+    lake.ours.sql(f"insert into {table} values (1, 1, 'a/b', 1), (2, 1, 'b', 2), (3, 1, 'b', 3)")
+    assert lake.partitions(table) == [["a/b", "1"], ["b", "2"], ["b", "3"]]
+    lake.ours.sql(f"alter table {table} drop partition (day = 'b', hour = 2)")
+    assert lake.partitions(table) == [["a/b", "1"], ["b", "3"]]
+    lake.ours.sql(f"delete from {table} where day = 'b'")
+    assert lake.partitions(table) == [["a/b", "1"]]
+    lake.ours.sql("set spark.sql.sources.partitionOverwriteMode=dynamic")
+    lake.ours.sql(f"insert overwrite {table} values (4, 1, 'c', 4)")
+    assert lake.partitions(table) == [["a/b", "1"], ["c", "4"]]
+    lake.ours.sql(f"truncate table {table}")
+    assert lake.partitions(table) == []
+
+
+@pytest.mark.matrix
+def test_columns_follow_every_change(lake: Lake) -> None:
+    table = lake.new("id int, tip double, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {table} values (1, 0.5, 1, 'Oslo')")
+    lake.ours.sql(f"alter table {table} add columns (note string comment 'free text')")
+    entry = lake.entry(table)
+    assert [one.name for one in entry.sd.cols] == [*META, "id", "tip", "v", "note"]
+    assert entry.sd.cols[-1].comment == "free text"
+    lake.ours.sql(f"insert into {table} (id, tip, v, city, note) values (2, 1.5, 1, 'Oslo', 'n')")
+    assert lake.rows(table, "id, tip, city") == [(1, 0.5, "Oslo"), (2, 1.5, "Oslo")]
+
+    # Hive allows no other type at a column's place: it keeps the old columns, Spark's are right.
+    lake.ours.sql(f"alter table {table} drop column tip")
+    lake.refresh(table)
+    names = ["id", "v", "city", "note"]
+    assert sorted(lake.hudi.sql(f"select * from {table}").rows[0]) == sorted([*META, *names])
+
+
+@pytest.mark.matrix
+def test_properties_and_comments_are_kept_in_the_metastore(lake: Lake) -> None:
+    table = lake.new("id int, v int")
+    lake.ours.sql(f"alter table {table} set tblproperties ('owner_team' = 'rides')")
+    lake.ours.sql(f"alter table {table} alter column v comment 'version'")
+    entry = lake.entry(table)
+    assert entry.parameters["owner_team"] == "rides"
+    assert [one.comment for one in entry.sd.cols if one.name == "v"] == ["version"]
+    lake.ours.sql(f"alter table {table} unset tblproperties ('owner_team')")
+    assert "owner_team" not in lake.entry(table).parameters
+    (shown,) = lake.ours.texts(f"show create table {table}")
+    assert "USING pyhudi" in shown[0]
+    assert "version" in shown[0]
+    assert "'path'" not in shown[0]
+
+
+@pytest.mark.matrix
+def test_a_renamed_table_is_one_table_under_its_new_name(lake: Lake) -> None:
+    table = lake.new("id string, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {table} values ('a', 1, 'x')")
+    other = f"{lake.database}.renamed_{next(_numbers)}"
+    lake.ours.sql(f"alter table {table} rename to {other}")
+    lake.hudi.sql(f"insert into {other} values ('b', 1, 'y')")
+    lake.ours.sql(f"insert into {other} values ('c', 1, 'z')")
+    assert lake.rows(other, "id, city") == [("a", "x"), ("b", "y"), ("c", "z")]
+    assert lake.partitions(other) == [["x"], ["y"], ["z"]]
+    tables = [row[1] for row in lake.ours.texts(f"show tables in {lake.database}")]
+    assert other.split(".")[1] in tables
+    assert table.split(".")[1] not in tables
+
+
+@pytest.mark.matrix
+def test_a_dropped_table_is_gone_for_both(lake: Lake) -> None:
+    table = lake.new("id string, v int", by="hudi")
+    folder = lake.folder / table.split(".")[1]
+    assert folder.is_dir()
+    lake.ours.sql(f"drop table {table}")
+    assert not folder.exists()
+    with pytest.raises(PeerError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        lake.hudi.sql(f"select * from {table}")
+
+
+@pytest.mark.matrix
+def test_external_tables_are_adopted_and_made_of_queries(lake: Lake, tmp_path: Path) -> None:
+    made = f"{lake.database}.made_{next(_numbers)}"
+    adopted = f"{lake.database}.adopted_{next(_numbers)}"
+    lake.ours.sql(
+        f"create table {made} using pyhudi location '{tmp_path}/t' "
+        "tblproperties (primaryKey = 'id') as select 1 id, 'x' name"
+    )
+    lake.ours.sql(f"create table {adopted} using pyhudi location '{tmp_path}/t'")
+    for name in (made, adopted):
+        assert lake.rows(name, "id, name") == [(1, "x")]
+        assert lake.entry(name).tableType == "EXTERNAL_TABLE"
+        assert lake.entry(name).parameters["primaryKey"] == "id"
+    lake.ours.sql(f"drop table {made}")
+    assert lake.rows(adopted, "id, name") == [(1, "x")]
+
+
+@pytest.mark.matrix
+def test_what_a_writer_by_path_added_is_registered_by_the_next_by_name(lake: Lake) -> None:
+    table = lake.new("id int, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {table} values (1, 1, 'a')")
+    path = lake.entry(table).sd.location.removeprefix("file:")
+    lake.ours.sql(f"insert into pyhudi.`{path}` values (2, 1, 'b')")
+    assert lake.partitions(table) == [["a"]]
+    lake.ours.sql(f"insert into {table} values (3, 1, 'a')")
+    assert lake.partitions(table) == [["a"], ["b"]]

@@ -1,0 +1,116 @@
+package io.pyhudi
+
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogUtils}
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog, TableChange}
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
+
+/** Tables in a Hive Metastore that other sessions use too: registered as Apache Hudi does it, with
+  * its provider and its input format, so that these sessions find them by name.
+  *
+  * Python makes and changes such entries. Spark's own client would need Hudi's input format on the
+  * class path for that; it reads and drops them.
+  */
+private[pyhudi] object HudiMetastore {
+
+  /** The provider of Apache Hudi's tables. */
+  val provider = "hudi"
+
+  /** Whether tables of that provider are pyhudi's to serve: not where Apache Hudi's own extension
+    * is in the session.
+    */
+  def servesHudi: Boolean =
+    !Compat.conf.getConfString("spark.sql.extensions", "").contains("HoodieSparkSessionExtension")
+
+  /** The addresses of the metastore that this session shares with others; none for a catalog in
+    * memory, an embedded metastore, or one that is reached by Kerberos or TLS.
+    */
+  private def uris: Seq[String] = {
+    val conf = CatalogEntries.hadoopConf(Compat.activeSession.sharedState)
+    def set(keys: String*) = keys.exists(conf.getBoolean(_, false))
+    val plain = !set(
+      "hive.metastore.sasl.enabled",
+      "hive.metastore.use.SSL",
+      "metastore.sasl.enabled",
+      "metastore.use.SSL")
+    if (Compat.conf.getConfString(
+        "spark.sql.catalogImplementation",
+        "") == "hive" && servesHudi && plain) {
+      conf.getTrimmedStrings("hive.metastore.uris").toSeq
+    } else Nil
+  }
+
+  /** How Python finds the entry of a table to be made; `None` where entries are Spark's alone. */
+  def entry(ident: Identifier): Option[Map[String, Any]] = named(ident.namespace.last, ident.name)
+
+  /** How Python finds the entry of a table; `None` for those that are registered for Spark alone. */
+  def entry(stored: CatalogTable): Option[Map[String, Any]] =
+    if (stored.provider.exists(_.equalsIgnoreCase(provider))) {
+      named(stored.database, stored.identifier.table)
+    } else None
+
+  private def named(database: String, table: String): Option[Map[String, Any]] =
+    Some(uris).filter(_.nonEmpty).map { known =>
+      Map("uris" -> known, "database" -> database, "table" -> table)
+    }
+
+  def register(entry: Map[String, Any], definition: HudiDefinition): Unit = {
+    val path = definition.location.getOrElse(CatalogUtils.URIToString(
+      CatalogEntries.freeLocation(
+        Compat.activeSession.sessionState.catalog,
+        entry("database").toString,
+        entry("table").toString)))
+    val comment = definition.properties.get(TableCatalog.PROP_COMMENT).map("comment" -> _)
+    Bridge.ask(
+      "register_table",
+      "entry" -> entry,
+      "path" -> path,
+      "schema" -> Json.of(definition.annotated),
+      "partitioning" -> definition.partitioning,
+      "properties" -> (definition.userProperties ++ comment),
+      "managed" -> definition.location.isEmpty
+    )
+    ()
+  }
+
+  /** What an ALTER TABLE says beside the columns, which Python has changed by then. */
+  def alter(entry: Map[String, Any], changes: Seq[TableChange]): Unit = {
+    val settings = changes.collect { case set: TableChange.SetProperty =>
+      set.property -> set.value
+    }
+    val dropped = changes.collect { case gone: TableChange.RemoveProperty => gone.property }
+    val comments = changes.collect {
+      case said: TableChange.UpdateColumnComment => top(said) -> said.newComment
+      case add: TableChange.AddColumn if add.comment != null => top(add) -> add.comment
+    }
+    if ((settings ++ dropped ++ comments).nonEmpty) {
+      Bridge.ask(
+        "alter_entry",
+        "entry" -> entry,
+        "given" -> settings.toMap,
+        "dropped" -> dropped,
+        "comments" -> comments.toMap)
+      ()
+    }
+  }
+
+  private def top(change: TableChange.ColumnChange): String = change.fieldNames match {
+    case Array(column) => column
+    case nested =>
+      throw new HudiAnalysisException(
+        s"[UNSUPPORTED_TABLE] a Hive Metastore keeps comments of whole columns only, none of " +
+          s"${nested.mkString(".")}.",
+        "UnsupportedTable")
+  }
+
+  /** @throws HudiAnalysisException if `to` is in another database */
+  def rename(target: HudiTarget, entry: Map[String, Any], to: Identifier): Unit = {
+    if (to.namespace.lastOption.exists(_ != entry("database"))) {
+      throw new HudiAnalysisException(
+        s"[CONFIG_ERROR] ${target.table} cannot be renamed into another database, $to: name it " +
+          "in its own.",
+        "ConfigError")
+    }
+    Bridge.ask("rename_entry", target.request(Map.empty) :+ ("to" -> to.name): _*)
+    ()
+  }
+}

@@ -1,0 +1,158 @@
+"""A Hudi table as a Hive Metastore has it: what sessions with Apache Hudi look for. No I/O.
+
+The names and classes are those that Hudi 1.2.0 registers itself, read out of a metastore: provider
+``hudi``, Hudi's input format, the meta columns in front, and Spark's own form of the columns in the
+properties, since Hive keeps neither the case of names nor all of Spark's types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
+from pyhudi.format.schemas import type_text, with_meta_columns
+from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.timeline.schema import SparkSchema
+
+PROVIDER: Final = {"provider": "hudi", "spark.sql.sources.provider": "hudi"}
+INPUT_FORMAT: Final = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+
+SCHEMA: Final = "spark.sql.sources.schema"
+#: the longest value of a property that every metastore's database takes
+VALUE_CHARACTERS: Final = 4000
+#: where Spark keeps CHAR(n) and VARCHAR(n) of a text column
+_RAW_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
+#: generators whose folders are not the values of the partition columns
+_NOT_BY_VALUE: Final = (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM)
+
+#: the values of one partition, as Hive's texts
+Values = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryName:
+    """A table of a metastore, whose ``thrift://host:port`` are tried in turn."""
+
+    uris: tuple[str, ...]
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class HiveColumn:
+    """A column as Hive knows it: name in lower case, type in Hive's words."""
+
+    name: str
+    type: str
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryColumns:
+    """The columns of an entry: Hive's, and the properties in which Spark keeps its own."""
+
+    data: tuple[HiveColumn, ...]
+    partition: tuple[HiveColumn, ...]
+    properties: Mapping[str, str]
+
+
+def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColumns:
+    """The columns of a table of ``schema``; partition columns go to the end, as Hive has them."""
+    fields = {field["name"]: field for field in with_meta_columns(schema)["fields"]}
+    by_partition = [fields.pop(name) for name in partitioning]
+    data = list(fields.values())
+    text = json.dumps({"type": "struct", "fields": [*data, *by_partition]}, separators=(",", ":"))
+    parts = [text[at : at + VALUE_CHARACTERS] for at in range(0, len(text), VALUE_CHARACTERS)]
+    properties = {f"{SCHEMA}.numParts": str(len(parts))}
+    properties |= {f"{SCHEMA}.part.{n}": part for n, part in enumerate(parts)}
+    if partitioning:
+        properties[f"{SCHEMA}.numPartCols"] = str(len(partitioning))
+        properties |= {f"{SCHEMA}.partCol.{n}": name for n, name in enumerate(partitioning)}
+    return EntryColumns(
+        tuple(map(_hive_column, data)), tuple(map(_hive_column, by_partition)), properties
+    )
+
+
+def _hive_column(field: Mapping[str, Any]) -> HiveColumn:
+    metadata = field.get("metadata") or {}
+    # Hive 2 and 3 have one type of timestamps.
+    kind = type_text(field["type"]).replace("timestamp_ntz", "timestamp")
+    return HiveColumn(field["name"].lower(), metadata.get(_RAW_TYPE, kind), metadata.get("comment"))
+
+
+def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
+    """The columns that an entry's properties tell in Spark's form; None where they do not."""
+    text = properties.get(SCHEMA)
+    if text is None:
+        count = int(properties.get(f"{SCHEMA}.numParts", "0"))
+        parts = [properties.get(f"{SCHEMA}.part.{n}") for n in range(count)]
+        text = "".join(part for part in parts if part is not None)
+    return json.loads(text) if text else None
+
+
+def is_schema_property(key: str) -> bool:
+    """Whether Spark keeps a part of the columns under ``key``."""
+    return key == SCHEMA or key.startswith(f"{SCHEMA}.")
+
+
+def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
+    """``schema`` with the comments and lengths that ``said`` has for columns of the same type."""
+    known = {field["name"]: field for field in said["fields"]} if said else {}
+
+    def one(field: dict[str, Any]) -> dict[str, Any]:
+        other = known.get(field["name"])
+        if other is None or other["type"] != field["type"]:
+            return field
+        return {**field, "metadata": other.get("metadata") or {}}
+
+    return {**schema, "fields": [one(field) for field in schema["fields"]]}
+
+
+def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
+    """The columns whose values are the partitions of the entry: none where folders differ."""
+    if config.key_generator in _NOT_BY_VALUE:
+        return []
+    names = {field["name"] for field in schema["fields"]}
+    return [name for name in config.partition_fields if name in names]
+
+
+def hive_values(config: TableConfig, partition_path: str) -> Values | None:
+    """Hive's values of the partition at a path; None where the path does not tell them."""
+    texts = partition_values(
+        config.partition_fields,
+        partition_path,
+        hive_style=config.hive_style,
+        url_encode=config.url_encode,
+        slash_separated_dates=config.slash_separated_dates,
+    )
+    if texts is None or "" in texts:
+        return None
+    return tuple(DEFAULT_PARTITION if text is None else text for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChanges:
+    """What a metastore has to be told: paths of partitions to add, values of those to drop."""
+
+    add: Mapping[Values, str]
+    drop: frozenset[Values]
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.drop)
+
+
+def partition_changes(
+    config: TableConfig, registered: Collection[Values], live: Collection[str]
+) -> PartitionChanges:
+    """What makes ``registered`` the partitions at the paths ``live``."""
+    there = {values: path for path in live if (values := hive_values(config, path)) is not None}
+    add = {values: path for values, path in there.items() if values not in registered}
+    return PartitionChanges(add, frozenset(registered) - there.keys())

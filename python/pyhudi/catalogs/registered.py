@@ -1,0 +1,193 @@
+"""Keeping the entry of a table up with its commits: columns, partitions, Hudi's properties.
+
+Invariant: a commit stands whatever happens here. What could not be told is told by the next write
+that goes by the table's name, since a failure forgets what is known of the entry.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.catalogs import hive_metastore
+from pyhudi.catalogs.hudi_entry import (
+    EntryName,
+    PartitionChanges,
+    Values,
+    entry_columns,
+    hive_values,
+    noted,
+    partition_changes,
+    partition_columns,
+    spark_schema,
+)
+from pyhudi.format.schemas import canonical_json
+from pyhudi.format.table_config import TableConfig
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import InstantKey, Timeline
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.transaction import Committed
+
+log = logging.getLogger(__name__)
+
+#: how many partitions a warning names
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What this application has told a metastore, or was told by it, of one entry."""
+
+    commits: frozenset[InstantKey]
+    schema: str
+    partitions: frozenset[Values]
+
+
+class RegisteredTables:
+    """The entries that this application writes to, by their names.
+
+    Where every partition of a commit is known to be registered, the metastore is not asked. The
+    first commit to an entry, and one after commits of others, compares all partitions.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[EntryName, _Known] = {}
+        self._guard = threading.Lock()
+
+    def forget(self, name: EntryName) -> None:
+        """Compare everything at the next commit to ``name``."""
+        with self._guard:
+            self._known.pop(name, None)
+
+    def follow(
+        self,
+        name: EntryName,
+        storage: Storage,
+        done: Committed,
+        properties_of: Callable[[TableConfig], Mapping[str, str]],
+    ) -> None:
+        """Tell the metastore what ``done`` changed; a warning where that fails.
+
+        ``properties_of`` a table are those that its entry has to have, as TBLPROPERTIES.
+        """
+        try:
+            table = open_table(storage)
+            self._follow(name, table, done, properties_of(table.config))
+        except Exception as e:
+            self.forget(name)
+            log.warning(
+                "%s is committed, but the Hive Metastore's entry %s was not told%s: %s Sessions of "
+                "Spark read the commit all the same. The next write to %s tells the metastore all "
+                "that it lacks.",
+                done.instant, name, _of_partitions(done), e, name,
+            )  # fmt: skip
+
+    def _follow(
+        self, name: EntryName, table: Table, done: Committed, properties: Mapping[str, str]
+    ) -> None:
+        timeline = table.timeline()
+        schema = table_schema(table, timeline, None)
+        if schema is None:
+            return
+        known = self._known.get(name)
+        if known is None:
+            _tell_properties(name, properties)
+        if known is None or known.schema != canonical_json(schema):
+            _tell_columns(name, table, schema)
+        commits = timeline.keys()
+        partitions: frozenset[Values] = known.partitions if known else frozenset()
+        if partition_columns(table.config, schema):
+            if known is None or not _alone(commits - known.commits, done):
+                partitions = hive_metastore.partitions_of(name)
+                wanted = _all_changes(table, timeline, partitions)
+            else:
+                wanted = _own_changes(table, timeline, partitions, done)
+            if wanted:
+                hive_metastore.change_partitions(name, wanted)
+            partitions = (partitions | wanted.add.keys()) - wanted.drop
+        with self._guard:
+            self._known[name] = _Known(commits, canonical_json(schema), partitions)
+
+
+def _alone(fresh: frozenset[InstantKey], done: Committed) -> bool:
+    """Whether nobody else has completed anything since the entry was compared."""
+    return all(time == done.instant for time, _ in fresh)
+
+
+def _all_changes(
+    table: Table, timeline: Timeline, registered: frozenset[Values]
+) -> PartitionChanges:
+    return partition_changes(table.config, registered, table.view(timeline).partitions())
+
+
+def _own_changes(
+    table: Table, timeline: Timeline, registered: frozenset[Values], done: Committed
+) -> PartitionChanges:
+    """What the commit itself adds and takes away; files are listed only where it replaced some."""
+    touched = {stat.partition_path for stat in done.metadata.stats}
+    replaced = set(done.metadata.replaced or ())
+    if not replaced:
+        return replace(partition_changes(table.config, registered, touched), drop=frozenset())
+    live = set(table.view(timeline).partitions())
+    emptied = {hive_values(table.config, path) for path in replaced - live}
+    rest = partition_changes(table.config, registered, touched & live)
+    return replace(rest, drop=frozenset(v for v in emptied if v is not None) & registered)
+
+
+def _tell_properties(name: EntryName, properties: Mapping[str, str]) -> None:
+    there = hive_metastore.properties_of(name)
+    missing = {key: text for key, text in properties.items() if there.get(key) != text}
+    if missing:
+        hive_metastore.change_properties(name, missing)
+
+
+def _tell_columns(name: EntryName, table: Table, schema: SparkSchema) -> None:
+    there = hive_metastore.properties_of(name)
+    partitioning = partition_columns(table.config, schema)
+    columns = entry_columns(noted(schema, spark_schema(there)), partitioning)
+    if _types(spark_schema(columns.properties)) == _types(spark_schema(there)):
+        return
+    if not hive_metastore.change_columns(name, columns):
+        log.warning(
+            "The Hive Metastore keeps the old columns of %s for Hive itself: it allows no column "
+            "to be dropped, moved or given another type. Sessions of Spark see the new ones. Set "
+            "hive.metastore.disallow.incompatible.col.type.changes=false on the metastore.",
+            name,
+        )
+
+
+def _types(schema: SparkSchema | None) -> list[tuple[str, object]]:
+    return [(field["name"], field["type"]) for field in schema["fields"]] if schema else []
+
+
+def note_columns(name: EntryName, comments: Mapping[str, str | None]) -> None:
+    """Give columns of the entry comments, or take them away."""
+    there = hive_metastore.properties_of(name)
+    schema = spark_schema(there)
+    if schema is None:
+        return
+    fields = [_commented(field, comments) for field in schema["fields"]]
+    count = int(there.get("spark.sql.sources.schema.numPartCols", "0"))
+    partitioning = [there[f"spark.sql.sources.schema.partCol.{n}"] for n in range(count)]
+    hive_metastore.change_columns(name, entry_columns({**schema, "fields": fields}, partitioning))
+
+
+def _commented(field: dict[str, object], comments: Mapping[str, str | None]) -> dict[str, object]:
+    name = str(field["name"])
+    if name not in comments:
+        return field
+    metadata = {**dict(field.get("metadata") or {}), "comment": comments[name]}  # type: ignore[call-overload]
+    return {**field, "metadata": {k: text for k, text in metadata.items() if text is not None}}
+
+
+def _of_partitions(done: Committed) -> str:
+    paths = sorted(
+        {stat.partition_path for stat in done.metadata.stats} | set(done.metadata.replaced or ())
+    )
+    if paths in ([], [""]):
+        return ""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f" (partitions {', '.join(paths[:_NAMED])}{more})"

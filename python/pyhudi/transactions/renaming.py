@@ -1,0 +1,34 @@
+"""The name that a table's properties give it; sessions with Apache Hudi sync to a catalog by it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyhudi.clock import Clock
+from pyhudi.format.properties import render_properties, table_checksum
+from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.timeline.table import PROPERTIES, Table, open_table
+from pyhudi.transactions.settle import Policy
+from pyhudi.transactions.times import next_time
+
+_NAME: Final = "hoodie.table.name"
+_DATABASE: Final = "hoodie.database.name"
+_CHECKSUM: Final = "hoodie.table.checksum"
+
+
+def rename_table(table: Table, name: str, lock: TableLock, clock: Clock, policy: Policy) -> Table:
+    """The table under another name, which its checksum covers (FORMAT.md 1), put under the lock.
+
+    ``LockTimeout`` where the lock stayed taken; nothing is changed then.
+    """
+    time = next_time(clock, table.timeline(), table.config.utc, policy.times)
+    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
+    try:
+        raw = {**open_table(table.storage).config.raw, _NAME: name}
+        if _CHECKSUM in raw:
+            raw[_CHECKSUM] = str(table_checksum(raw.get(_DATABASE, ""), name))
+        lock.check(table.storage.put_timeout_s)
+        table.storage.replace(PROPERTIES, render_properties(raw))
+        return open_table(table.storage)
+    finally:
+        lock.release()
