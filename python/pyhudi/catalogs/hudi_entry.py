@@ -98,6 +98,12 @@ def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
     return json.loads(text) if text else None
 
 
+def partitioned_by(properties: Mapping[str, str]) -> list[str]:
+    """The partition columns of an entry, which a metastore never changes."""
+    count = int(properties.get(f"{SCHEMA}.numPartCols", "0"))
+    return [properties[f"{SCHEMA}.partCol.{n}"] for n in range(count)]
+
+
 def is_schema_property(key: str) -> bool:
     """Whether Spark keeps a part of the columns under ``key``."""
     return key == SCHEMA or key.startswith(f"{SCHEMA}.")
@@ -117,7 +123,7 @@ def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
 
 
 def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
-    """The columns whose values are the partitions of the entry: none where folders differ."""
+    """The columns whose values are the table's folders; none where folders are made otherwise."""
     if config.key_generator in _NOT_BY_VALUE:
         return []
     names = {field["name"] for field in schema["fields"]}

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import (
@@ -21,6 +22,7 @@ from pyhudi.catalogs.hudi_entry import (
     noted,
     partition_changes,
     partition_columns,
+    partitioned_by,
     spark_schema,
 )
 from pyhudi.format.schemas import canonical_json
@@ -96,7 +98,7 @@ class RegisteredTables:
         if known is None:
             _tell_properties(name, properties)
         if known is None or known.schema != canonical_json(schema):
-            _tell_columns(name, table, schema)
+            _tell_columns(name, schema)
         commits = timeline.keys()
         partitions: frozenset[Values] = known.partitions if known else frozenset()
         if partition_columns(table.config, schema):
@@ -144,10 +146,9 @@ def _tell_properties(name: EntryName, properties: Mapping[str, str]) -> None:
         hive_metastore.change_properties(name, missing)
 
 
-def _tell_columns(name: EntryName, table: Table, schema: SparkSchema) -> None:
+def _tell_columns(name: EntryName, schema: SparkSchema) -> None:
     there = hive_metastore.properties_of(name)
-    partitioning = partition_columns(table.config, schema)
-    columns = entry_columns(noted(schema, spark_schema(there)), partitioning)
+    columns = entry_columns(noted(schema, spark_schema(there)), partitioned_by(there))
     if _types(spark_schema(columns.properties)) == _types(spark_schema(there)):
         return
     if not hive_metastore.change_columns(name, columns):
@@ -170,16 +171,15 @@ def note_columns(name: EntryName, comments: Mapping[str, str | None]) -> None:
     if schema is None:
         return
     fields = [_commented(field, comments) for field in schema["fields"]]
-    count = int(there.get("spark.sql.sources.schema.numPartCols", "0"))
-    partitioning = [there[f"spark.sql.sources.schema.partCol.{n}"] for n in range(count)]
-    hive_metastore.change_columns(name, entry_columns({**schema, "fields": fields}, partitioning))
+    hive_metastore.change_columns(
+        name, entry_columns({**schema, "fields": fields}, partitioned_by(there))
+    )
 
 
-def _commented(field: dict[str, object], comments: Mapping[str, str | None]) -> dict[str, object]:
-    name = str(field["name"])
-    if name not in comments:
+def _commented(field: dict[str, Any], comments: Mapping[str, str | None]) -> dict[str, Any]:
+    if field["name"] not in comments:
         return field
-    metadata = {**dict(field.get("metadata") or {}), "comment": comments[name]}  # type: ignore[call-overload]
+    metadata = {**(field.get("metadata") or {}), "comment": comments[field["name"]]}
     return {**field, "metadata": {k: text for k, text in metadata.items() if text is not None}}
 
 

@@ -32,9 +32,8 @@ private[pyhudi] object HudiMetastore {
       "hive.metastore.use.SSL",
       "metastore.sasl.enabled",
       "metastore.use.SSL")
-    if (Compat.conf.getConfString(
-        "spark.sql.catalogImplementation",
-        "") == "hive" && servesHudi && plain) {
+    val inHive = Compat.conf.getConfString("spark.sql.catalogImplementation", "") == "hive"
+    if (inHive && servesHudi && plain) {
       conf.getTrimmedStrings("hive.metastore.uris").toSeq
     } else Nil
   }
@@ -42,7 +41,7 @@ private[pyhudi] object HudiMetastore {
   /** How Python finds the entry of a table to be made; `None` where entries are Spark's alone. */
   def entry(ident: Identifier): Option[Map[String, Any]] = named(ident.namespace.last, ident.name)
 
-  /** How Python finds the entry of a table; `None` for those that are registered for Spark alone. */
+  /** How Python finds the entry of a table; `None` for one that is registered for Spark alone. */
   def entry(stored: CatalogTable): Option[Map[String, Any]] =
     if (stored.provider.exists(_.equalsIgnoreCase(provider))) {
       named(stored.database, stored.identifier.table)
