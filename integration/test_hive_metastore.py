@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import SPARK_4_PYTHON
-from integration.peers import PeerError, SparkPeer, apache_hudi, pyhudi_on_spark
+from integration.peers import PeerError, SparkPeer, apache_hudi, maven, pyhudi_on_spark
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 
 KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'v', type = 'cow')"
@@ -253,3 +253,27 @@ def test_what_a_writer_by_path_added_is_registered_by_the_next_by_name(lake: Lak
     assert lake.partitions(table) == [["a"]]
     lake.ours.sql(f"insert into {table} values (3, 1, 'a')")
     assert lake.partitions(table) == [["a"], ["b"]]
+
+
+@pytest.mark.matrix
+def test_a_session_with_hudis_extension_leaves_hudis_tables_to_it(lake: Lake) -> None:
+    table = lake.new("id string, v int")
+    lake.ours.sql(f"insert into {table} values ('a', 1)")
+    conf = {
+        **_conf(lake.metastore),
+        "spark.jars": str(maven.jar(maven.HUDI["1.2.0"])),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    }
+    both = pyhudi_on_spark("pyhudi beside Hudi", conf=conf)
+    try:
+        (row,) = both.sql(f"select * from {table}").rows
+        assert row["_hoodie_record_key"] == "a"  # Apache Hudi shows its columns, pyhudi hides them
+        own = f"{lake.database}.own_{next(_numbers)}"
+        both.sql(f"create table {own} (id string, v int) using pyhudi {KEYED}")
+        both.sql(f"insert into {own} values ('b', 2)")
+        assert both.sql(f"select * from {own}").rows == ({"id": "b", "v": 2},)
+        assert lake.entry(own).parameters["spark.sql.sources.provider"] == "pyhudi"
+        assert lake.ours.sql(f"select * from {own}").rows == ({"id": "b", "v": 2},)
+    finally:
+        both.close()

@@ -32,7 +32,7 @@ private[pyhudi] object HudiMetastore {
       "hive.metastore.use.SSL",
       "metastore.sasl.enabled",
       "metastore.use.SSL")
-    val inHive = Compat.conf.getConfString("spark.sql.catalogImplementation", "") == "hive"
+    val inHive = Compat.conf.getConfString("spark.sql.catalogImplementation", "in-memory") == "hive"
     if (inHive && servesHudi && plain) {
       conf.getTrimmedStrings("hive.metastore.uris").toSeq
     } else Nil
