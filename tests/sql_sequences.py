@@ -7,13 +7,21 @@ hypothesis's, which tries many near copies of one example: a sequence takes seco
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from tests.sql_domains import (
+    HIVE_STYLE,
+    INDEXES,
+    KEYS,
+    NAMES,
+    PARTITIONS,
+    UPSERT,
+    URL_ENCODED,
+    VALUES,
+)
 from tests.sql_model import (
     ALWAYS,
     LEFT,
@@ -47,44 +55,8 @@ from tests.sql_model import (
 )
 
 T = TypeVar("T")
-DECIMALS = tuple(decimal.Decimal(text) for text in ("1.25", "-0.50", "77.00"))
-#: a type -> the values of its columns, beside null
-VALUES: dict[str, tuple[Any, ...]] = {
-    "int": (1, 0, -7, 2_000_000_000),
-    "bigint": (1, 0, -7, 1 << 40),
-    "float": (0.5, float("nan"), -0.0, 0.0, -2.25),
-    "double": (0.5, float("nan"), -0.0, 0.0, float("-inf")),
-    "string": ("a", "b", "", "ü", "日本", "it's", "back\\slash", "🚲"),
-    "decimal(9,2)": DECIMALS,
-    "decimal(12,2)": DECIMALS,
-    "decimal(12,4)": tuple(each.quantize(decimal.Decimal("0.0001")) for each in DECIMALS),
-    "decimal(14,4)": tuple(each.quantize(decimal.Decimal("0.0001")) for each in DECIMALS),
-    "boolean": (True, False),
-    "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
-}
-KEYS: dict[str, tuple[Any, ...]] = {
-    "bigint": tuple(range(8)),
-    "int": tuple(range(8)),
-    "string": ("k", "ключ", "a/b", "a:b", "x,y", "日", "k 7", "it's"),
-}
-PARTITIONS: dict[str, tuple[Any, ...]] = {
-    "string": ("x", "y", "Zürich", None),
-    "int": (1, 2, None),
-    "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
-}
-NAMES = ("a", "b", "c", "d", "e", "größe")
 GROWING = ("int", "bigint", "decimal(9,2)", "decimal(12,2)", "double", "string")
 STATEMENTS = 9
-
-VERSION = "hoodie.write.table.version"
-INDEXES = (
-    (),
-    (("hoodie.index.type", "BLOOM"),),
-    (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")),
-)
-UPSERT = ("hoodie.spark.sql.insert.into.operation", "upsert")
-HIVE_STYLE = ("hoodie.datasource.write.hive_style_partitioning", "true")
-URL_ENCODED = ("hoodie.datasource.write.partitionpath.urlencode", "true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +80,6 @@ class Story:
     create: str
     start: Model
     steps: tuple[Step, ...]
-    version: str
 
     def __repr__(self) -> str:
         """The statements."""
@@ -140,16 +111,16 @@ class Chance:
 def story(number: int) -> Story:
     """The sequence of this number: a table and ``STATEMENTS`` statements."""
     chance = Chance(number)
-    start, version = _table(chance)
-    model, steps = start, []
+    start = model = _table(chance)
+    steps = []
     for _ in range(STATEMENTS):
         step = _step(chance, model)
         steps.append(step)
         model = step.after
-    return Story(_create(start), start, tuple(steps), version)
+    return Story(_create(start), start, tuple(steps))
 
 
-def _table(chance: Chance) -> tuple[Model, str]:
+def _table(chance: Chance) -> Model:
     version = chance.one(("9", "8", "6"))
     keys = chance.one((("bigint",), ("string",), ("int",), ("bigint", "string"), ()))
     partitions = chance.one((("string",), (), ("string",), ("int",), ("date", "string")))
@@ -158,7 +129,7 @@ def _table(chance: Chance) -> tuple[Model, str]:
     ordering = keys and chance.one(("bigint", "int", None, "double"))
     columns += [Column("ts", ordering)] if ordering else []
     columns += [Column(f"p{at}", kind) for at, kind in enumerate(partitions)]
-    properties = [(VERSION, version)]
+    properties = [("hoodie.write.table.version", version)]
     upserts = bool(ordering)
     if keys:
         properties.append(("primaryKey", ",".join(f"k{at}" for at in range(len(keys)))))
@@ -177,7 +148,7 @@ def _table(chance: Chance) -> tuple[Model, str]:
         upserts,
         tuple(properties),
     )
-    return Model(definition, tuple(columns)), version
+    return Model(definition, tuple(columns))
 
 
 def _create(model: Model) -> str:
@@ -222,8 +193,8 @@ def _value(chance: Chance, model: Model, name: str) -> Any:
 
 
 def _rows(chance: Chance, model: Model, most: int) -> list[Row]:
-    count = chance.number(1, most)
-    return [tuple(_value(chance, model, name) for name in model.names) for _ in range(count)]
+    counted = range(chance.number(1, most))
+    return [tuple(_value(chance, model, name) for name in model.names) for _ in counted]
 
 
 def _clear(model: Model, rows: list[Row], fresh: bool) -> list[Row]:
@@ -264,8 +235,8 @@ def _insert(chance: Chance, model: Model) -> Made:
             [tuple(row[i] for i in at) for row in rows], [model.columns[i] for i in at]
         )
         return f"insert into {{t}} ({named(names)}) {given}", lambda: model.inserted(rows), False
-    given = values_clause(rows, model.columns)
-    return f"insert into {{t}} {given}", lambda: model.inserted(rows), False
+    sql = f"insert into {{t}} {values_clause(rows, model.columns)}"
+    return sql, lambda: model.inserted(rows), False
 
 
 def _overwrite(chance: Chance, model: Model) -> Made:
@@ -347,8 +318,7 @@ def _condition(chance: Chance, model: Model, alias: str = "") -> Expression:
 
 def _whole_partitions(chance: Chance, model: Model) -> Expression:
     name = chance.one(model.definition.partitions)
-    value = chance.one(PARTITIONS[model.kind(name)])
-    of = column(name)
+    of, value = column(name), chance.one(PARTITIONS[model.kind(name)])
     return is_null(of) if value is None else compare(of, "=", constant(value, model.kind(name)))
 
 
@@ -464,8 +434,8 @@ def _clause(chance: Chance, model: Model, kind: str, last: bool) -> tuple[str, C
     else:
         text, values = _assignments(chance, model, sides)
         then = f"update set {text}"
-    condition = "" if test is ALWAYS else f" and ({test.sql})"
-    return f"when {kind}{condition} then {then}", Clause(kind, test, values)
+    only = "" if test is ALWAYS else f" and ({test.sql})"
+    return f"when {kind}{only} then {then}", Clause(kind, test, values)
 
 
 # ---- ALTER TABLE

@@ -1,0 +1,43 @@
+"""The values that columns of the random tables have, and the properties of the tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from typing import Any
+
+DECIMALS = tuple(decimal.Decimal(text) for text in ("1.25", "-0.50", "77.00"))
+#: a type -> the values of its columns, beside null
+VALUES: dict[str, tuple[Any, ...]] = {
+    "int": (1, 0, -7, 2_000_000_000),
+    "bigint": (1, 0, -7, 1 << 40),
+    "float": (0.5, float("nan"), -0.0, 0.0, -2.25),
+    "double": (0.5, float("nan"), -0.0, 0.0, float("-inf")),
+    "string": ("a", "b", "", "ü", "日本", "it's", "back\\slash", "🚲"),
+    "decimal(9,2)": DECIMALS,
+    "decimal(12,2)": DECIMALS,
+    "decimal(12,4)": tuple(each.quantize(decimal.Decimal("0.0001")) for each in DECIMALS),
+    "decimal(14,4)": tuple(each.quantize(decimal.Decimal("0.0001")) for each in DECIMALS),
+    "boolean": (True, False),
+    "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
+}
+KEYS: dict[str, tuple[Any, ...]] = {
+    "bigint": tuple(range(8)),
+    "int": tuple(range(8)),
+    "string": ("k", "ключ", "a/b", "a:b", "x,y", "日", "k 7", "it's"),
+}
+PARTITIONS: dict[str, tuple[Any, ...]] = {
+    "string": ("x", "y", "Zürich", None),
+    "int": (1, 2, None),
+    "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
+}
+NAMES = ("a", "b", "c", "d", "e", "größe")
+
+INDEXES = (
+    (),
+    (("hoodie.index.type", "BLOOM"),),
+    (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")),
+)
+UPSERT = ("hoodie.spark.sql.insert.into.operation", "upsert")
+HIVE_STYLE = ("hoodie.datasource.write.hive_style_partitioning", "true")
+URL_ENCODED = ("hoodie.datasource.write.partitionpath.urlencode", "true")
