@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from integration.jvm_first import (
+    ANSWER_S,
     REPO,
     ConnectClient,
     Place,
@@ -24,7 +25,9 @@ from integration.jvm_first import (
     server,
     shown,
     spark_sql,
+    started,
 )
+from integration.strays import stray_files
 from pyhudi.clock import SystemClock
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import FilesystemLock
@@ -142,12 +145,14 @@ def test_an_application_on_the_jvm_leaves_nothing_behind(
 # -- the Thrift server
 
 
-@pytest.fixture(scope="module")
-def thrift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, str]]:
+@pytest.fixture(scope="module", params=["3.5", "4.0"])
+def thrift(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, str]]:
     port = free_port()
     variables = {"HIVE_SERVER2_THRIFT_PORT": str(port)}
     variables["HIVE_SERVER2_THRIFT_BIND_HOST"] = "127.0.0.1"
-    here = Place(tmp_path_factory.mktemp("thrift"), "3.5", variables=variables)
+    here = Place(tmp_path_factory.mktemp("thrift"), request.param, variables=variables)
     main = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
     with server(here, main, port) as running:
         yield running, f"jdbc:hive2://127.0.0.1:{port}"
@@ -207,6 +212,45 @@ def test_jdbc_sessions_at_once_keep_their_settings_apart(
             table = here.folder / "lake" / f"of_{version}_{number}"
             properties = (table / ".hoodie" / "hoodie.properties").read_text()
             assert f"hoodie.table.version={version}\n" in properties
+
+
+SLOW = "length(reflect('java.lang.Thread', 'sleep', 1000L))"
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_a_statement_that_a_jdbc_client_cancels_leaves_nothing_pending(
+    operation: str, thrift: tuple[Place, str], tmp_path: Path
+) -> None:
+    here, url = thrift
+    beeline = Beeline(here, url, tmp_path)
+    name = f"cut_{operation}"
+    table = here.folder / "lake" / name
+    beeline.run(
+        f"create table {name} (id bigint, n bigint) using pyhudi tblproperties (primaryKey = 'id')",
+        f"insert into {name} values (1, 1)",
+    )
+    (planner,) = here.planners()
+    begun = instants(table, "requested")
+
+    client = Place(tmp_path, here.line)
+    jar = compiled(client, REPO / "integration" / "Cancelled.java")
+    said = [
+        f"{url}/default?hoodie.spark.sql.insert.into.operation={operation}",
+        f"insert into {name} select id + 2, {SLOW} from range(0, 240, 1, 2)",
+        f"insert into {name} values (2, 2)",
+        f"select concat(id, ' ', n) from {name} order by id",
+    ]
+    command = f"java -cp '{client.spark_jars}/*:{jar}' Cancelled {shlex.join(said)}"
+    with started(client, command) as process:
+        assert eventually(lambda: instants(table, "requested") > begun, 120)
+        shown, _ = process.communicate("now\n", timeout=ANSWER_S)
+
+    first, *rows = shown.splitlines()
+    assert first.startswith("error"), shown
+    assert rows == ["row 1 1", "row 2 2"]
+    assert here.planners() == [planner]
+    assert stray_files(table) == set()
 
 
 # -- Spark Connect
