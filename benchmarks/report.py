@@ -23,7 +23,8 @@ def write_page(results: Path, page: Path) -> None:
     parts = [_intro(runs)]
     for run in runs:
         if run.rounds:
-            parts.append(f"## {run.rows / 1e6:g} M rows\n\n{run.rounds} rounds.")
+            some = f": {', '.join(run.only)}" if run.only else ""
+            parts.append(f"## {run.rows / 1e6:g} M rows{some}\n\n{run.rounds} rounds.")
             parts.append("### CPU seconds of the process tree\n\n" + _operations(run, _cpu))
             parts.append("### Wall seconds\n\n" + _operations(run, _wall))
         if run.sizes:

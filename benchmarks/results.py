@@ -27,6 +27,8 @@ class Results:
     rounds: int
     appends: int
     append_rows: int
+    #: the operations that were measured, where it is not all of them
+    only: list[str] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -39,10 +41,13 @@ class Results:
         return [m for m in self.measurements if (m.operation, m.engine) == (operation, engine)]
 
     def save(self, folder: Path) -> None:
-        """Write ``<rows>.json``, or ``appends.json`` where nothing else was measured."""
+        """Write ``<rows>.json``, or ``appends.json`` where nothing else was measured.
+
+        A run of some operations is kept beside that of all: ``<rows>-some.json``.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(dataclasses.asdict(self), separators=(",", ":"))
-        name = str(self.rows) if self.rounds else "appends"
+        name = f"{self.rows}{'-some' if self.only else ''}" if self.rounds else "appends"
         (folder / f"{name}.json").write_text(text.replace('{"operation"', '\n{"operation"'))
 
 

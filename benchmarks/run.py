@@ -82,7 +82,8 @@ def run_round(
 ) -> None:
     """All steps once, on a fresh table of each engine."""
     table = f"orders_{inputs.rows}_{number}"
-    for turn, step in enumerate(_steps(inputs)):
+    steps = [s for s in _steps(inputs) if not results.only or s.operation in results.only]
+    for turn, step in enumerate(steps):
         for sample in range(step.samples):
             answers = {}
             for engine in _rotated(engines, number + turn + sample):
@@ -154,7 +155,7 @@ def _tell(m: Measurement) -> None:
 
 def run(options: argparse.Namespace, rows: int, work: Path) -> Results:
     """One run at ``rows`` rows with new processes."""
-    results = Results(rows, options.rounds, options.appends, options.append_rows)
+    results = Results(rows, options.rounds, options.appends, options.append_rows, options.only)
     appends = options.appends + 2 if options.appends else 4
     inputs = make_inputs(work / "input", rows, appends, options.append_rows)
     small = make_inputs(work / "warm-up", options.warm_up_rows, 0, options.append_rows)
@@ -164,7 +165,7 @@ def run(options: argparse.Namespace, rows: int, work: Path) -> Results:
             engines.append(EngineProcess(name, work / name, options.memory))
         print("warm-up, not reported", flush=True)
         for number in range(options.warm_ups):
-            run_round(engines, small, number, Results(0, 0, 0, 0))
+            run_round(engines, small, number, Results(0, 0, 0, 0, options.only))
         print(f"{rows} rows", flush=True)
         for number in range(options.rounds):
             run_round(engines, inputs, number, results)
@@ -188,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--warm-up-rows", type=int, default=200_000)
     parser.add_argument("--appends", type=int, default=100, help="0: leave this part out")
     parser.add_argument("--append-rows", type=int, default=100)
+    parser.add_argument("--only", nargs="+", default=[], help="operations as the page names them")
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=DEFAULT_ENGINES)
     parser.add_argument("--memory", default="2g", help="heap of each engine's JVM")
     parser.add_argument("--work", type=Path, help="folder for the data; default: a temporary one")
