@@ -180,6 +180,7 @@ simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/i
 .PHONY: bench
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet
 	$(BIN)/python -m benchmarks $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.concurrency)
 
 # ---- products
 
