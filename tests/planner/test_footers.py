@@ -8,7 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.planner.footers import ColumnFacts, FileFacts, Footers, facts_of
+from pyhudi.planner.footers import (
+    ColumnFacts,
+    FileFacts,
+    Footers,
+    facts_of,
+    may_hold,
+    wanted_numbers,
+)
 
 DAY = dt.date(1970, 1, 3)
 MOMENT = dt.datetime(1970, 1, 1, 0, 0, 1)
@@ -53,6 +60,33 @@ def test_nulls_only_and_files_without_statistics(tmp_path: Path) -> None:
     assert facts(tmp_path, n=pa.nulls(3, pa.int32()))["n"] == ColumnFacts("integer", 3, 3, None)
     unknown = facts(tmp_path, False, n=pa.array([1], pa.int32()))
     assert unknown["n"] == ColumnFacts("integer", 1, None, None)
+
+
+def test_a_join_looks_for_whole_numbers_of_columns_that_are_no_partitions() -> None:
+    types = {"n": "long", "day": "date", "p": "integer", "s": "string"}
+
+    def wanted(column: str, *values: object) -> dict[str, list[int]]:
+        return wanted_numbers([{"op": "in", "column": column, "values": values}], types, ["p"])
+
+    assert wanted("n", 7, None, -3) == {"n": [-3, 7]}
+    assert wanted("day", "1970-01-03", "1969-12-31") == {"day": [-1, 2]}
+    assert wanted("day", "1970-01-03", "+10000-01-01") == {}
+    assert wanted("day", "-0001-01-01") == {}
+    assert wanted("p", 1) == wanted("s", "a") == wanted("gone", 1) == {}
+    assert wanted_numbers([{"op": "unknown"}], types, []) == {}
+
+
+def test_a_file_is_left_out_where_its_bounds_deny_a_column_and_nowhere_else() -> None:
+    file = {"n": ColumnFacts("long", 4, 0, (5, 9)), "b": ColumnFacts("long", 4, 0, None)}
+
+    def held(column: str, *values: int, kind: str = "long") -> bool:
+        return may_hold(file, {column: kind}, {column: sorted(values)})
+
+    assert [held("n", 4), held("n", 5), held("n", 9), held("n", 10)] == [False, True, True, False]
+    assert [held("n", 4, 10), held("n", 4, 7, 10), held("n")] == [False, True, False]
+    assert held("n", 4, kind="integer"), "bounds of another type say nothing"
+    assert held("b", 4)
+    assert held("added later", 4)
 
 
 def test_a_file_is_read_once_while_it_is_among_the_last_used() -> None:

@@ -31,6 +31,7 @@ BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_n
 MOST_FILES = 256
 THREADS = 16
 CACHED_FILES = 10_000
+EPOCH = dt.date(1970, 1, 1)
 
 #: {"function": "min", "max" or "count", "column"}, or {"function": "rows"}
 Aggregate = Mapping[str, Any]
@@ -121,35 +122,50 @@ def files_in_bounds(
     All of them where a footer cannot tell, or where there are more than ``MOST_FILES``.
     """
     types = query.types()
-    wanted = {}
-    for each in filters:
-        kind = types.get(each.get("column", ""))
-        if each["op"] == "in" and kind in BOUNDED:
-            wanted[each["column"]] = _numbers(kind, each["values"])
-    beyond = wanted.keys() - set(query.table.config.partition_fields)  # those chose partitions
-    if not beyond or len(files) > MOST_FILES:
+    wanted = wanted_numbers(filters, types, query.table.config.partition_fields)
+    if not wanted or len(files) > MOST_FILES:
         return files
     try:
         facts = _by_table(query, files, _facts(query, [file.path for file in files]))
     except (OSError, pa.ArrowException):
         return files
-
-    def may_hold(known: FileFacts) -> bool:
-        held = {name: known[name] for name in beyond if name in known}
-        return all(
-            column.kind != types[name] or column.bounds is None or _any(wanted[name], column.bounds)
-            for name, column in held.items()
-        )
-
-    return [file for file, known in zip(files, facts, strict=True) if may_hold(known)]
+    return [
+        file for file, known in zip(files, facts, strict=True) if may_hold(known, types, wanted)
+    ]
 
 
-def _numbers(kind: Any, values: Sequence[Any]) -> list[int]:
-    """The values of a filter, sorted, in the unit of ``ColumnFacts``."""
-    known = [value for value in values if value is not None]
-    if kind == "date":
-        known = [(dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days for day in known]
-    return sorted(known)
+def wanted_numbers(
+    filters: Sequence[FilterJson], types: Mapping[str, Any], partition_fields: Sequence[str]
+) -> dict[str, list[int]]:
+    """Column -> the values of its ``IN``, sorted, in the unit of ``ColumnFacts``.
+
+    Without partition columns, which have chosen partitions, and without days that Python cannot
+    tell, as those after the year 9999.
+    """
+    wanted = {}
+    for each in filters:
+        kind = types.get(each.get("column", ""))
+        if each["op"] != "in" or kind not in BOUNDED or each["column"] in partition_fields:
+            continue
+        values = [value for value in each["values"] if value is not None]
+        if kind == "date":
+            try:
+                values = [(dt.date.fromisoformat(day) - EPOCH).days for day in values]
+            except ValueError:
+                continue
+        wanted[each["column"]] = sorted(values)
+    return wanted
+
+
+def may_hold(
+    known: FileFacts, types: Mapping[str, Any], wanted: Mapping[str, Sequence[int]]
+) -> bool:
+    """Whether the file may hold a wanted value of each column; true where it cannot be told."""
+    held = {name: known[name] for name in wanted if name in known}
+    return all(
+        column.kind != types[name] or column.bounds is None or _any(wanted[name], column.bounds)
+        for name, column in held.items()
+    )
 
 
 def _any(values: Sequence[int], bounds: tuple[int, int]) -> bool:
