@@ -17,14 +17,9 @@ import pytest
 
 from integration.conftest import SPARK_4_PYTHON
 from integration.peers import PeerError, SparkPeer, apache_hudi, maven, pyhudi_on_spark
-from tests.servers.hive_metastore import HiveMetastore, hive_metastore
+from tests.servers.hive_metastore import META, HiveMetastore, hive_metastore
 
 KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'v', type = 'cow')"
-META = [
-    f"_hoodie_{name}"
-    for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
-]
-
 _numbers = itertools.count()
 
 

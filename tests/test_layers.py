@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "pyhudi"
 LAYERS = {
     "errors": 0,
     "clock": 0,
+    "hive_thrift": 0,
     "text_table": 0,
     "listing": 1,
     "format": 1,
@@ -48,7 +49,11 @@ HOMES = {
     "boto3": ("storage/s3.py", "locks/dynamodb.py"),
     "botocore": ("storage/s3.py", "locks/dynamodb.py"),
     "kazoo": ("locks/zookeeper_session.py",),
-    "pymetastore": ("locks/hive_metastore.py", "catalogs/hive_metastore.py"),
+    "pymetastore": (
+        "hive_thrift.py",
+        "locks/hive_metastore.py",
+        "catalogs/hive_metastore.py",
+    ),
     "fastavro": ("format/",),
     "aiohttp": ("transactions/marker_server.py",),
 }

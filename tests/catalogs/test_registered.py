@@ -22,7 +22,7 @@ from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.transaction import Committed
 from tests.golden_tables import BY_NAME
 from tests.servers.cutting_proxy import Cut, cutting_proxy
-from tests.servers.hive_metastore import HiveMetastore
+from tests.servers.hive_metastore import META, HiveMetastore
 
 #: partitions of the golden table, whose values hold slashes, a colon, a blank and a null
 PARTITIONS = {
@@ -31,11 +31,6 @@ PARTITIONS = {
     ("2024-01-03", "__HIVE_DEFAULT_PARTITION__"): "dt=2024-01-03/name=__HIVE_DEFAULT_PARTITION__",
 }
 PROPERTIES = {"primaryKey": "id", "provider": "hudi", "spark.sql.sources.provider": "hudi"}
-META = [
-    f"_hoodie_{name}"
-    for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
-]
-
 _numbers = itertools.count()
 
 

@@ -15,6 +15,12 @@ from thrift.transport.TTransport import TBufferedTransport
 
 from tests.servers.process import SMALL_JVM, SPARK_JARS, free_port, running
 
+#: the columns that Apache Hudi registers in front of a table's own
+META = [
+    f"_hoodie_{name}"
+    for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+]
+
 
 @dataclass(frozen=True)
 class HiveMetastore:

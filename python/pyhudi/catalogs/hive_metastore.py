@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from pyhudi.catalogs.hudi_entry import (
     INPUT_FORMAT,
@@ -27,13 +26,11 @@ from pyhudi.catalogs.hudi_entry import (
 )
 from pyhudi.errors import SetupError, StorageError, TableExists, TableNotFound
 from pyhudi.format.keys import escape_path, unescape_path
+from pyhudi.hive_thrift import connect
 
 try:
-    from pymetastore.hive_metastore import ThriftHiveMetastore, ttypes
-    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from pymetastore.hive_metastore import ttypes
     from thrift.Thrift import TException
-    from thrift.transport.TSocket import TSocket
-    from thrift.transport.TTransport import TBufferedTransport
 except ImportError:
     if not TYPE_CHECKING:
         ttypes = None
@@ -257,22 +254,10 @@ def _client(name: EntryName) -> Iterator[Any]:
 
 
 def _connected(name: EntryName) -> tuple[Any, Any]:
-    reasons = []
-    for uri in name.uris:
-        address = urlsplit(uri)
-        socket = TSocket(address.hostname, address.port)
-        socket.setTimeout(_ANSWER_S * 1_000)
-        transport = TBufferedTransport(socket)
-        try:
-            transport.open()
-            client = ThriftHiveMetastore.Client(TBinaryProtocol(transport))
-            client.set_ugi(_user(), [])
-        except (TException, OSError) as error:
-            transport.close()
-            reasons.append(f"{uri}: {error}")
-            continue
-        return transport, client
-    raise _failed(name, "; ".join(reasons))
+    try:
+        return connect(name.uris, _ANSWER_S, lambda client: client.set_ugi(_user(), []))
+    except ConnectionError as error:
+        raise _failed(name, str(error)) from error
 
 
 def _user() -> str:

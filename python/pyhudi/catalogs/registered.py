@@ -95,10 +95,11 @@ class RegisteredTables:
         if schema is None:
             return
         known = self._known.get(name)
-        if known is None:
-            _tell_properties(name, properties)
         if known is None or known.schema != canonical_json(schema):
-            _tell_columns(name, schema)
+            there = hive_metastore.properties_of(name)
+            if known is None:
+                _tell_properties(name, properties, there)
+            _tell_columns(name, schema, there)
         commits = timeline.keys()
         partitions: frozenset[Values] = known.partitions if known else frozenset()
         if partition_columns(table.config, schema):
@@ -139,15 +140,15 @@ def _own_changes(
     return replace(rest, drop=frozenset(v for v in emptied if v is not None) & registered)
 
 
-def _tell_properties(name: EntryName, properties: Mapping[str, str]) -> None:
-    there = hive_metastore.properties_of(name)
+def _tell_properties(
+    name: EntryName, properties: Mapping[str, str], there: Mapping[str, str]
+) -> None:
     missing = {key: text for key, text in properties.items() if there.get(key) != text}
     if missing:
         hive_metastore.change_properties(name, missing)
 
 
-def _tell_columns(name: EntryName, schema: SparkSchema) -> None:
-    there = hive_metastore.properties_of(name)
+def _tell_columns(name: EntryName, schema: SparkSchema, there: Mapping[str, str]) -> None:
     columns = entry_columns(noted(schema, spark_schema(there)), partitioned_by(there))
     if _types(spark_schema(columns.properties)) == _types(spark_schema(there)):
         return

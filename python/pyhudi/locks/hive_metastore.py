@@ -15,18 +15,15 @@ import logging
 import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import SetupError, StorageError
+from pyhudi.hive_thrift import connect
 from pyhudi.locks.base import LockHolder, LockOwner
 
 try:
-    from pymetastore.hive_metastore import ThriftHiveMetastore, ttypes
-    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from pymetastore.hive_metastore import ttypes
     from thrift.Thrift import TException
-    from thrift.transport.TSocket import TSocket
-    from thrift.transport.TTransport import TBufferedTransport
 except ImportError:
     if not TYPE_CHECKING:
         ttypes = None
@@ -199,23 +196,15 @@ class HiveLock:
         """The client, connected to the first metastore that answers."""
         if self._client is not None:
             return self._client
-        reasons = []
-        for uri in self._place.uris:
-            address = urlsplit(uri)
-            socket = TSocket(address.hostname, address.port)
-            socket.setTimeout(_ANSWER_S * 1_000)
-            transport = TBufferedTransport(socket)
-            try:
-                transport.open()
-                client = ThriftHiveMetastore.Client(TBinaryProtocol(transport))
-                self._lease_s = _seconds(client.get_config_value("hive.txn.timeout", "300s"))
-            except (TException, OSError) as error:
-                transport.close()
-                reasons.append(f"{uri}: {error}")
-                continue
-            self._transport, self._client = transport, client
-            return client
-        raise self._failed("; ".join(reasons))
+
+        def learn_lease(client: Any) -> None:
+            self._lease_s = _seconds(client.get_config_value("hive.txn.timeout", "300s"))
+
+        try:
+            self._transport, self._client = connect(self._place.uris, _ANSWER_S, learn_lease)
+        except ConnectionError as error:
+            raise self._failed(str(error)) from error
+        return self._client
 
     def _leave(self) -> None:
         number, self._id = self._id, None
