@@ -165,7 +165,7 @@ class Chaos:
 
     def _crash_marker_server(self) -> bool:
         handlers = session._attached.get(id(self.spark.sparkContext))
-        markers = None if handlers is None else handlers._runtime.markers
+        markers = None if handlers is None else handlers.runtime.markers
         server = None if markers is None else markers._server
         loop = None if server is None else server._loop
         if loop is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -233,16 +235,9 @@ def test_a_statement_that_a_jdbc_client_cancels_leaves_nothing_pending(
     (planner,) = here.planners()
     begun = instants(table, "requested")
 
-    client = Place(tmp_path, here.line)
-    jar = compiled(client, REPO / "integration" / "Cancelled.java")
-    said = [
-        f"{url}/default?hoodie.spark.sql.insert.into.operation={operation}",
-        f"insert into {name} select id + 2, {SLOW} from range(0, 240, 1, 2)",
-        f"insert into {name} values (2, 2)",
-        f"select concat(id, ' ', n) from {name} order by id",
-    ]
-    command = f"java -cp '{client.spark_jars}/*:{jar}' Cancelled {shlex.join(said)}"
-    with started(client, command) as process:
+    url = f"{url}/default?hoodie.spark.sql.insert.into.operation={operation}"
+    slow = f"insert into {name} select id + 2, {SLOW} from range(0, 240, 1, 2)"
+    with cancelled_later(Place(tmp_path, here.line), url, name, slow) as process:
         assert eventually(lambda: instants(table, "requested") > begun, 120)
         shown, _ = process.communicate("now\n", timeout=ANSWER_S)
 
@@ -251,6 +246,48 @@ def test_a_statement_that_a_jdbc_client_cancels_leaves_nothing_pending(
     assert rows == ["row 1 1", "row 2 2"]
     assert here.planners() == [planner]
     assert stray_files(table) == set()
+
+
+@contextmanager
+def cancelled_later(
+    client: Place, url: str, name: str, statement: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A JDBC client that cancels ``statement`` once told to, and then adds a row to ``name``."""
+    jar = compiled(client, REPO / "integration" / "Cancelled.java")
+    rows = f"select concat(id, ' ', n) from {name} order by id"
+    said = [url, statement, f"insert into {name} values (2, 2)", rows]
+    command = f"java -cp '{client.spark_jars}/*:{jar}' Cancelled {shlex.join(said)}"
+    with started(client, command) as process:
+        yield process
+
+
+@pytest.mark.matrix
+def test_a_statement_that_is_cancelled_while_it_waits_for_the_lock_commits_nothing(
+    thrift: tuple[Place, str], tmp_path: Path
+) -> None:
+    here, url = thrift
+    name = "cut_at_the_lock"
+    table = here.folder / "lake" / name
+    Beeline(here, url, tmp_path).run(
+        f"create table {name} (id bigint, n bigint) using pyhudi tblproperties (primaryKey = 'id')",
+        f"insert into {name} values (1, 1)",
+    )
+    files = len(list(table.glob("*.parquet")))
+
+    url, quick = f"{url}/default", f"update {name} set n = 7"
+    with cancelled_later(Place(tmp_path, here.line), url, name, quick) as process:
+        with locked(table):
+            assert eventually(lambda: len(list(table.glob("*.parquet"))) > files, 120)
+            time.sleep(3)  # what is behind the data file asks the lock alone
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("now\n")
+            process.stdin.flush()
+            assert process.stdout.readline().startswith("error")
+        shown, _ = process.communicate(timeout=ANSWER_S)
+
+    assert shown.splitlines() == ["row 1 1", "row 2 2"]
+    assert eventually(lambda: stray_files(table) == set(), 60)
 
 
 # -- Spark Connect

@@ -9,6 +9,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
 from tests.spark.tables import VERSION, listing, refused
 from tests.spark.test_sql import COLUMNS, create, folder_of, table
 
@@ -109,6 +111,11 @@ def test_properties_and_comments_stay_with_the_catalog(spark: SparkSession, name
 # ---- ALTER TABLE ... RENAME TO
 
 
+def called(folder: Path) -> str:
+    """The name in the table's own properties."""
+    return open_table(LocalStorage(str(folder))).config.name
+
+
 @pytest.fixture
 def renamed(spark: SparkSession, name: str) -> Iterator[str]:
     """Another name for a table, dropped afterwards."""
@@ -127,6 +134,7 @@ def test_a_managed_table_takes_its_folder_along_to_its_new_name(
     assert not spark.catalog.tableExists(name)
     assert folder_of(spark, renamed) == old.with_name(renamed)
     assert not old.exists()
+    assert called(old.with_name(renamed)) == renamed
     assert table(spark, renamed) == before
 
     spark.sql(f"insert into {renamed} values (3, 'c', 1, 'x')")
@@ -150,6 +158,7 @@ def test_the_name_that_a_table_left_is_free_for_another(
     assert table(spark, renamed) == [(1, "a", 1, "x"), (2, "b", 1, "y")]
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         spark.sql(f"alter table {renamed} rename to {name}")
+    assert called(folder_of(spark, renamed)) == renamed
 
 
 def test_an_external_table_stays_where_it_is_under_its_new_name(
@@ -163,5 +172,6 @@ def test_an_external_table_stays_where_it_is_under_its_new_name(
 
     assert folder_of(spark, renamed) == tmp_path / "outside"
     assert table(spark, renamed) == [(1, "b", 2, "x")]
+    assert called(tmp_path / "outside") == renamed
     by_path = spark.sql(f"select name from pyhudi.`{tmp_path}/outside`").collect()
     assert [row.name for row in by_path] == ["b"]

@@ -209,7 +209,7 @@ def test_the_secret_is_in_no_log_of_a_write(
     table = one(lake)
     table.write(rows(lake, 0, 30), **{TYPE: SERVED})
     handlers = session._attached[id(lake.spark.sparkContext)]
-    token = handlers._runtime.markers._token  # type: ignore[union-attr]
+    token = handlers.runtime.markers._token  # type: ignore[union-attr]
     if place != "here":
         assert len(token) == 64
         assert token not in caplog.text

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyhudi.format.instants import Action
 from pyhudi.planner.spool import spooled_rows
 from pyhudi.planner.write import write_changes
-from pyhudi.spark import handlers
+from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import Table, open_table
@@ -272,7 +272,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
             work()
             return write_changes(*arguments)
 
-        monkeypatch.setattr(handlers, "write_changes", late)
+        monkeypatch.setattr(write_handlers, "write_changes", late)
 
     return between
 
@@ -318,7 +318,7 @@ def test_rows_of_files_that_the_table_never_had_are_not_taken_for_new_ones(
             "_hoodie_file_name", F.lit("stranger_1_2.parquet")
         )
 
-    monkeypatch.setattr(handlers, "spooled_rows", elsewhere)
+    monkeypatch.setattr(write_handlers, "spooled_rows", elsewhere)
     with pytest.raises(Exception, match=r"\[WRITE_FAILED\] 2 rows to change"):
         spark.sql(statement.format(t=name) + " where id in (1, 3)")
 

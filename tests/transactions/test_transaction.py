@@ -357,6 +357,20 @@ def test_a_lock_that_is_lost_before_the_put_fences(world: World) -> None:
 # -- the metadata table
 
 
+def test_a_write_that_was_cancelled_commits_nothing(world: World) -> None:
+    world.upsert({"k": "1"})
+    transaction = world.begin()
+    written = work(transaction, {"k": "2"})
+    transaction.cancelled = lambda: True
+
+    with pytest.raises(WriteFailed, match=r"was cancelled by its client .* is rolled back"):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+
+
 def test_the_metadata_table_is_given_up_before_the_commit_appears(new_world: NewWorld) -> None:
     promise = {"hoodie.table.metadata.partitions": "files,column_stats"}
     world = new_world(9, promise)

@@ -63,6 +63,7 @@ def alter_columns(
             writer_policy(options, table, runtime.clock),
             groups,
         )
+        transaction.cancelled = runtime.cancelled
         try:
             done = _committed(runtime, transaction, changes, options)
         except CommitUnknown:

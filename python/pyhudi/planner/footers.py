@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
-from pyhudi.planner.scan import Query, count_rows
+from pyhudi.planner.scan import Query, count_rows, partition_columns
 from pyhudi.timeline.view import BaseFile
 
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
@@ -112,6 +112,17 @@ def aggregate(
             return None
         answers.append(answer)
     return answers
+
+
+def columns_apart(query: Query) -> list[str]:
+    """Columns whose values tell files apart, so that a join may leave some of them out.
+
+    Those of the partitions, and of the keys and their order where footers have their bounds.
+    """
+    config, types = query.table.config, query.types()
+    ordered = [*config.record_key_fields, *config.ordering_fields]
+    bounded = [name for name in ordered if types.get(name) in BOUNDED]
+    return list(dict.fromkeys((*partition_columns(query), *bounded)))
 
 
 def files_in_bounds(

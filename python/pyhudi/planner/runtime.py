@@ -21,6 +21,11 @@ from pyhudi.timeline.table import Table
 from pyhudi.write.spec import FileSystemSpec
 
 
+def never_cancelled() -> bool:
+    """Where no client can cancel a statement but by ending its thread."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Time, storage, locks, Spark's attempt listener and the application's marker service.
@@ -29,7 +34,8 @@ class Runtime:
     Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
     PySpark raises what went wrong in the JVM. ``group_lock`` gives a handle on the lock of a file
     group by its name; without it there are no pessimistic writes. ``last_commit``
-    is told of each commit, ``callbacks`` and ``services`` are asked after it.
+    is told of each commit, ``callbacks`` and ``services`` are asked after it. ``cancelled`` tells
+    whether the statement that this thread works for was given up by its client.
     """
 
     clock: Clock
@@ -43,6 +49,7 @@ class Runtime:
     callbacks: Callbacks = field(default_factory=Callbacks)
     last_commit: LastCommit = field(default_factory=LastCommit)
     services: ServicePlanners = field(default_factory=ServicePlanners)
+    cancelled: Callable[[], bool] = never_cancelled
 
     def group_locks(self, table: Table, options: WriteOptions) -> GroupLocks | None:
         """The locks of one write's file groups, none held yet; None unless it is pessimistic."""

@@ -170,17 +170,22 @@ def describe(query: Query) -> dict[str, Any]:
     if warning is not None:
         _warn_once(warning)
     config = query.table.config
-    schema = query.schema()
-    names = {f["name"] for f in schema["fields"]}
-    by_value = config.key_generator not in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM)
-    partitioning = [p for p in config.partition_fields if p in names] if by_value else []
     return {
-        "schema": schema,
-        "partitioning": partitioning,
+        "schema": query.schema(),
+        "partitioning": partition_columns(query),
         "properties": table_properties(config),
         "instant": query.instant,
         "meta_fields": config.populate_meta_fields,
     }
+
+
+def partition_columns(query: Query) -> list[str]:
+    """The columns whose values name the partitions; none where a key generator changes them."""
+    config = query.table.config
+    if config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
+        return []
+    names = {field["name"] for field in query.schema()["fields"]}
+    return [field for field in config.partition_fields if field in names]
 
 
 def partition_texts(query: Query) -> list[list[str | None]]:

@@ -229,6 +229,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         request.groups,
         request.since,
     )
+    transaction.cancelled = runtime.cancelled
 
     def quiet(timeout_s: float) -> bool:
         return runtime.attempts.quiet(transaction.instant, timeout_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns
@@ -11,45 +10,23 @@ from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
 from pyhudi.format.table_config import TableConfig
+from pyhudi.planner.rename import rename
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import table_properties
-from pyhudi.storage.base import Storage
+from pyhudi.spark.questions import Json, Options, given_options, hudi_properties
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import open_table, table_exists
-from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.policy import writer_policy
-from pyhudi.transactions.renaming import rename_table
 from pyhudi.transactions.transaction import Committed
-
-Options = Mapping[str, str]
-Json = dict[str, Any]
-
-#: keys of a catalog entry that are Spark's own business
-CATALOG_KEYS = frozenset(
-    {"path", "provider", "location", "owner", "comment", "external", "option.serialization.format"}
-)
-
-
-def hudi_properties(properties: Options) -> dict[str, str]:
-    """TBLPROPERTIES that are options: what Spark keeps for itself is left out."""
-    return {
-        key.removeprefix("option."): value
-        for key, value in properties.items()
-        if key not in CATALOG_KEYS and not key.startswith("spark.")
-    }
 
 
 class Entries:
     """One instance per application; its state is what is known of each entry."""
 
+    QUESTIONS = "register_table alter_entry rename_entry"
+
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._registered = RegisteredTables()
-
-    def table(self) -> dict[str, Any]:
-        """Method name -> bound method, as the endpoint dispatches."""
-        names = "register_table alter_entry rename_entry"
-        return {name: getattr(self, name) for name in names.split()}
 
     def register_table(
         self,
@@ -104,24 +81,15 @@ class Entries:
 
         The metastore moves the folder of a managed table.
         """
-        name, storage = _name(entry), self._runtime.storage(normalize_root(path))
-        given = {**hudi_properties(properties), **options}
+        name, root = _name(entry), normalize_root(path)
+        given = given_options(properties, options)
         self._registered.forget(name)
-        old = self._called(storage, to, given, session)
+        old = rename(self._runtime, root, to, given, session)
         try:
             hive_metastore.rename(name, to)
         except HudiError:
-            self._called(storage, old, given, session)
+            rename(self._runtime, root, old, given, session)
             raise
-        VIEWS.forget(storage)
-
-    def _called(self, storage: Storage, name: str, given: Options, session: Options) -> str:
-        """Call the table ``name`` in its properties; what it was called before."""
-        table, clock = open_table(storage), self._runtime.clock
-        resolved = resolve_write(given, table.config.raw, session)
-        lock = self._runtime.lock(table, resolved)
-        rename_table(table, name, lock, clock, writer_policy(resolved, table, clock))
-        return table.config.name
 
     def follow(self, entry: Json, path: str, done: Committed) -> None:
         """Tell the entry what a commit did; a warning where that fails."""

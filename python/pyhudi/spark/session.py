@@ -12,6 +12,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -130,7 +131,8 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     ``spark`` is any session of the application, ``registry`` the JVM's object to register with.
     """
     context = spark.sparkContext
-    handlers = Handlers(sessions, spark_runtime(spark))
+    runtime = replace(spark_runtime(spark), cancelled=sessions.cancelled)
+    handlers = Handlers(sessions, runtime)
     secret = secrets.token_urlsafe(32)
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
     keep_endpoints(context._gateway)

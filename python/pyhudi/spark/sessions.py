@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
 
 
 class Sessions(Protocol):
@@ -18,6 +20,9 @@ class Sessions(Protocol):
 
     def of(self, jdf: JavaObject) -> SparkSession:
         """The session that the JVM's DataFrame belongs to."""
+
+    def cancelled(self) -> bool:
+        """Whether the client of the statement that asks on this thread has cancelled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,9 @@ class AttachedSession:
 
     def of(self, jdf: JavaObject) -> SparkSession:
         return self.session
+
+    def cancelled(self) -> bool:
+        return False  # an interrupt in the terminal reaches the program's thread itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +57,6 @@ class ServedSessions:
 
     def of(self, jdf: JavaObject) -> SparkSession:
         return SparkSession(self.context, jdf.sparkSession())
+
+    def cancelled(self) -> bool:
+        return bool(self.entry.isCancelled())

@@ -143,6 +143,8 @@ class Transaction:
         self._heartbeat: Heartbeat
         self._may_still_write = False
         self._markers: MarkerGate | None = None
+        #: asked once the lock is there: whether nobody wants this write any more
+        self.cancelled: Callable[[], bool] = lambda: False
 
     # -- begin ---------------------------------------------------------------------------------
 
@@ -336,6 +338,12 @@ class Transaction:
         return replace(metadata, extra={**metadata.extra, SCHEMA_KEY: schema})
 
     def _check_fences(self, now: Timeline) -> None:
+        if self.cancelled():
+            raise WriteFailed(
+                f"{self.operation} {self.instant} was cancelled by its client before it was "
+                "committed. Nothing of it is visible, and what it wrote is rolled back.",
+                instant=self.instant,
+            )
         mine = [i for i in now.at(self.instant) if i.action is self._action]
         # A rollback between our first file and our second leaves the second alone.
         whole = (self.instant, self._action) in now.requested

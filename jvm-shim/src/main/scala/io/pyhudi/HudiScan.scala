@@ -88,7 +88,7 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
 
   /** Columns of which a join may say, once it runs, which values it needs. */
   override def filterAttributes(): Array[NamedReference] =
-    request.snapshot.clustered.filter(readSchema().fieldNames.contains)
+    request.snapshot.runtimeFilters.filter(readSchema().fieldNames.contains)
       .map(name => Expressions.column(s"`${name.replace("`", "``")}`"): NamedReference).toArray
 
   /** Leaves out files of partitions, and of key ranges, that the other side does not have. */

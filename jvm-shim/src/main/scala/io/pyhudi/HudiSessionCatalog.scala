@@ -189,7 +189,22 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     stored.flatMap(HudiMetastore.entry) match {
       case Some(_) if tableExists(to) => throw new TableAlreadyExistsException(to)
       case Some(shared) => HudiMetastore.rename(HudiCatalogTable.target(stored.get), shared, to)
-      case None => super.renameTable(from, to)
+      case None => renamed(stored.map(HudiCatalogTable.target), to)(super.renameTable(from, to))
+    }
+  }
+
+  /** Renames in the table's own properties as well, which come first: they can be refused. */
+  private def renamed(target: Option[HudiTarget], to: Identifier)(inCatalog: => Unit): Unit = {
+    def call(name: String): Option[String] = target.map { target =>
+      Bridge.ask("rename_table", target.request(Map.empty) :+ ("to" -> name): _*).asText
+    }
+    if (tableExists(to)) throw new TableAlreadyExistsException(to)
+    val before = call(to.name)
+    try inCatalog
+    catch {
+      case cause: Throwable =>
+        before.foreach(call)
+        throw cause
     }
   }
 

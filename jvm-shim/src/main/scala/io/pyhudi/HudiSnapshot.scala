@@ -22,6 +22,7 @@ private[pyhudi] object AsOf {
   * @param pin Python's name for the state that is read, which every later question carries
   * @param instant the newest visible instant; `None` for a table without commits
   * @param metaFields whether the files hold the five `_hoodie_*` columns
+  * @param runtimeFilters the columns by which a join may leave files out
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -32,20 +33,12 @@ private[pyhudi] final case class HudiSnapshot(
     properties: Map[String, String],
     pin: String,
     instant: Option[String],
-    metaFields: Boolean) {
+    metaFields: Boolean,
+    runtimeFilters: Seq[String]) {
 
   /** What every question about this snapshot names. */
   def question: Seq[(String, Any)] =
     Seq("path" -> path, "options" -> options, "pin" -> pin, "instant" -> instant)
-
-  /** Columns whose values tell files apart: those of the partitions, and of keys and their order
-    * where footers have the bounds.
-    */
-  def clustered: Seq[String] = {
-    val bounded = schema.fields.collect { case field if HudiSnapshot.bounded(field) => field.name }
-    val named = Seq("primaryKey", "preCombineField").flatMap(properties.get).flatMap(_.split(','))
-    (partitioning ++ named.filter(bounded.contains)).distinct
-  }
 
   /** Of `pushed`, the filters over partition columns alone that are true of every row in the
     * files which all of `pushed` leave.
@@ -74,13 +67,6 @@ private[pyhudi] final case class HudiSnapshot(
 
 private[pyhudi] object HudiSnapshot {
 
-  /** Whether the footers' bounds of a column are whole numbers; Python has the same list. */
-  private def bounded(field: StructField): Boolean = field.dataType match {
-    case ByteType | ShortType | IntegerType | LongType => true
-    case DateType | TimestampType | TimestampNTZType => true
-    case _ => false
-  }
-
   def describe(path: String, options: Map[String, String], asOf: AsOf): HudiSnapshot = {
     val (version, micros) = asOf match {
       case AsOf.Latest => (None, None)
@@ -102,7 +88,8 @@ private[pyhudi] object HudiSnapshot {
       textMap(answer.get("properties")),
       answer.get("pin").asText,
       Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
-      answer.get("meta_fields").asBoolean
+      answer.get("meta_fields").asBoolean,
+      texts(answer.get("runtime_filters"))
     )
   }
 

@@ -27,6 +27,11 @@ private[pyhudi] final class PlannerEntry(spark: SparkContext) {
   /** The session whose statement asks, on the thread that it asks on. */
   def asking: Compat.Session = Compat.activeSession
 
+  /** Whether the statement that asks on this thread was cancelled, which Spark does by an
+    * interrupt.
+    */
+  def isCancelled: Boolean = Thread.currentThread.isInterrupted
+
   def register(planner: Planner, secret: String): Unit = {
     registered.complete(planner -> secret)
     ()

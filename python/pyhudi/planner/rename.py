@@ -1,0 +1,24 @@
+"""The name of a table, changed in its own properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.config import resolve_write
+from pyhudi.planner.runtime import Runtime
+from pyhudi.timeline.table import open_table
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.renaming import rename_table
+
+
+def rename(
+    runtime: Runtime, root: str, name: str, given: Mapping[str, str], session: Mapping[str, str]
+) -> str:
+    """Call the table at ``root`` ``name``; what it was called before. ``LockTimeout``."""
+    table = open_table(runtime.storage(root))
+    resolved = resolve_write(given, table.config.raw, session)
+    policy = writer_policy(resolved, table, runtime.clock)
+    rename_table(table, name, runtime.lock(table, resolved), runtime.clock, policy)
+    VIEWS.forget(table.storage)
+    return table.config.name

@@ -1,0 +1,177 @@
+"""What the shim asks for to have rows written: from a DataFrame, and from the rows it spooled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Operation
+from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
+from pyhudi.planner.pins import PinnedQueries
+from pyhudi.planner.row_changes import inserted_rows
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.spool import Spools, spooled_rows
+from pyhudi.planner.writable import refuse_writes_to
+from pyhudi.planner.write import write_changes, write_table
+from pyhudi.spark.questions import Json, Options, given_options, pinned, with_partitioning
+from pyhudi.spark.sessions import Sessions
+from pyhudi.storage.open import normalize_root
+from pyhudi.timeline.table import open_table
+from pyhudi.transactions.transaction import Committed
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+
+class WriteHandlers:
+    """One instance per application; its state are the spools in use."""
+
+    QUESTIONS = "spool_begin spool_abort check_row_changes"
+    COMMITS = "write insert insert_spooled change_rows insert_new"
+
+    def __init__(self, sessions: Sessions, runtime: Runtime, pins: PinnedQueries) -> None:
+        self._sessions = sessions
+        self._runtime = runtime
+        self._pins = pins
+        self._spools = Spools(runtime)
+
+    def write(
+        self,
+        jdf: JavaObject,
+        path: str,
+        mode: str,
+        options: Options,
+        session: Options,
+        partitioning: Sequence[str] = (),
+        **_: object,
+    ) -> Committed | None:
+        root = normalize_root(path)
+        given = with_partitioning(options, partitioning)
+        return write_table(
+            self._runtime,
+            self._frame(jdf),
+            root,
+            given,
+            session,
+            lambda exists: save_intent(mode, exists, root),
+        )
+
+    def insert(
+        self,
+        jdf: JavaObject,
+        path: str,
+        options: Options,
+        session: Options,
+        overwrite: str,
+        filters: Sequence[Json],
+        properties: Options | None = None,
+        **_: object,
+    ) -> Committed | None:
+        intent = Intent(Route.SQL, Overwrite(overwrite), tuple(filters))
+        return self._insert(self._frame(jdf), path, options, session, properties, intent)
+
+    def _insert(
+        self,
+        df: DataFrame,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None,
+        intent: Intent,
+    ) -> Committed | None:
+        given, root = given_options(properties, options), normalize_root(path)
+        return write_table(self._runtime, df, root, given, session, lambda exists: intent)
+
+    # -- dynamic overwrite of catalog tables, through the shim's spool
+
+    def spool_begin(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Json:
+        given = given_options(properties, options)
+        return {"spool": self._spools.begin(normalize_root(path), given, session)}
+
+    def insert_spooled(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        spool: str,
+        files: Sequence[str],
+        overwrite: str,
+        schema: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Committed | None:
+        intent = Intent(Route.SQL, Overwrite(overwrite))
+        rows = spooled_rows(self._sessions.asking(), files, schema)
+        try:
+            return self._insert(rows, path, options, session, properties, intent)
+        finally:
+            self._spools.drop(normalize_root(path), spool)
+
+    def spool_abort(self, path: str, spool: str, **_: object) -> None:
+        self._spools.drop(normalize_root(path), spool)
+
+    # -- UPDATE, DELETE and MERGE, through the same spool
+
+    def check_row_changes(self, path: str, **_: object) -> None:
+        refuse_writes_to(open_table(self._runtime.storage(normalize_root(path))))
+
+    def change_rows(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        spool: str,
+        files: Sequence[str],
+        schema: Json,
+        command: str,
+        scan: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Committed | None:
+        try:
+            if not files:
+                return None
+            rows = spooled_rows(self._sessions.asking(), files, schema)
+            operation = Operation.DELETE if command == "delete" else Operation.UPSERT
+            return self._change(rows, scan, options, session, properties, operation)
+        finally:
+            self._spools.drop(normalize_root(path), spool)
+
+    def insert_new(
+        self,
+        jdf: JavaObject,
+        options: Options,
+        session: Options,
+        scan: Json,
+        properties: Options | None = None,
+        **_: object,
+    ) -> Committed | None:
+        """A MERGE that only inserts, which Spark hands over as an INSERT."""
+        rows = inserted_rows(self._frame(jdf))
+        return self._change(rows, scan, options, session, properties, Operation.UPSERT)
+
+    def _change(
+        self,
+        rows: DataFrame,
+        scan: Json,
+        options: Options,
+        session: Options,
+        properties: Options | None,
+        operation: Operation,
+    ) -> Committed | None:
+        read = self._pins.ask(pinned(session=session, **scan), lambda query: query)
+        given = given_options(properties, options)
+        return write_changes(self._runtime, rows, read, given, session, operation)
+
+    def _frame(self, jdf: JavaObject) -> DataFrame:
+        """A Python DataFrame of the session that the JVM's one belongs to."""
+        return DataFrame(jdf, self._sessions.of(jdf))
