@@ -228,14 +228,24 @@ def test_each_filter_is_decided_by_itself() -> None:
 
 def test_an_overwrite_by_filter_takes_exactly_the_partitions_it_names() -> None:
     """Spark asks for a static partition with ``<=>``."""
-    chosen = op("<=>", "p", "a", type="string")
-    partitions = ["a", "b", DEFAULT_PARTITION]
+    chosen = op("<=>", "p", "a")
+    partitions, texts = ["a", "b", DEFAULT_PARTITION], {"p": "string"}
 
-    assert matching_partitions(config("p"), partitions, [chosen]) == ["a"]
+    assert matching_partitions(config("p"), texts, partitions, [chosen]) == ["a"]
     both = [op("isnotnull", "p"), chosen]
-    assert matching_partitions(config("p"), partitions, both) == ["a"]
-    by_number = op("<=>", "p", 7, type="integer")
-    assert matching_partitions(config("p", hive_style=True), ["p=7", "p=8"], [by_number]) == ["p=7"]
+    assert matching_partitions(config("p"), texts, partitions, both) == ["a"]
+    numbered = config("p", hive_style=True)
+    assert matching_partitions(numbered, TYPES, ["p=7", "p=8"], [op("<=>", "p", 7)]) == ["p=7"]
+
+
+def test_a_filter_without_a_value_takes_the_partitions_that_it_is_true_of() -> None:
+    partitions = ["7", "8", DEFAULT_PARTITION]
+    there, not_there = op("isnotnull", "p"), op("isnull", "p")
+
+    assert matching_partitions(config("p"), TYPES, partitions, [there]) == ["7", "8"]
+    assert matching_partitions(config("p"), TYPES, partitions, [not_there]) == [DEFAULT_PARTITION]
+    negated = {"op": "not", "child": not_there}
+    assert matching_partitions(config("p"), TYPES, partitions, [negated]) == ["7", "8"]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,30 @@ SELECT count(*) FROM rides;
 INSERT INTO rides (id, city, hour, fare) VALUES (1, 'Oslo', 7, 1.0), (2, 'Oslo', 7, 2.0);
 -- expect ok
 
+DELETE FROM rides WHERE city IS NULL;
+-- expect ok
+
+SELECT count(*) FROM rides;
+-- expect rows
+-- 2
+
+DELETE FROM rides WHERE NOT (city IS NULL);
+-- expect ok
+
+SELECT count(*) FROM rides;
+-- expect rows
+-- 0
+
+INSERT INTO rides (id, city, hour, fare) VALUES (1, 'Oslo', 7, 1.0), (2, 'Oslo', null, 2.0);
+-- expect ok
+
+DELETE FROM rides WHERE hour IS NOT NULL;
+-- expect ok
+
+SELECT id FROM rides;
+-- expect rows
+-- 2
+
 DELETE FROM rides WHERE true;
 -- expect ok
 

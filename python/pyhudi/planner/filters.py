@@ -223,24 +223,15 @@ def require_whole_partitions(
 
 
 def matching_partitions(
-    config: TableConfig, partitions: Sequence[str], filters: Sequence[FilterJson]
+    config: TableConfig,
+    types: Mapping[str, Any],
+    partitions: Sequence[str],
+    filters: Sequence[FilterJson],
 ) -> list[str]:
-    """Partitions for which every filter is certainly true, partition columns read as text."""
-    types: dict[str, Any] = {}
-    for condition in filters:
-        _collect_types(condition, types)
+    """Partitions for which every filter is certainly true."""
     found = []
     for partition in partitions:
         values = typed_values(config, types, partition)
         if all(may_match(f, values) is True for f in filters):
             found.append(partition)
     return found
-
-
-def _collect_types(condition: FilterJson, types: dict[str, Any]) -> None:
-    for child in ("left", "right", "child"):
-        if child in condition:
-            _collect_types(condition[child], types)
-    if "column" in condition and condition.get("type"):
-        names = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
-        types[condition["column"]] = names.get(condition["type"], condition["type"])

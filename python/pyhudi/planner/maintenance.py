@@ -59,7 +59,7 @@ def delete_where(
     query = open_query(runtime, root, {}, {})
     partitions = query.view().partitions()
     require_whole_partitions(query.table.config, query.types(), partitions, filters)
-    if not matching_partitions(query.table.config, partitions, filters):
+    if not matching_partitions(query.table.config, query.types(), partitions, filters):
         return None
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
     options = {**given, OPERATION: "delete_partition"}

@@ -105,10 +105,16 @@ def swept_by(write: Write, named: set[str]) -> tuple[Sequence[BaseFile], set[str
     else:
         swept = set(named)
         if write.intent.overwrite is Overwrite.FILTER:
-            swept |= set(matching_partitions(write.config, view.partitions(), write.intent.filters))
+            swept |= set(chosen_partitions(write))
         old = view.latest(partitions=swept)
     write.transaction.check_targets(old)
     return old, swept
+
+
+def chosen_partitions(write: Write) -> list[str]:
+    """The partitions that the filters of a statement choose."""
+    types = {field["name"]: field["type"] for field in write.prepared.schema["fields"]}
+    return matching_partitions(write.config, types, write.view.partitions(), write.intent.filters)
 
 
 def with_swept_locked(write: Write) -> Write:
@@ -143,7 +149,7 @@ def delete_partitions(write: Write) -> Outcome:
     patterns = write.options.partitions_to_delete
     existing = write.view.partitions()
     if write.intent.overwrite is Overwrite.FILTER:
-        doomed = matching_partitions(write.config, existing, write.intent.filters)
+        doomed = chosen_partitions(write)
     elif patterns:
         doomed = [p for p in existing if any(delete_pattern_matches(x, p) for x in patterns)]
         unknown = [x for x in patterns if not any(delete_pattern_matches(x, p) for p in existing)]
