@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from pyspark.sql import functions as F
 
 from pyhudi.format.instants import Action
 from pyhudi.planner.spool import spooled_rows
-from pyhudi.planner.write import write_changes
 from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
@@ -261,50 +259,6 @@ def test_what_cannot_be_done_is_refused_and_changes_no_row(
     folder = folder_of(spark, name)
     assert not [f for f in listing(folder) if ".spool" in f], "the spool is gone"
     assert hudi(spark, name).timeline().pending == ()
-
-
-@pytest.fixture
-def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
-    """Has something done after a statement's scan, before its write."""
-
-    def between(work: Callable[[], None]) -> None:
-        def late(*arguments: Any) -> Any:
-            work()
-            return write_changes(*arguments)
-
-        monkeypatch.setattr(write_handlers, "write_changes", late)
-
-    return between
-
-
-Meanwhile = Callable[[Callable[[], None]], None]
-
-
-def test_a_commit_to_the_same_rows_after_the_scan_wins(
-    spark: SparkSession, name: str, meanwhile: Meanwhile
-) -> None:
-    filled(spark, name)
-    other = spark.createDataFrame([(1, "theirs", 5, "x")], COLUMNS)
-    meanwhile(lambda: other.writeTo(name).append())
-
-    with pytest.raises(Exception, match=r"\[COMMIT_CONFLICT\]"):
-        spark.sql(f"update {name} set name = 'ours' where id = 2")
-
-    assert table(spark, name) == [(1, "theirs", 5, "x"), *START[1:]]
-
-
-def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
-    spark: SparkSession, name: str, meanwhile: Meanwhile
-) -> None:
-    filled(spark, name)
-    other = spark.createDataFrame([(3, "theirs", 5, "y")], COLUMNS)
-    meanwhile(lambda: other.writeTo(name).append())
-
-    spark.sql(f"update {name} set name = 'ours' where id = 2")
-
-    assert table(spark, name) == [
-        START[0], (2, "ours", 1, "x"), (3, "theirs", 5, "y"), *START[3:],
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("statement", ["delete from {t}", "update {t} set name = 'x'"])

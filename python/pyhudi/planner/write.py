@@ -124,19 +124,27 @@ def write_changes(
     options: Mapping[str, str],
     session: Mapping[str, str],
     operation: Operation,
+    evaluated: int | None,
 ) -> Committed:
     """Write the ``changes`` of a statement that was evaluated on ``scan`` (``row_changes.py``).
 
-    ``operation`` is upsert or delete. A lost race is not run again: Spark would have to evaluate
-    the statement anew.
+    ``operation`` is upsert or delete. A lost race is not run again here, since the changes were
+    computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
+    the statement anew. ``evaluated`` is how often that was done before, None where it cannot be.
     """
     table = open_table(scan.table.storage)
     refuse_writes_to(table)
     resolved = resolve_write(options, table.config.raw, session)
     _warn(resolved)
     since = scan.timeline
-    request = Request(runtime, changes, resolved, operation, Intent(Route.SQL), since=since)
-    done = _locked(request, table)
+    kept = Kept(retries=evaluated or 0)
+    request = Request(runtime, changes, resolved, operation, Intent(Route.SQL), kept, since=since)
+    try:
+        done = _locked(request, table)
+    except CommitConflict as conflict:
+        if evaluated is not None and evaluated < resolved.conflict_retries:
+            conflict.facts["again_in_ms"] = _pause_ms(request, conflict)
+        raise
     after_commit(runtime, table, resolved, action_of(operation), done)
     return done
 
@@ -200,18 +208,23 @@ def _with_retries(request: Request, table: Table) -> Committed:
                 waits += 1
                 log.info("%s It had waited for locks, and no work is lost.", conflict)
             else:
-                lost = request.kept.retries
-                if lost == retries:
+                if request.kept.retries == retries:
                     raise
-                wait = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
-                wait = wait // 2 + clock.random_int(wait)
-                log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
-                clock.sleep(wait / 1000)
+                clock.sleep(_pause_ms(request, conflict) / 1000)
                 request.kept.retries += 1
             table = open_table(table.storage)
             # Every column of the table as it was is there; one that was added since holds nulls.
             request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
+
+
+def _pause_ms(request: Request, conflict: CommitConflict) -> int:
+    """How long a write that lost a race stays away from the next one."""
+    lost, retries = request.kept.retries, request.options.conflict_retries
+    most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
+    wait = most // 2 + request.runtime.clock.random_int(most)
+    log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
+    return wait
 
 
 def _attempt(request: Request, table: Table) -> Committed:

@@ -59,7 +59,7 @@ class Endpoint:
             return json.dumps({"ok": handler(*objects, **json.loads(payload))})
         except HudiError as e:
             LAST_ERROR.keep(e)
-            return _error(type(e).__name__, str(e))
+            return _error(type(e).__name__, str(e), e.facts.get("again_in_ms"))
         except Exception as e:
             log.debug("%s failed", method, exc_info=True)
             return _error(
@@ -113,5 +113,6 @@ class _LastError:
 LAST_ERROR = _LastError()
 
 
-def _error(name: str, message: str) -> str:
-    return json.dumps({"error": {"class": name, "message": message}})
+def _error(name: str, message: str, again_in_ms: object = None) -> str:
+    again = {} if again_in_ms is None else {"again_in_ms": again_in_ms}
+    return json.dumps({"error": {"class": name, "message": message, **again}})

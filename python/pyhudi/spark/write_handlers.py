@@ -134,6 +134,7 @@ class WriteHandlers:
         schema: Json,
         command: str,
         scan: Json,
+        evaluated: int | None,
         properties: Options | None = None,
         **_: object,
     ) -> Committed | None:
@@ -142,7 +143,7 @@ class WriteHandlers:
                 return None
             rows = spooled_rows(self._sessions.asking(), files, schema)
             operation = Operation.DELETE if command == "delete" else Operation.UPSERT
-            return self._change(rows, scan, options, session, properties, operation)
+            return self._change(rows, scan, options, session, properties, operation, evaluated)
         finally:
             self._spools.drop(normalize_root(path), spool)
 
@@ -152,12 +153,13 @@ class WriteHandlers:
         options: Options,
         session: Options,
         scan: Json,
+        evaluated: int | None,
         properties: Options | None = None,
         **_: object,
     ) -> Committed | None:
         """A MERGE that only inserts, which Spark hands over as an INSERT."""
         rows = inserted_rows(self._frame(jdf))
-        return self._change(rows, scan, options, session, properties, Operation.UPSERT)
+        return self._change(rows, scan, options, session, properties, Operation.UPSERT, evaluated)
 
     def _change(
         self,
@@ -167,10 +169,11 @@ class WriteHandlers:
         session: Options,
         properties: Options | None,
         operation: Operation,
+        evaluated: int | None,
     ) -> Committed | None:
         read = self._pins.ask(pinned(session=session, **scan), lambda query: query)
         given = given_options(properties, options)
-        return write_changes(self._runtime, rows, read, given, session, operation)
+        return write_changes(self._runtime, rows, read, given, session, operation, evaluated)
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""

@@ -116,7 +116,10 @@ object Bridge {
       }
     Option(envelope.get("error")) match {
       case Some(error) =>
-        throw new HudiAnalysisException(error.get("message").asText, error.get("class").asText)
+        throw new HudiAnalysisException(
+          error.get("message").asText,
+          error.get("class").asText,
+          againInMs = Option(error.get("again_in_ms")).map(_.asLong))
       case None => envelope.get("ok")
     }
   }

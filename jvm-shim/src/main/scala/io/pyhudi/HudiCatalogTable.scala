@@ -32,7 +32,14 @@ private[pyhudi] class HudiCatalogTable(
   override def newRowLevelOperationBuilder(
       info: RowLevelOperationInfo): RowLevelOperationBuilder = () => {
     Bridge.ask("check_row_changes", "path" -> target.path)
-    new HudiRowChanges(target, snapshot, schema, info.command())
+    new HudiRowChanges(this, info.command())
+  }
+
+  /** The table as it is now; none if its columns are others by now. */
+  def now: Option[HudiCatalogTable] = {
+    val newest = HudiSnapshot.describe(target.path, snapshot.options, AsOf.Latest)
+    Some(new HudiCatalogTable(target, newest, schema, properties)).filter(_ =>
+      newest.schema == snapshot.schema && newest.metaFields == snapshot.metaFields)
   }
 
   override def truncateTable(): Boolean = {

@@ -6,10 +6,12 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command
+import org.apache.spark.sql.pyhudi.{HudiAnalysisException, StatementPlans}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
@@ -17,22 +19,24 @@ import org.apache.spark.unsafe.types.UTF8String
 /** UPDATE, DELETE and MERGE: Spark finds the rows that change, and Python commits them.
   *
   * A row is known by its key, its partition and its file. Spark evaluates the statement on the
-  * state of `snapshot`, and Python judges conflicts from that state on.
+  * state of `table`, and Python judges conflicts from that state on. Where it finds one the
+  * statement is evaluated anew on the state that the other commit has left.
+  *
+  * @param evaluated how often the statement was evaluated before
   */
 private[pyhudi] class HudiRowChanges(
-    target: HudiTarget,
-    snapshot: HudiSnapshot,
-    schema: StructType,
-    override val command: Command)
+    table: HudiCatalogTable,
+    override val command: Command,
+    evaluated: Int = 0)
     extends RowLevelOperation
     with SupportsDelta {
 
   private val verb = command.toString.toLowerCase(Locale.ROOT)
 
-  override def description(): String = s"pyhudi $verb ${target.table}"
+  override def description(): String = s"pyhudi $verb ${table.target.table}"
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    new HudiScanBuilder(snapshot.under(options), schema)
+    table.newScanBuilder(options)
 
   override def rowId(): Array[NamedReference] =
     HudiColumns.identity.map(Expressions.column(_): NamedReference).toArray
@@ -45,7 +49,7 @@ private[pyhudi] class HudiRowChanges(
   private class HudiDeltaWrite(info: LogicalWriteInfo) extends DeltaWrite with DeltaBatchWrite {
 
     private val spool = new HudiSpool(
-      target.request(info.options().asCaseSensitiveMap().asScala.toMap),
+      table.target.request(info.options().asCaseSensitiveMap().asScala.toMap),
       HudiChangeWriter.schema(info.schema()))
 
     override def description(): String = HudiRowChanges.this.description()
@@ -55,14 +59,35 @@ private[pyhudi] class HudiRowChanges(
     override def createBatchWriterFactory(physical: PhysicalWriteInfo): DeltaWriterFactory =
       HudiChangeFactory(spool.begin(), info.schema().length)
 
-    override def commit(messages: Array[WriterCommitMessage]): Unit =
-      spool.commit(
-        "change_rows",
-        messages,
-        "command" -> verb,
-        "scan" -> snapshot.question.toMap)
+    override def commit(messages: Array[WriterCommitMessage]): Unit = {
+      val statement = StatementPlans.running(HudiRowChanges.this)
+      try
+        spool.commit(
+          "change_rows",
+          messages,
+          "command" -> verb,
+          "scan" -> table.snapshot.question.toMap,
+          "evaluated" -> statement.map(_ => evaluated))
+      catch { case LostRace(lost, waitMs) => repeat(statement, lost, waitMs) }
+    }
+
+    private def repeat(statement: Option[WriteDelta], lost: Throwable, waitMs: Long): Unit = {
+      Thread.sleep(waitMs)
+      val (plan, now) = statement.zip(table.now).headOption.getOrElse(throw lost)
+      val again = new HudiRowChanges(now, command, evaluated + 1)
+      StatementPlans.run(StatementPlans.on(plan, table, now, again), description())
+    }
 
     override def abort(messages: Array[WriterCommitMessage]): Unit = spool.abort()
+  }
+}
+
+/** A commit that came between, in Python's answer, and how long to wait until the next try. */
+private[pyhudi] object LostRace {
+
+  def unapply(failure: Throwable): Option[(HudiAnalysisException, Long)] = failure match {
+    case ours: HudiAnalysisException => ours.againInMs.map(ours -> _)
+    case _ => None
   }
 }
 

@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.write._
-import org.apache.spark.sql.pyhudi.MergePlans
+import org.apache.spark.sql.pyhudi.StatementPlans
 import org.apache.spark.sql.sources.{Filter, InsertableRelation}
 
 /** Which rows of the table an INSERT replaces. */
@@ -61,17 +61,29 @@ private[pyhudi] class HudiInsert(
       case _ => Nil
     }
     val request = target.request(info.options().asCaseSensitiveMap().asScala.toMap)
-    table.filter(MergePlans.isMerge(data, _)) match {
-      case Some(known) =>
-        HudiCommits.askWith(
-          "insert_new",
-          data,
-          request :+ ("scan" -> known.snapshot.question.toMap): _*)
+    table.filter(StatementPlans.isMerge(data, _)) match {
+      case Some(known) => insertNew(data, known, request)
       case None =>
         HudiCommits.askWith(
           "insert",
           data,
           request ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
+    }
+  }
+
+  /** A MERGE that only inserts, evaluated anew where another commit came between. */
+  private def insertNew(
+      data: DataFrame,
+      known: HudiCatalogTable,
+      request: Seq[(String, Any)],
+      evaluated: Int = 0): Unit = {
+    val asked = Seq("scan" -> known.snapshot.question.toMap, "evaluated" -> evaluated)
+    try HudiCommits.askWith("insert_new", data, request ++ asked: _*)
+    catch {
+      case LostRace(lost, waitMs) =>
+        Thread.sleep(waitMs)
+        val now = known.now.getOrElse(throw lost)
+        insertNew(StatementPlans.on(data, known, now), now, request, evaluated + 1)
     }
   }
 }

@@ -1,9 +1,10 @@
 package org.apache.spark.sql.pyhudi
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 
 /** DataFrames from the inside; this is Spark 3.5's side. */
 private[pyhudi] object Frames {
@@ -13,4 +14,11 @@ private[pyhudi] object Frames {
   /** The columns of `frame` over other rows. */
   def over(frame: DataFrame, rows: RDD[InternalRow]): DataFrame =
     frame.sparkSession.internalCreateDataFrame(rows, frame.schema)
+
+  /** Another plan in the session of `frame`. */
+  def of(frame: DataFrame, plan: LogicalPlan): DataFrame = Dataset.ofRows(frame.sparkSession, plan)
+
+  /** How the session of this thread executes a plan. */
+  def execution(plan: LogicalPlan): QueryExecution =
+    SparkSession.active.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
 }

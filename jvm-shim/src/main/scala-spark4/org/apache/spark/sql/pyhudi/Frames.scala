@@ -3,7 +3,8 @@ package org.apache.spark.sql.pyhudi
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{classic, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 
 /** DataFrames from the inside; this is Spark 4's side. */
 private[pyhudi] object Frames {
@@ -13,6 +14,14 @@ private[pyhudi] object Frames {
   /** The columns of `frame` over other rows. */
   def over(frame: DataFrame, rows: RDD[InternalRow]): DataFrame =
     classicOf(frame).sparkSession.internalCreateDataFrame(rows, frame.schema)
+
+  /** Another plan in the session of `frame`. */
+  def of(frame: DataFrame, plan: LogicalPlan): DataFrame =
+    classic.Dataset.ofRows(classicOf(frame).sparkSession, plan)
+
+  /** How the session of this thread executes a plan. */
+  def execution(plan: LogicalPlan): QueryExecution =
+    classic.SparkSession.active.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
 
   private def classicOf(frame: DataFrame): classic.DataFrame =
     frame.asInstanceOf[classic.DataFrame]

@@ -7,9 +7,11 @@ import org.apache.spark.sql.AnalysisException
   * It lives in Spark's package because `AnalysisException` can only be extended there.
   *
   * @param errorClassName name of the Python class, such as `CommitConflict`
+  * @param againInMs where Python wants the statement evaluated anew: how long to wait before that
   */
 class HudiAnalysisException(
     text: String,
     val errorClassName: String,
-    reason: Option[Throwable] = None)
+    reason: Option[Throwable] = None,
+    val againInMs: Option[Long] = None)
     extends AnalysisException(message = text, cause = reason)

@@ -1,0 +1,172 @@
+"""Statements that lost a race: evaluated anew on what the other commit has left, or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import pyhudi
+from pyhudi.planner.write import write_changes
+from pyhudi.spark import write_handlers
+from tests.spark.tables import VERSION, listing
+from tests.spark.test_row_changes import START, filled, hudi
+from tests.spark.test_sql import COLUMNS, folder_of, table
+
+pytestmark = pytest.mark.spark
+
+Row = tuple[object, ...]
+Meanwhile = Callable[..., None]
+
+THEIRS: Row = (1, "theirs", 5, "x")
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+
+
+@pytest.fixture
+def meanwhile(spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """Has others commit rows after a statement's scan, before its write: a batch for each time."""
+
+    def commits(*batches: Sequence[Row]) -> None:
+        left = list(batches)
+
+        def late(*arguments: Any) -> Any:
+            if left:
+                spark.createDataFrame(left.pop(0), COLUMNS).writeTo(name).append()
+            return write_changes(*arguments)
+
+        monkeypatch.setattr(write_handlers, "write_changes", late)
+
+    return commits
+
+
+def nothing_is_left(spark: SparkSession, name: str) -> bool:
+    folder = folder_of(spark, name)
+    return (
+        not [f for f in listing(folder) if ".spool" in f]
+        and not hudi(spark, name).timeline().pending
+    )
+
+
+NEWS = """(select 1L id, 'mine' name, 9L ts, 'x' dt union all select 2L, 'mine', 9L, 'x'
+union all select 7L, 'mine', 9L, 'x')"""
+#: statement, and what it makes of ids 1 and 2 and of new rows where id 1 is ``THEIRS`` by then
+STATEMENTS: list[tuple[str, list[Row]]] = [
+    (
+        "update {t} set name = concat(name, '!'), ts = ts + 1 where dt = 'x'",
+        [(1, "theirs!", 6, "x"), (2, "b!", 2, "x")],
+    ),
+    (
+        "update {t} set name = 'far', ts = (select max(ts) + 1 from {t}) where id = 2",
+        [THEIRS, (2, "far", 6, "x")],
+    ),
+    ("delete from {t} where ts < 5 and dt = 'x'", [THEIRS]),
+    (
+        f"""merge into {{t}} t using {NEWS} s on t.id = s.id
+        when matched and t.name = 'theirs' then update set name = concat(t.name, s.name)
+        when matched then delete when not matched then insert *""",
+        [(1, "theirsmine", 5, "x"), (7, "mine", 9, "x")],
+    ),
+]
+
+
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.matrix)])
+@pytest.mark.parametrize(("statement", "expected"), STATEMENTS)
+def test_a_statement_that_lost_a_race_is_evaluated_on_what_the_winner_left(
+    spark: SparkSession,
+    name: str,
+    meanwhile: Meanwhile,
+    version: str,
+    statement: str,
+    expected: list[Row],
+) -> None:
+    filled(spark, name, **{VERSION.replace(".", "__"): version})
+    meanwhile([THEIRS])
+
+    spark.sql(statement.format(t=name))
+
+    assert table(spark, name) == sorted([*expected, *START[2:]])
+    assert len(hudi(spark, name).timeline().commits) == 3
+    last = pyhudi.last_commit(spark)
+    assert last is not None
+    assert last.conflicts_retried == 1
+    assert nothing_is_left(spark, name)
+
+
+def test_a_merge_that_only_inserts_finds_the_key_that_another_brought_meanwhile(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name)
+    meanwhile([(7, "theirs", 5, "x")])
+
+    spark.sql(
+        f"merge into {name} t using (select 7L id union all select 8L) s on t.id = s.id "
+        "when not matched then insert (id, name, ts, dt) values (s.id, 'mine', 9L, 'x')"
+    )
+
+    assert table(spark, name) == [*START, (7, "theirs", 5, "x"), (8, "mine", 9, "x")]
+
+
+def test_a_statement_without_its_rows_commits_nothing_the_second_time(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name)
+    meanwhile([THEIRS])
+
+    spark.sql(f"delete from {name} where name = 'a'")
+
+    assert table(spark, name) == [THEIRS, *START[1:]]
+    assert len(hudi(spark, name).timeline().commits) == 2
+    assert nothing_is_left(spark, name)
+
+
+def test_a_statement_that_loses_each_time_is_given_up(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name, **{RETRIES.replace(".", "__"): "1"})
+    meanwhile([THEIRS], [(1, "theirs again", 6, "x")])
+
+    with pytest.raises(AnalysisException, match=r"\[COMMIT_CONFLICT\]"):
+        spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name) == [(1, "theirs again", 6, "x"), *START[1:]]
+    assert nothing_is_left(spark, name)
+
+
+def test_a_statement_whose_columns_changed_meanwhile_is_given_up(
+    spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(spark, name)
+    wider = spark.createDataFrame([(*THEIRS, 1.5)], f"{COLUMNS}, tip double")
+
+    def late(*arguments: Any) -> Any:
+        if "tip" not in spark.table(name).columns:
+            options = {"hoodie.datasource.write.operation": "upsert"}
+            wider.write.format("pyhudi").options(**options).mode("append").save(
+                str(folder_of(spark, name))
+            )
+        return write_changes(*arguments)
+
+    monkeypatch.setattr(write_handlers, "write_changes", late)
+    with pytest.raises(AnalysisException, match=r"\[COMMIT_CONFLICT\]"):
+        spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name)[:2] == [(*THEIRS, 1.5), (2, "b", 1, "x", None)]
+
+
+def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
+    spark: SparkSession, name: str, meanwhile: Meanwhile
+) -> None:
+    filled(spark, name)
+    meanwhile([(3, "theirs", 5, "y")])
+
+    spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name) == [
+        START[0], (2, "ours", 1, "x"), (3, "theirs", 5, "y"), *START[3:],
+    ]  # fmt: skip
+    last = pyhudi.last_commit(spark)
+    assert last is not None
+    assert last.conflicts_retried == 0
