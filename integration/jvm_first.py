@@ -82,6 +82,9 @@ class Place:
             "rootLogger.level = error\nrootLogger.appenderRef.out.ref = console\n"
             "appender.console.type = Console\nappender.console.name = console\n"
             "appender.console.target = SYSTEM_ERR\nappender.console.layout.type = PatternLayout\n"
+            # Spark 4 says there, of each join, that it has no filter for a scan at last.
+            "logger.pruning.name = org.apache.spark.sql.execution.datasources.v2"
+            ".DataSourceV2Strategy\nlogger.pruning.level = off\n"
         )
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK_"))}
         name, _, value = self.mark.partition("=")
