@@ -16,8 +16,8 @@ import org.apache.spark.sql.execution.datasources.v2.{
 /** Spark's plans of statements that change rows: what they are, and the same on a newer state. */
 object StatementPlans {
 
-  /** Whether `rows` are those of a MERGE into `table` that only inserts: Spark makes it an INSERT of
-    * the rows that have no match in this very table.
+  /** Whether `rows` are those of a MERGE into `table` that only inserts: Spark makes it an INSERT
+    * of the rows that have no match in this very table.
     *
     * An INSERT of the same anti-join is one and the same plan, and treated alike.
     */
