@@ -92,3 +92,8 @@ def test_statements_of_both_change_one_table(
     hudi.write_into(path, pa.table(LAST), hoodie__metadata__enable="false")
     now[8] = (80.0, 9, "Lima")
     assert [rides_of(reader, path) for reader in readers] == [now] * len(readers)
+
+    del now[8]
+    after(ours, "alter table {t} drop partition (city = 'Lima')", now)
+    now[8] = (8.5, 10, "Lima")
+    after(ours, "insert into {t} (id, fare, turn, city, tip) values (8, 8.5, 10, 'Lima', 0.0)", now)

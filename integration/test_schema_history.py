@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,3 +85,52 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     for ride in now.values():
         ride["cost"] = ride.pop("price")
     after("alter table {t} rename column price to cost")
+
+
+@pytest.fixture
+def rowwise(peers: Peers) -> Iterator[SparkPeer]:
+    """Apache Hudi as it reads fields within columns that have changed: not by vectors."""
+    hudi = peers("hudi-1.2.0")
+    hudi.sql("set spark.sql.parquet.enableVectorizedReader=false")
+    yield hudi
+    hudi.sql("reset spark.sql.parquet.enableVectorizedReader")
+
+
+def test_fields_within_a_column_that_pyhudi_alters_are_the_same_for_hudi(
+    peers: Peers, rowwise: SparkPeer, tmp_path: Path
+) -> None:
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), rowwise
+    name = "rides_with_nested_history"
+    ours.sql(
+        f"create table {name} (id bigint, trip struct<km: double, note: string>, turn bigint) "
+        "using pyhudi tblproperties (primaryKey = 'id', preCombineField = 'turn') "
+        f"location '{path}'"
+    )
+    now: dict[int, dict[str, object]] = {}
+
+    def after(statement: str) -> None:
+        ours.sql(statement.format(t=name))
+        for reader in (ours, hudi):
+            found = {row["id"]: row["trip"] for row in reader.read(path, ON_READ).rows}
+            assert found == now, f"{statement}, read by {reader.name}"
+
+    now |= {1: {"km": 1.0, "note": "a"}, 2: {"km": 2.0, "note": "b"}}
+    after(
+        "insert into {t} values (1, named_struct('km', 1.0D, 'note', 'a'), 1), "
+        "(2, named_struct('km', 2.0D, 'note', 'b'), 1)"
+    )
+    now = {key: {"way": trip.pop("km"), **trip} for key, trip in now.items()}
+    after("alter table {t} rename column trip.km to way")
+    now = {key: {**trip, "stars": None} for key, trip in now.items()}
+    after("alter table {t} add columns (trip.stars int)")
+    for trip in now.values():
+        del trip["note"]
+    after("alter table {t} drop column trip.note")
+    now = {key: {**trip, "note": None} for key, trip in now.items()}
+    after("alter table {t} add columns (trip.note string)")
+    now[1] = {"way": 1.5, "stars": 5, "note": "new"}
+    after(
+        "update {t} set trip = named_struct('way', 1.5D, 'stars', 5, 'note', 'new'), turn = 2 "
+        "where id = 1"
+    )
