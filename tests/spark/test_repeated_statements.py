@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -170,3 +171,17 @@ def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
     last = pyhudi.last_commit(spark)
     assert last is not None
     assert last.conflicts_retried == 0
+
+
+def test_statements_at_once_lose_no_update(spark: SparkSession, name: str) -> None:
+    filled(spark, name, **{RETRIES.replace(".", "__"): "20"})
+
+    def count(_: int) -> None:
+        spark.sql(f"update {name} set ts = ts + 1 where id in (1, 2)")
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(count, range(6)))
+
+    assert table(spark, name) == [(1, "a", 7, "x"), (2, "b", 7, "x"), *START[2:]]
+    assert len(hudi(spark, name).timeline().commits) == 7
+    assert nothing_is_left(spark, name)
