@@ -170,6 +170,15 @@ def test_ordering_values_decide_in_updates_and_never_in_deletes(
     assert table(spark, name) == [(1, "same", 1, "x"), START[1], *START[3:]]
 
 
+def test_times_before_1900_are_changed_as_all_others(spark: SparkSession, name: str) -> None:
+    spark.sql(f"create table {name} (id bigint, day date, at timestamp) using pyhudi "
+              "tblproperties (primaryKey = 'id')")  # fmt: skip
+    spark.sql(f"insert into {name} values (1, date'2024-02-29', timestamp'2024-02-29 12:00:00')")
+    spark.sql(f"update {name} set day = date'1500-02-28', at = timestamp'0001-01-02 03:04:05.6'")
+    found = spark.table(name).selectExpr("cast(day as string)", "cast(at as string)").collect()
+    assert list(map(tuple, found)) == [("1500-02-28", "0001-01-02 03:04:05.6")]
+
+
 def test_commit_time_order_takes_every_update(spark: SparkSession, name: str) -> None:
     filled(spark, name, hoodie__record__merge__mode="COMMIT_TIME_ORDERING")
     spark.sql(f"update {name} set name = 'older', ts = 0 where id = 1")

@@ -54,11 +54,18 @@ private[pyhudi] final case class HudiSpoolFactory(
   def open(path: String, partition: Int): OutputWriter = {
     val attempt = new TaskAttemptID(new TaskID("pyhudi", 0, TaskType.MAP, partition), 0)
     val context: TaskAttemptContext = new TaskAttemptContextImpl(conf.value, attempt)
-    writers.newInstance(path, null, context)
+    SQLConf.withExistingConf(HudiSpoolFactory.calendar)(writers.newInstance(path, null, context))
   }
 }
 
 private[pyhudi] object HudiSpoolFactory {
+
+  // Spark 3.5 refuses to write times before 1900 where the session does not choose a calendar.
+  private def calendar: SQLConf = {
+    val conf = new SQLConf
+    conf.setConfString(SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key, "CORRECTED")
+    conf
+  }
 
   def apply(folder: String, schema: StructType): HudiSpoolFactory = {
     val conf = Compat.conf
