@@ -270,6 +270,23 @@ def test_what_cannot_be_done_is_refused_and_changes_no_row(
     assert hudi(spark, name).timeline().pending == ()
 
 
+NEW_IN_TWO = """merge into {t} t using (select * from values (8, 'x'), (8, 'y') v(id, dt)) s
+    on t.id = s.id when not matched then insert (id, name, ts, dt) values (s.id, 'n', 1, s.dt)"""
+MOVED_AND_NEW = """merge into {t} t using (select * from values (2), (300) v(id)) s
+    on t.id = s.id when matched then update set dt = 'z'
+    when not matched then insert (id, name, ts, dt) values (2, 'n', 1, 'w')"""
+
+
+@pytest.mark.parametrize(("statement", "key"), [(NEW_IN_TWO, 8), (MOVED_AND_NEW, 2)])
+def test_under_a_global_index_a_key_arrives_in_one_partition_alone(
+    spark: SparkSession, name: str, statement: str, key: int
+) -> None:
+    filled(spark, name, hoodie__index__type="GLOBAL_SIMPLE")
+    with pytest.raises(Exception, match=f"more than one row with the key '{key}'"):
+        spark.sql(statement.format(t=name))
+    assert table(spark, name) == START
+
+
 @pytest.mark.parametrize("statement", ["delete from {t}", "update {t} set name = 'x'"])
 def test_rows_of_files_that_the_table_never_had_are_not_taken_for_new_ones(
     spark: SparkSession, name: str, statement: str, way: str, monkeypatch: pytest.MonkeyPatch

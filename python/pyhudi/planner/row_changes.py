@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pyhudi.config import WriteOptions
+from pyhudi.config import IndexType, WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
@@ -55,9 +55,10 @@ def prepare_changes(
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
+            everywhere = options.index_type is IndexType.GLOBAL_SIMPLE
             rows = rows.withColumn(NEW_KEY, key)
             with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
-                survey = _survey(rows, config, named_keys)
+                survey = _survey(rows, config, named_keys, everywhere)
         else:
             with job(rows.sparkSession, f"pyhudi upsert {config.name}: count the changes"):
                 survey = _counted(rows)
@@ -110,8 +111,11 @@ def _counted(rows: DataFrame) -> Survey:
     return Survey(*counts)
 
 
-def _survey(rows: DataFrame, config: TableConfig, named_keys: bool) -> Survey:
-    """Count what is new and what moves; ``InvalidRecord`` where keys change or meet."""
+def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: bool) -> Survey:
+    """Count what is new and what moves; ``InvalidRecord`` where keys change or meet.
+
+    Keys meet in a partition, and ``everywhere`` where one arrives in any.
+    """
     fields = config.record_key_fields
     renamed = _is(UPDATED) & ~F.col(NEW_KEY).eqNullSafe(F.col(RECORD_KEY))
     if len(fields) == 1:
@@ -126,7 +130,17 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool) -> Survey:
         F.count("*").alias("rows"),
         F.min(F.when(renamed, pair)).alias("renamed"),
     )
-    several = F.when(F.col("rows") > 1, F.col(RECORD_KEY))
+    meet = F.col("rows") > 1
+    if everywhere:
+        arrive = F.sum(F.col("inserted") + F.col("moved")) > 0
+        each = each.groupBy(RECORD_KEY).agg(
+            F.sum("inserted").alias("inserted"),
+            F.sum("moved").alias("moved"),
+            F.min("renamed").alias("renamed"),
+            (F.max(meet) | arrive & (F.count("*") > 1)).alias("meet"),
+        )
+        meet = F.col("meet")
+    several = F.when(meet, F.col(RECORD_KEY))
     found = each.agg(F.sum("inserted"), F.sum("moved"), F.min("renamed"), F.min(several)).first()
     assert found is not None
     inserted, moved, change, double = found
