@@ -1,7 +1,7 @@
 """Every tenth of the random sequences of SQL statements, as Apache Hudi and hudi-rs read it.
 
-Once columns were renamed, dropped or moved, Apache Hudi reads the table with its schema history,
-and hudi-rs not at all: it knows columns by their names alone (FORMAT.md 9).
+Once columns were renamed, dropped or moved, Apache Hudi reads the table with its schema history.
+What hudi-rs does not read is told at ``_known_to_hudi_rs``.
 """
 
 from __future__ import annotations
@@ -9,24 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
 from integration.peers import HudiRs, SparkPeer
-from integration.peers.canonical import Answer, plain, sort_rows
+from integration.peers.canonical import Answer, canonical_map, plain, sort_rows
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests.sessions import local_session
 from tests.sql_model import Model
 from tests.sql_replay import replay
 from tests.sql_sequences import story
+from tests.sql_values import fields, is_struct
 
-#: a sample for `make test`: a table of version 8 that gets a schema history at last
-SAMPLE = (50,)
+#: a sample for `make test`: a table with a struct, an array and a map, and a schema history at last
+SAMPLE = (30,)
 FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:100").split(":"))
 TENTHS = [n for n in range(FIRST, END) if n % 10 == 0 and n not in SAMPLE]
+VECTORS = "spark.sql.parquet.enableVectorizedReader"
 ON_READ = {"hoodie.schema.on.read.enable": "true"}
 
 
@@ -37,6 +40,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made.stop()
 
 
+def _read_by_hudi(hudi: SparkPeer, folder: Path, model: Model) -> Answer:
+    """By vectors, as Hudi does by itself, but where ids tell columns and fields apart.
+
+    Its vectorized reader takes the fields of a struct by their names even then.
+    """
+    if not model.by_ids:
+        return hudi.read(folder)
+    hudi.sql(f"set {VECTORS}=false")
+    try:
+        return hudi.read(folder, ON_READ)
+    finally:
+        hudi.sql(f"reset {VECTORS}")
+
+
+def _known_to_hudi_rs(model: Model) -> bool:
+    """Whether hudi-rs 0.5.0 reads tables of the kind.
+
+    It has no code for columns told by ids (FORMAT.md 9). Its Avro parser refuses names outside
+    ASCII, which Avro's in Java takes, and its schemas have no time without a zone: it panics.
+    """
+    names = all(path.isascii() for path in model.paths)
+    times = all("timestamp_ntz" not in each.kind for each in model.columns)
+    return names and times and not model.by_ids
+
+
 def rows_of(answer: Answer, model: Model) -> list[dict[str, object]]:
     """The rows, once the columns are the model's."""
     assert {name for name, _ in answer.schema} == set(model.names)
@@ -45,9 +73,21 @@ def rows_of(answer: Answer, model: Model) -> list[dict[str, object]]:
 
 def wanted(model: Model) -> list[dict[str, object]]:
     return sort_rows(
-        {name: plain(value) for name, value in zip(model.names, row, strict=True)}
+        {each.name: canonical(v, each.kind) for each, v in zip(model.columns, row, strict=True)}
         for row in model.rows
     )
+
+
+def canonical(value: Any, kind: str) -> Any:
+    """A value of the model in the form of the peers' answers."""
+    if value is None:
+        return None
+    if is_struct(kind):
+        given = zip(fields(kind), value, strict=True)
+        return {each.name: canonical(part, each.kind) for each, part in given}
+    if kind.startswith("map<"):
+        return canonical_map(value.items())
+    return plain(value)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +105,9 @@ def test_the_peers_read_what_a_random_sequence_leaves(
     def look(folder: Path, model: Model) -> None:
         if not open_table(LocalStorage(str(folder))).timeline().commits:
             return  # Apache Hudi has no schema for a table that nothing was written to
-        options = ON_READ if model.by_ids else {}
-        found = hudi.read(folder, options).without_meta()
+        found = _read_by_hudi(hudi, folder, model).without_meta()
         assert rows_of(found, model) == wanted(model), "read by Apache Hudi"
-        if not model.by_ids:
+        if _known_to_hudi_rs(model):
             found = hudi_rs.read(folder).without_meta()
             assert rows_of(found, model) == wanted(model), "read by hudi-rs"
 

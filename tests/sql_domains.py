@@ -7,6 +7,16 @@ import decimal
 from typing import Any
 
 DECIMALS = tuple(decimal.Decimal(text) for text in ("1.25", "-0.50", "77.00"))
+#: half an hour into the hour that New York has twice, the last microsecond before 1970, and years
+#: in which places had a time of their own
+TIMES = (
+    dt.datetime(2024, 11, 3, 5, 30, 0, 123456),
+    dt.datetime(2024, 11, 3, 6, 30, 0, 123000),
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    dt.datetime(1969, 7, 20, 20, 17, 40),
+    dt.datetime(1883, 2, 28, 0, 0, 0, 1),
+    dt.datetime(9999, 12, 30, 12, 0),
+)
 #: a type -> the values of its columns, beside null
 VALUES: dict[str, tuple[Any, ...]] = {
     "int": (1, 0, -7, 2_000_000_000),
@@ -20,6 +30,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "decimal(14,4)": tuple(each.quantize(decimal.Decimal("0.0001")) for each in DECIMALS),
     "boolean": (True, False),
     "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
+    "timestamp": TIMES,
+    "timestamp_ntz": TIMES,
 }
 KEYS: dict[str, tuple[Any, ...]] = {
     "bigint": tuple(range(8)),
@@ -32,9 +44,16 @@ PARTITIONS: dict[str, tuple[Any, ...]] = {
     "date": (dt.date(2024, 2, 29), dt.date(1969, 7, 20)),
 }
 NAMES = ("a", "b", "c", "d", "e", "größe")
+FIELD_NAMES = ("x", "y", "z", "höhe")
+MAP_KEYS = ("k", "", "ключ", "a b")
+#: time zones of the session
+ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
 
+GLOBAL = ("hoodie.index.type", "GLOBAL_SIMPLE")
+LATEST = ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
 INDEXES = (
     (),
+    (GLOBAL,),
     (("hoodie.index.type", "BLOOM"),),
     (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")),
 )

@@ -1,58 +1,32 @@
 """What SQL statements make of a Hudi table, in plain Python: the model of the property tests.
 
-A model is a value: each statement makes another one, or raises ``Refused``. Values are Python's own
-(float for FLOAT and DOUBLE, Decimal, date), rows are tuples in the order of the columns. The rules
-are those that ``docs/guide.md`` states, and Spark's own for comparisons and three-valued logic.
+A model is a value: each statement makes another one, or raises ``Refused``. Rows are tuples in the
+order of the columns; a path is the name of a column, or of a field with those of the structs around
+it (``a.x``). The rules are those that ``docs/guide.md`` states, and Spark's own.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Row = tuple[Any, ...]
-#: the values of one row by (alias of its table, column); the alias is "" where there is but one
-Scope = Mapping[tuple[str, str], Any]
+from tests import sql_columns
+from tests.sql_columns import Edit, Refused, inside
+from tests.sql_expressions import ALWAYS, Expression, Scope
+from tests.sql_values import Column, Row, fields, is_simple, is_struct, order
+
 #: the new value of each column of a target row by its position, the row itself deleted where None
 Changes = Mapping[int, Row | None]
-
-#: a type -> those that it may be widened to
-WIDER = {
-    "int": ("bigint", "double"),
-    "bigint": (),
-    "float": ("double",),
-    "double": (),
-    "decimal(9,2)": ("decimal(12,2)", "decimal(12,4)"),
-    "decimal(12,2)": ("decimal(14,4)",),
-    "decimal(12,4)": (),
-    "decimal(14,4)": (),
-    "string": (),
-    "boolean": (),
-    "date": (),
-}
-
-
-class Refused(Exception):
-    """The statement fails, with these words in its message, and changes nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column; ``kind`` is its type as SQL writes it."""
-
-    name: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """What a table is from its creation on: the names of the columns that have a part in it.
 
-    ``upserts`` tells whether INSERT looks keys up; else it adds rows, whatever their keys.
+    ``upserts`` tells whether INSERT looks keys up; else it adds rows, whatever their keys. Under a
+    ``unique`` key, a global index's, a row is found in any partition; else a key is a partition's
+    own. ``latest``: of two rows with one key the one that came later stays, whatever its order.
     """
 
     keys: tuple[str, ...]
@@ -60,6 +34,13 @@ class Definition:
     ordering: str | None
     upserts: bool
     properties: tuple[tuple[str, str], ...] = ()
+    unique: bool = False
+    latest: bool = False
+
+    @property
+    def decides(self) -> str | None:
+        """The column whose larger value wins."""
+        return None if self.latest else self.ordering
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -84,8 +65,19 @@ class Model:
         """The position of a column."""
         return self.names.index(name)
 
-    def kind(self, name: str) -> str:
-        return self.columns[self.at(name)].kind
+    def kind(self, path: str) -> str:
+        """The type of a column or field."""
+        return dict(_all_paths(self.columns))[path]
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """All columns and all fields in them, with their types."""
+        return dict(_all_paths(self.columns))
+
+    @property
+    def simple(self) -> tuple[str, ...]:
+        """The paths of what can be compared."""
+        return tuple(path for path, kind in self.paths.items() if is_simple(kind))
 
     def scope(self, row: Row, alias: str = "") -> Scope:
         return {(alias, name): value for name, value in zip(self.names, row, strict=True)}
@@ -98,6 +90,10 @@ class Model:
         """The values that choose the partition."""
         return tuple(row[self.at(name)] for name in self.definition.partitions)
 
+    def place(self, row: Row) -> tuple[Row, Row]:
+        """What tells which row of the table another one is."""
+        return () if self.definition.unique else self.path(row), self.key(row)
+
     # ---- rows
 
     def inserted(self, batch: Sequence[Row]) -> Model:
@@ -105,10 +101,17 @@ class Model:
         self._check_keys(batch)
         if not self.definition.upserts:
             return replace(self, rows=(*self.rows, *batch))
+        return self.upserted(batch)
+
+    def upserted(self, batch: Sequence[Row]) -> Model:
+        """The rows win or lose against those of their keys; without keys they are added."""
+        self._check_keys(batch)
+        if not self.definition.keys:
+            return replace(self, rows=(*self.rows, *batch))
         rows = list(self.rows)
-        places = {(self.path(row), self.key(row)): at for at, row in enumerate(rows)}
+        places = {self.place(row): at for at, row in enumerate(rows)}
         for row in batch:
-            place = (self.path(row), self.key(row))
+            place = self.place(row)
             if place not in places:
                 places[place] = len(rows)
                 rows.append(row)
@@ -138,7 +141,7 @@ class Model:
 
     def _wins(self, new: Row, old: Row) -> bool:
         """Whether a row replaces the one of its key: the larger ordering value, the later one."""
-        ordering = self.definition.ordering
+        ordering = self.definition.decides
         if ordering is None:
             return True
         at = self.at(ordering)
@@ -154,214 +157,78 @@ class Model:
     def _check_changes(self, changes: Changes, inserts: Sequence[Row]) -> None:
         self._check_keys(inserts)
         updates = [(self.rows[at], new) for at, new in changes.items() if new is not None]
+        leaving = {at for at, new in changes.items() if self._leaves(self.rows[at], new)}
         if any(self.key(old) != self.key(new) for old, new in updates):
             raise Refused("would change record keys")
         arriving = [*inserts, *(new for old, new in updates if self.path(old) != self.path(new))]
         staying = [new for old, new in updates if self.path(old) == self.path(new)]
-        places = [(self.path(row), self.key(row)) for row in (*arriving, *staying)]
+        places = [self.place(row) for row in (*arriving, *staying)]
         if len(set(places)) < len(places):
             raise Refused("more than one row with the key")
-        held = {(self.path(row), self.key(row)) for row in self.rows}
+        # A key that leaves its partition may arrive in another one by the same statement.
+        left = leaving if self.definition.unique else ()
+        held = {self.place(row) for at, row in enumerate(self.rows) if at not in left}
         if held & set(places[: len(arriving)]):
             raise Refused("keys that the table has already")
 
+    def _leaves(self, old: Row, new: Row | None) -> bool:
+        return new is None or self.path(new) != self.path(old)
+
     # ---- columns
 
-    def added(self, column: Column, after: str | None) -> Model:
+    def added(self, path: str, kind: str, after: str | None) -> Model:
         """ADD COLUMN at the end, at the beginning ("") or after another."""
-        if column.name in self.names:
-            raise Refused("already exists")
-        columns = (*self.columns, column)
-        grown = replace(self, columns=columns, rows=tuple((*row, None) for row in self.rows))
-        return grown if after is None else grown.moved(column.name, after)
+        *structs, name = path.split(".")
+        edit = sql_columns.added(Column(name, kind), after)
+        return self._edited(structs, edit, bool(structs) or after is not None)
 
-    def renamed(self, name: str, to: str) -> Model:
-        self._check_fixed(name)
-        if to in self.names:
-            raise Refused("already exists")
-        columns = (Column(to, c.kind) if c.name == name else c for c in self.columns)
-        return replace(self, columns=tuple(columns), by_ids=True)
+    def renamed(self, path: str, to: str) -> Model:
+        """RENAME COLUMN: ``to`` is the last name alone."""
+        self._check_fixed(path)
+        *structs, name = path.split(".")
+        return self._edited(structs, sql_columns.renamed(name, to), True)
 
-    def dropped(self, name: str) -> Model:
-        self._check_fixed(name)
-        at = self.at(name)
-        rows = tuple((*row[:at], *row[at + 1 :]) for row in self.rows)
-        columns = (*self.columns[:at], *self.columns[at + 1 :])
-        return replace(self, columns=columns, rows=rows, by_ids=True)
+    def dropped(self, path: str) -> Model:
+        self._check_fixed(path)
+        *structs, name = path.split(".")
+        return self._edited(structs, sql_columns.dropped(name), True)
 
-    def moved(self, name: str, after: str) -> Model:
+    def moved(self, path: str, after: str) -> Model:
         """ALTER COLUMN AFTER another, FIRST where that is ""."""
-        others = [at for at, each in enumerate(self.names) if each != name]
-        place = 0 if not after else others.index(self.at(after)) + 1
-        order = (*others[:place], self.at(name), *others[place:])
-        rows = tuple(tuple(row[at] for at in order) for row in self.rows)
-        columns = tuple(self.columns[at] for at in order)
-        return replace(self, columns=columns, rows=rows, by_ids=True)
+        *structs, name = path.split(".")
+        return self._edited(structs, sql_columns.moved(name, after), True)
 
-    def widened(self, name: str, kind: str) -> Model:
+    def widened(self, path: str, kind: str) -> Model:
         """ALTER COLUMN TYPE."""
-        if name in (*self.definition.keys, *self.definition.partitions):
+        if path in (*self.definition.keys, *self.definition.partitions):
             raise Refused("keys and partitions are texts made of this column")
-        at, old = self.at(name), self.kind(name)
-        if kind not in (old, *WIDER[old]):
-            raise Refused("")
-        cast = float if kind == "double" else converted(kind)
-        columns = tuple(replace(c, kind=kind) if c.name == name else c for c in self.columns)
-        rows = (
-            (*row[:at], None if row[at] is None else cast(row[at]), *row[at + 1 :])
-            for row in self.rows
-        )
-        return replace(self, columns=columns, rows=tuple(rows))
+        *structs, name = path.split(".")
+        return self._edited(structs, sql_columns.widened(name, kind), bool(structs))
+
+    def _edited(self, structs: Sequence[str], edit: Edit, by_ids: bool) -> Model:
+        columns, change = inside(structs, edit)(self.columns)
+        rows = tuple(change(row) for row in self.rows)
+        return replace(self, columns=columns, rows=rows, by_ids=self.by_ids or by_ids)
 
     def _check_fixed(self, name: str) -> None:
         if name in self.definition.fixed:
             raise Refused("is made of it")
 
 
-def converted(kind: str) -> Callable[[Any], Any]:
-    """What widening to ``kind`` does to a value: decimals get its scale."""
-    if not kind.startswith("decimal"):
-        return lambda value: value
-    scale = decimal.Decimal(1).scaleb(-int(kind.rstrip(")").split(",")[1]))
-    return lambda value: value.quantize(scale)
+def _all_paths(columns: Sequence[Column]) -> Iterable[tuple[str, str]]:
+    for each in columns:
+        yield each.name, each.kind
+        if is_struct(each.kind):
+            inner = _all_paths(fields(each.kind))
+            yield from ((f"{each.name}.{path}", kind) for path, kind in inner)
 
-
-# ---- values and expressions
-
-
-def order(a: Any, b: Any) -> int:
-    """Spark's order of two values: NaN is equal to itself and above all others, -0.0 is 0.0."""
-    odd, other = (isinstance(each, float) and math.isnan(each) for each in (a, b))
-    if odd or other:
-        return int(odd) - int(other)
-    return int(a > b) - int(a < b)
-
-
-def literal(value: Any, kind: str) -> str:
-    """A value as SQL writes it."""
-    if value is None:
-        return f"cast(null as {kind})"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dt.date):
-        return f"date'{value.isoformat()}'"
-    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{text}'" if kind == "string" else f"cast('{text}' as {kind})"
-
-
-def values_clause(rows: Sequence[Row], columns: Sequence[Column]) -> str:
-    """``values (...), (...)``."""
-    texts = (
-        ", ".join(literal(v, c.kind) for v, c in zip(row, columns, strict=True)) for row in rows
-    )
-    return "values " + ", ".join(f"({text})" for text in texts)
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """SQL text and what it gives for a row: a predicate gives True, False or None."""
-
-    sql: str
-    of: Callable[[Scope], Any]
-
-
-def quoted(name: str) -> str:
-    """A column's name as SQL takes it."""
-    return name if name.isascii() else f"`{name}`"
-
-
-def column(name: str, alias: str = "") -> Expression:
-    sql = f"{alias}.{quoted(name)}" if alias else quoted(name)
-    return Expression(sql, lambda scope: scope[alias, name])
-
-
-def constant(value: Any, kind: str) -> Expression:
-    return Expression(literal(value, kind), lambda scope: value)
-
-
-_COMPARES: dict[str, Callable[[int], bool]] = {
-    "=": lambda sign: sign == 0,
-    "<>": lambda sign: sign != 0,
-    "<": lambda sign: sign < 0,
-    "<=": lambda sign: sign <= 0,
-    ">": lambda sign: sign > 0,
-    ">=": lambda sign: sign >= 0,
-}
-OPERATORS = (*_COMPARES, "<=>")
-
-
-def compare(left: Expression, operator: str, right: Expression) -> Expression:
-    def of(scope: Scope) -> bool | None:
-        a, b = left.of(scope), right.of(scope)
-        if operator == "<=>":
-            return a is b if a is None or b is None else order(a, b) == 0
-        return None if a is None or b is None else _COMPARES[operator](order(a, b))
-
-    return Expression(f"{left.sql} {operator} {right.sql}", of)
-
-
-def is_null(of: Expression) -> Expression:
-    return Expression(f"{of.sql} is null", lambda scope: of.of(scope) is None)
-
-
-def negated(of: Expression) -> Expression:
-    def negation(scope: Scope) -> bool | None:
-        found = of.of(scope)
-        return None if found is None else not found
-
-    return Expression(f"not ({of.sql})", negation)
-
-
-def both(parts: Sequence[Expression]) -> Expression:
-    def of(scope: Scope) -> bool | None:
-        found = [part.of(scope) for part in parts]
-        return False if False in found else None if None in found else True
-
-    return Expression(" and ".join(f"({part.sql})" for part in parts), of)
-
-
-def either(parts: Sequence[Expression]) -> Expression:
-    one = negated(both([negated(part) for part in parts]))
-    return Expression(" or ".join(f"({part.sql})" for part in parts), one.of)
-
-
-def within(of: Expression, values: Sequence[Any], kind: str) -> Expression:
-    found = either([compare(of, "=", constant(value, kind)) for value in values])
-    texts = ", ".join(literal(value, kind) for value in values)
-    return Expression(f"{of.sql} in ({texts})", found.of)
-
-
-def first_not_null(a: Expression, b: Expression) -> Expression:
-    def of(scope: Scope) -> Any:
-        found = a.of(scope)
-        return b.of(scope) if found is None else found
-
-    return Expression(f"coalesce({a.sql}, {b.sql})", of)
-
-
-def chosen(test: Expression, a: Expression, b: Expression) -> Expression:
-    """``if(test, a, b)``."""
-    return Expression(
-        f"if({test.sql}, {a.sql}, {b.sql})",
-        lambda scope: a.of(scope) if test.of(scope) else b.of(scope),
-    )
-
-
-def more(of: Expression, kind: str) -> Expression:
-    """A text with a letter more, a number that is one larger."""
-    add: Callable[[Any], Any] = (lambda v: v + "+") if kind == "string" else (lambda v: v + 1)
-    sql = f"concat({of.sql}, '+')" if kind == "string" else f"cast({of.sql} + 1 as {kind})"
-    return Expression(sql, lambda scope: None if (v := of.of(scope)) is None else add(v))
-
-
-ALWAYS = Expression("true", lambda scope: True)
 
 # ---- statements
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """WHEN ... THEN of a MERGE: ``values`` by column, None for a deletion."""
+    """WHEN ... THEN of a MERGE: ``values`` by path, None for a deletion."""
 
     kind: str
     test: Expression
@@ -372,10 +239,26 @@ class Clause:
         if self.values is None:
             return None
         kept = old or (None,) * len(model.columns)
-        return tuple(
-            self.values[name].of(scope) if name in self.values else value
-            for name, value in zip(model.names, kept, strict=True)
-        )
+        return _assigned(model.columns, kept, {p: v.of(scope) for p, v in self.values.items()})
+
+
+def _assigned(columns: Sequence[Column], row: Row, values: Mapping[str, Any]) -> Row:
+    """The row with new values; a field that is set makes the structs around it."""
+    found = []
+    for each, old in zip(columns, row, strict=True):
+        inner = {
+            path.partition(".")[2]: value
+            for path, value in values.items()
+            if path.startswith(f"{each.name}.")
+        }
+        if each.name in values:
+            found.append(values[each.name])
+        elif inner:
+            parts = fields(each.kind)
+            found.append(_assigned(parts, old or (None,) * len(parts), inner))
+        else:
+            found.append(old)
+    return tuple(found)
 
 
 MATCHED, NEW, LEFT = "matched", "not matched", "not matched by source"

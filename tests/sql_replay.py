@@ -12,6 +12,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,16 +20,21 @@ from pyspark.sql import functions as F
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests.spark.tables import listing
-from tests.sql_model import Expression, Model, Row
+from tests.sql_draws import Made
+from tests.sql_expressions import Expression
+from tests.sql_model import Model
 from tests.sql_sequences import Step, Story
-from tests.sql_suite import cell_text
+from tests.sql_values import quoted, text_of
 
+ZONE = "spark.sql.session.timeZone"
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 #: queries of a few rows, run once each: to compile them would take longer than all else
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+#: types of columns whose least and largest value count(*) is asked with
+BOUNDED = ("int", "bigint", "date", "timestamp", "string")
 #: called after each statement with the table's folder and the model
 Look = Callable[[Path, Model], None]
 
@@ -41,17 +47,23 @@ def replay(
     """Run the sequence on a new table ``name`` in ``folder``; ``look`` is called at each state."""
     said: list[str] = []
 
-    def run(text: str) -> None:
-        said.append(text.replace("{t}", name))
-        spark.sql(said[-1])
+    def run(made: Made) -> None:
+        text = made.sql.replace("{t}", name)
+        said.append(text if made.options is None else f"append {made.options}: {text}")
+        found = spark.sql(text)
+        if made.options is not None:
+            write = found.write.format("pyhudi").mode("append").options(**made.options)
+            write.save(str(folder))
 
     try:
-        run(f"{sequence.create} location '{folder}'")
+        said.append(f"{sequence.create} location '{folder}'".replace("{t}", name))
+        spark.sql(said[-1])
         states: dict[str, Model] = {}
         for step in sequence.steps:
-            _one(spark, run, step, folder, states)
-            with _set(spark, INTERPRETED):
-                _check(spark, name, step, states)
+            with _set(spark, {ZONE: step.zone}):
+                _one(spark, run, step, folder, states)
+                with _set(spark, INTERPRETED):
+                    _check(spark, name, step, states)
             if look is not None:
                 look(folder, step.after)
         _check_readers(spark, folder, states)
@@ -64,26 +76,30 @@ def replay(
 
 @contextlib.contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key in settings:
-            spark.conf.unset(key)
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def _one(
     spark: SparkSession,
-    run: Callable[[str], None],
+    run: Callable[[Made], None],
     step: Step,
     folder: Path,
     states: dict[str, Model],
 ) -> None:
     """Run one statement; a commit of it, at most one, is a new state of ``states``."""
     before = _data(folder)
-    with _set(spark, {DYNAMIC: "dynamic" if step.dynamic else "static"}):
-        error = _error_of(functools.partial(run, step.sql))
+    with _set(spark, {DYNAMIC: "dynamic" if step.made.dynamic else "static"}):
+        error = _error_of(functools.partial(run, step.made))
     timeline = open_table(LocalStorage(str(folder))).timeline()
     assert not timeline.pending, f"left behind: {timeline.pending}"
     left = [
@@ -93,7 +109,8 @@ def _one(
     new = [each.time for each in timeline.commits if each.time not in states]
     if step.refused is None:
         assert error is None, f"failed with {error}"
-        changed = Counter(map(_texts, step.after.rows)) != _last(states)
+        last = _rows(states[max(states)]) if states else Counter()
+        changed = _rows(step.after) != last
         assert len(new) == 1 or (not new and not changed), f"{len(new)} commits"
     else:
         assert error is not None, f"succeeded, where '{step.refused}' was expected"
@@ -101,10 +118,6 @@ def _one(
         assert not new, "what was refused has committed"
         assert _data(folder) == before, "what was refused has changed data files"
     states.update((time, step.after) for time in new)
-
-
-def _last(states: dict[str, Model]) -> Texts:
-    return Counter(map(_texts, states[max(states)].rows)) if states else Counter()
 
 
 def _error_of(work: Callable[[], None]) -> str | None:
@@ -123,7 +136,7 @@ def _check(spark: SparkSession, name: str, step: Step, states: dict[str, Model])
     """Compare the table, its past and a query with the model, by one Spark job."""
     wanted = {"now": step.after, **states}
     wanted["where"] = _matching(step.after, step.probe)
-    asked = {"now": "", "where": f"where {step.probe.sql}"}
+    asked = {"now": "", "where": f"t where {step.probe.sql}".replace("{t}", name)}
     asked |= {time: f"version as of '{time}'" for time in states}
     frames = [
         _shown(spark.sql(f"select * from {name} {asked[label]}"), label, model)
@@ -133,20 +146,37 @@ def _check(spark: SparkSession, name: str, step: Step, states: dict[str, Model])
     for label, cells in functools.reduce(DataFrame.unionAll, frames).collect():
         seen[label][tuple(cells)] += 1
     for label, model in wanted.items():
-        _same(seen[label], model, asked[label] or label)
-    count = spark.sql(f"select count(*) from {name}").collect()[0][0]
-    assert count == len(step.after.rows), f"count(*) is {count}, not {len(step.after.rows)}"
+        _same(seen[label], model, asked[label] or label, step.zone)
+    _check_bounds(spark, name, step)
+
+
+def _check_bounds(spark: SparkSession, name: str, step: Step) -> None:
+    """Compare count(*), and the bounds of columns that files know them of, with the model."""
+    model = step.after
+    asked = [each for each in model.columns if each.kind in BOUNDED]
+    bounds = (f"min({quoted(each.name)}), max({quoted(each.name)})" for each in asked)
+    found = spark.sql(f"select {', '.join(('count(*)', *bounds))} from {name}")
+    seen = found.select(*(F.col(f"`{column}`").cast("string") for column in found.columns)).first()
+    assert seen is not None
+    wanted: list[str | None] = [str(len(model.rows))]
+    for each in asked:
+        held = [row[model.at(each.name)] for row in model.rows]
+        known = sorted(value for value in held if value is not None)
+        ends = (known[0], known[-1]) if known else (None, None)
+        wanted += [_cell(end, each.kind, step.zone) for end in ends]
+    assert list(seen) == wanted, f"count(*) and bounds are {list(seen)}, not {wanted}"
 
 
 def _check_readers(spark: SparkSession, folder: Path, states: dict[str, Model]) -> None:
     """The DataFrame reader gives the same states as SQL."""
     for time, model in states.items():
         frame = spark.read.format("pyhudi").option("as.of.instant", time).load(str(folder))
-        _same(Counter(_texts(tuple(row)) for row in frame.collect()), model, f"read as of {time}")
+        seen = Counter(tuple(cells) for _, cells in _shown(frame, time, model).collect())
+        _same(seen, model, f"read as of {time}")
 
 
 def _matching(model: Model, probe: Expression) -> Model:
-    rows = tuple(row for row in model.rows if probe.of(model.scope(row)))
+    rows = tuple(row for row in model.rows if probe.of(model.scope(row, "t")))
     return Model(model.definition, model.columns, rows)
 
 
@@ -159,12 +189,19 @@ def _shown(frame: DataFrame, label: str, model: Model) -> DataFrame:
     return frame.select(F.lit(label).alias("label"), cells.alias("cells"))
 
 
-def _texts(row: Row) -> tuple[str | None, ...]:
-    return tuple(None if value is None else cell_text(value) for value in row)
+def _rows(model: Model, zone: str = "UTC") -> Texts:
+    return Counter(
+        tuple(_cell(value, each.kind, zone) for value, each in zip(row, model.columns, strict=True))
+        for row in model.rows
+    )
 
 
-def _same(seen: Texts, model: Model, what: str) -> None:
-    wanted = Counter(map(_texts, model.rows))
+def _cell(value: Any, kind: str, zone: str) -> str | None:
+    return None if value is None else text_of(value, kind, zone)
+
+
+def _same(seen: Texts, model: Model, what: str, zone: str = "UTC") -> None:
+    wanted = _rows(model, zone)
     assert seen == wanted, (
         f"{what}: {sum(seen.values())} rows for {sum(wanted.values())}; missing "
         f"{list((wanted - seen).elements())}, unexpected {list((seen - wanted).elements())}"

@@ -37,6 +37,8 @@ HUDI_CONF = {
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    # Spark 3.5 reads times before 1900 only of files that tell their calendar, or by this.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
 }
 
 ICEBERG_CONF = {
