@@ -14,7 +14,7 @@ from typing import Any
 from tests import sql_columns
 from tests.sql_columns import Edit, Refused, inside
 from tests.sql_expressions import ALWAYS, Expression, Scope
-from tests.sql_values import Column, Row, fields, is_simple, is_struct, order
+from tests.sql_values import WIDER, Column, Row, fields, is_simple, is_struct, order
 
 #: the new value of each column of a target row by its position, the row itself deleted where None
 Changes = Mapping[int, Row | None]
@@ -199,8 +199,9 @@ class Model:
         return self._edited(structs, sql_columns.moved(name, after), True)
 
     def widened(self, path: str, kind: str) -> Model:
-        """ALTER COLUMN TYPE."""
-        if path in (*self.definition.keys, *self.definition.partitions):
+        """ALTER COLUMN TYPE; Spark itself refuses what is no widening, in words of its own."""
+        texts = (*self.definition.keys, *self.definition.partitions)
+        if path in texts and kind in WIDER[self.kind(path)]:
             raise Refused("keys and partitions are texts made of this column")
         *structs, name = path.split(".")
         return self._edited(structs, sql_columns.widened(name, kind), bool(structs))
