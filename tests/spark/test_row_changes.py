@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.format.instants import Action
-from pyhudi.planner.spool import spooled_rows
+from pyhudi.planner.row_changes import spooled_changes
 from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
@@ -157,6 +157,25 @@ def test_a_statement_that_changes_nothing_commits_nothing(spark: SparkSession, n
     assert listing(folder_of(spark, name)) == before
 
 
+def test_rows_are_found_again_by_the_numbers_of_their_files(spark: SparkSession, name: str) -> None:
+    filled(spark, name)
+    odd: list[Row] = [(6, "f", 1, "a b,c%2F"), (7, "g", 1, "x y")]
+    spark.createDataFrame(odd, COLUMNS).coalesce(1).writeTo(name).append()
+    files = "count(distinct `_file-number`), count(distinct _file), max(`_file-number`)"
+    assert tuple(spark.sql(f"select {files} from {name}").collect()[0]) == (5, 5, 4)
+
+    # Which partitions the source has is known once the statement runs: others are left out then.
+    news = [(7, "seven", 2, "x y"), (6, "six", 2, "a b,c%2F"), (1, "not", 2, "x")]
+    spark.createDataFrame(news, COLUMNS).createOrReplaceTempView("news")
+    spark.sql(
+        f"merge into {name} t using (select * from news where name != 'not') s "
+        "on t.id = s.id and t.dt = s.dt when matched and s.id = 7 then delete "
+        "when matched then update set *"
+    )
+
+    assert table(spark, name) == [*START, (6, "six", 2, "a b,c%2F")]
+
+
 def test_ordering_values_decide_in_updates_and_never_in_deletes(
     spark: SparkSession, name: str
 ) -> None:
@@ -293,12 +312,11 @@ def test_rows_of_files_that_the_table_never_had_are_not_taken_for_new_ones(
 ) -> None:
     filled(spark, name)
 
-    def elsewhere(*arguments: Any) -> Any:
-        return spooled_rows(*arguments).withColumn(
-            "_hoodie_file_name", F.lit("stranger_1_2.parquet")
-        )
+    def elsewhere(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
+        strangers = {n: path.replace("/", "/stranger-") for n, path in homes.items()}
+        return spooled_changes(spooled, strangers)
 
-    monkeypatch.setattr(write_handlers, "spooled_rows", elsewhere)
+    monkeypatch.setattr(write_handlers, "spooled_changes", elsewhere)
     with pytest.raises(Exception, match=r"\[WRITE_FAILED\] 2 rows to change"):
         spark.sql(statement.format(t=name) + " where id in (1, 3)")
 

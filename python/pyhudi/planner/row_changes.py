@@ -1,14 +1,14 @@
 """UPDATE, DELETE and MERGE: the rows that Spark found changed, made ready for one write.
 
-Spark evaluates the statement on one state of the table and spools each change with the row's key,
-partition and file. What is written is an upsert of these rows, except that nothing looks for the
-groups of old rows: they are known. A new row whose key the table has would become an update without
-a word, so it is refused.
+Spark evaluates the statement on one state of the table and spools each change with the row's key
+and the number of its file. What is written is an upsert of these rows, except that nothing looks
+for the groups of old rows: they are known. A new row whose key the table has would become an update
+without a word, so it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,12 +22,16 @@ from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY, partition_path, reco
 from pyhudi.planner.prepare import HOME, Prepared, Survey, named, timestamp_format
 from pyhudi.planner.stage import job
 from pyhudi.timeline.schema import SparkSchema
-from pyhudi.write.spec import DELETE, FILE_NAME_COLUMN
+from pyhudi.write.spec import DELETE
 
 #: the kind of a change, before the row's identity and its new values
 CHANGE = "_pyhudi_change"
 DELETED, UPDATED, INSERTED = "d", "u", "i"
-IDENTITY = (RECORD_KEY, PARTITION_PATH, FILE_NAME_COLUMN)
+#: number of the row's file in the scan, as the shim spools it
+FILE_NUMBER = "_file-number"
+IDENTITY = (RECORD_KEY, PARTITION_PATH, HOME)
+#: between texts in an array that Spark folds into a constant; no path has it
+BETWEEN = "\0"
 NEW_KEY, NEW_PATH = "_pyhudi_new_key", "_pyhudi_new_path"
 STEP = "_pyhudi_step"
 #: keys that an error names
@@ -42,7 +46,7 @@ def prepare_changes(
     named_keys: bool,
     key_prefix: str,
 ) -> Prepared:
-    """Spooled changes as rows of an upsert, with ``HOME`` for those that are in the table.
+    """Changes as rows of an upsert, with ``HOME`` for those that are in the table.
 
     A row whose partition changes leaves the one and arrives in the other. New rows of a table
     without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord`` where a
@@ -81,16 +85,40 @@ def inserted_rows(rows: DataFrame) -> DataFrame:
     return changes.localCheckpoint(eager=False)
 
 
+def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
+    """Spooled rows with partition path and file id, as ``homes`` has them by number of file.
+
+    ``homes`` are paths relative to the table; a new row has no number.
+    """
+    given = [homes.get(number, "") for number in range(max(homes, default=-1) + 1)]
+    folders = [path.rpartition("/")[0] for path in given]
+    # FORMAT.md 1.2: a base file is named <file id>_<token>_<instant>, and an id has no "_".
+    ids = [path.rpartition("/")[2].partition("_")[0] for path in given]
+    values = [c for c in spooled.columns if c not in (CHANGE, RECORD_KEY, FILE_NUMBER)]
+    return spooled.select(
+        CHANGE,
+        RECORD_KEY,
+        _numbered(folders).alias(PARTITION_PATH),
+        _numbered(ids).alias(HOME),
+        *map(named, values),
+    )
+
+
+def _numbered(texts: Sequence[str]) -> Column:
+    array = F.split(F.lit(BETWEEN.join(texts)), BETWEEN)
+    number = named(FILE_NUMBER)
+    # Spark 4.0 takes no number for some number, as the array has no nulls.
+    return F.when(number.isNotNull(), F.element_at(array, number + F.lit(1)))
+
+
 def _identified(changes: DataFrame, target: StructType) -> DataFrame:
-    """The changes with the file id instead of the file's name, and all columns of the table."""
+    """The changes with all columns of the table."""
     given = set(changes.columns)
     values = [
         (named(f.name) if f.name in given else F.lit(None)).cast(f.dataType).alias(f.name)
         for f in target.fields
     ]
-    # FORMAT.md 1.2: a base file is named <file id>_<token>_<instant>, and an id has no "_".
-    home = F.substring_index(F.col(FILE_NAME_COLUMN), "_", 1).alias(HOME)
-    return changes.select(CHANGE, RECORD_KEY, PARTITION_PATH, home, *values)
+    return changes.select(CHANGE, *IDENTITY, *values)
 
 
 def _is(kind: str) -> Column:

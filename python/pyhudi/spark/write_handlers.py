@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Operation
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
 from pyhudi.planner.pins import PinnedQueries
-from pyhudi.planner.row_changes import inserted_rows
+from pyhudi.planner.row_changes import inserted_rows, spooled_changes
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.spool import Spools, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
@@ -133,6 +133,7 @@ class WriteHandlers:
         files: Sequence[str],
         schema: Json,
         command: str,
+        homes: Sequence[tuple[int, str]],
         scan: Json,
         evaluated: int | None,
         properties: Options | None = None,
@@ -141,7 +142,9 @@ class WriteHandlers:
         try:
             if not files:
                 return None
-            rows = spooled_rows(self._sessions.asking(), files, schema)
+            inside = f"{normalize_root(path)}/"
+            known = {number: file.partition(inside)[2] for number, file in homes}
+            rows = spooled_changes(spooled_rows(self._sessions.asking(), files, schema), known)
             operation = Operation.DELETE if command == "delete" else Operation.UPSERT
             return self._change(rows, scan, options, session, properties, operation, evaluated)
         finally:

@@ -26,6 +26,10 @@ private[pyhudi] class HudiCatalogTable(
 
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
 
+  /** The row's identity among them, which Spark resolves as it does what users name. */
+  override def metadataColumns(): Array[MetadataColumn] =
+    super.metadataColumns() :+ HudiColumns.hiddenFileNumber
+
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
     new HudiWriteBuilder(target, info, Some(this))
 

@@ -1,7 +1,7 @@
 package io.pyhudi
 
 import org.apache.spark.sql.connector.catalog.MetadataColumn
-import org.apache.spark.sql.types.{DataType, LongType, StringType, StructField, StructType}
+import org.apache.spark.sql.types._
 
 /** The hidden columns of a Hudi table: there when asked for by name, absent from `SELECT *`. */
 private[pyhudi] object HudiColumns {
@@ -14,23 +14,39 @@ private[pyhudi] object HudiColumns {
     "_hoodie_partition_path",
     "_hoodie_file_name")
 
-  /** Which row of the table one is: its key, its partition path and its file; never null. */
-  val identity: Seq[String] =
-    Seq("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
-
   /** Path of the file that a row came from: a constant that no file stores. */
   val file = "_file"
 
   /** Number of a row in its file, from 0: no file stores it, Spark's reader counts. */
   val position = "_pos"
 
+  /** Number of a row's file in one scan. No column of a table has this name, as Hudi's names have
+    * no hyphen.
+    */
+  val fileNumber = "_file-number"
+
+  /** Which row one is for a statement that changes it. Spark sends this through its joins with
+    * each row of the table, and the number says the partition and the file in four bytes.
+    */
+  val identity: StructType = new StructType()
+    .add("_hoodie_record_key", StringType, nullable = false)
+    .add(fileNumber, IntegerType, nullable = false)
+
   val fileSchema: StructType = StructType(Seq(StructField(file, StringType)))
 
   def hidden(metaFields: Boolean): Array[MetadataColumn] =
     ((if (metaFields) meta else Nil) ++ Seq(file, position)).map(Hidden(_): MetadataColumn).toArray
 
+  def hiddenFileNumber: MetadataColumn = Hidden(fileNumber)
+
   private final case class Hidden(override val name: String) extends MetadataColumn {
-    override def dataType: DataType = if (name == position) LongType else StringType
-    override def isNullable: Boolean = !identity.contains(name)
+    override def dataType: DataType = name match {
+      case `position` => LongType
+      case `fileNumber` => IntegerType
+      case _ => StringType
+    }
+    override def isNullable: Boolean = !identity.fieldNames.contains(name)
+    override def comment(): String =
+      if (name == fileNumber) "how UPDATE, DELETE and MERGE know a row's file" else null
   }
 }

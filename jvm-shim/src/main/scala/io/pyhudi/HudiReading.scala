@@ -122,8 +122,9 @@ private[pyhudi] object HudiReading {
   def apply(request: HudiScanRequest): HudiReading = {
     // A table may have a column of its own by that name; it hides ours.
     val hidden = Set(HudiColumns.file, HudiColumns.position) -- request.snapshot.schema.fieldNames
-    val (constants, stored) =
-      request.required.fields.partition(f => hidden(f.name) && f.name == HudiColumns.file)
+    val (constants, stored) = request.required.fields.partition { f =>
+      (hidden(f.name) && f.name == HudiColumns.file) || f.name == HudiColumns.fileNumber
+    }
     val columns = stored.map(f => if (hidden(f.name)) f.copy(metadata = counted) else f)
     HudiReading(StructType(columns), StructType(constants), request.filters)
   }

@@ -1,6 +1,6 @@
 package io.pyhudi
 
-import java.util.Locale
+import java.util.{BitSet, Locale}
 
 import scala.collection.JavaConverters._
 
@@ -18,9 +18,10 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** UPDATE, DELETE and MERGE: Spark finds the rows that change, and Python commits them.
   *
-  * A row is known by its key, its partition and its file. Spark evaluates the statement on the
-  * state of `table`, and Python judges conflicts from that state on. Where it finds one the
-  * statement is evaluated anew on the state that the other commit has left.
+  * A row is known by its key and the number of its file; Python is told the paths of the files that
+  * changes name. Spark evaluates the statement on the state of `table`, and Python judges conflicts
+  * from that state on. Where it finds one the statement is evaluated anew on the state that the
+  * other commit has left.
   *
   * @param evaluated how often the statement was evaluated before
   */
@@ -31,15 +32,17 @@ private[pyhudi] class HudiRowChanges(
     extends RowLevelOperation
     with SupportsDelta {
 
+  private val numbers = new HudiFileNumbers
+
   private val verb = command.toString.toLowerCase(Locale.ROOT)
 
   override def description(): String = s"pyhudi $verb ${table.target.table}"
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    table.newScanBuilder(options)
+    new HudiScanBuilder(table.snapshot.under(options), table.schema, Some(numbers))
 
   override def rowId(): Array[NamedReference] =
-    HudiColumns.identity.map(Expressions.column(_): NamedReference).toArray
+    HudiColumns.identity.fieldNames.map(n => Expressions.column(s"`$n`"): NamedReference)
 
   override def newWriteBuilder(info: LogicalWriteInfo): DeltaWriteBuilder =
     new DeltaWriteBuilder {
@@ -61,13 +64,17 @@ private[pyhudi] class HudiRowChanges(
 
     override def commit(messages: Array[WriterCommitMessage]): Unit = {
       val statement = StatementPlans.running(HudiRowChanges.this)
+      val changes = messages.collect { case made: HudiChanges => made }
+      val named = changes.flatMap(_.files).distinct.sorted.toSeq
       try
         spool.commit(
           "change_rows",
-          messages,
+          changes.map(_.spooled),
           "command" -> verb,
+          "homes" -> named.map(number => Seq(number, numbers.path(number))),
           "scan" -> table.snapshot.question.toMap,
-          "evaluated" -> statement.map(_ => evaluated))
+          "evaluated" -> statement.map(_ => evaluated)
+        )
       catch { case LostRace(lost, waitMs) => repeat(statement, lost, waitMs) }
     }
 
@@ -98,6 +105,10 @@ private[pyhudi] final case class HudiChangeFactory(spool: HudiSpoolFactory, colu
     new HudiChangeWriter(spool.createWriter(partition, task), columns)
 }
 
+/** A task's answer: its spool file, and the numbers of the files whose rows change. */
+private[pyhudi] final case class HudiChanges(spooled: WriterCommitMessage, files: Array[Int])
+    extends WriterCommitMessage
+
 /** Spools each change as one row: what kind it is, which row it changes, and the new values. */
 private[pyhudi] class HudiChangeWriter(spool: HudiSpoolWriter, columns: Int)
     extends DeltaWriter[InternalRow] {
@@ -106,19 +117,26 @@ private[pyhudi] class HudiChangeWriter(spool: HudiSpoolWriter, columns: Int)
   private val nobody = new GenericInternalRow(HudiColumns.identity.length)
   private val known = new JoinedRow()
   private val whole = new JoinedRow()
+  private val files = new BitSet
 
   override def delete(metadata: InternalRow, id: InternalRow): Unit =
-    write(HudiChangeWriter.deleted, id, noRow)
+    change(HudiChangeWriter.deleted, id, noRow)
 
   override def update(metadata: InternalRow, id: InternalRow, row: InternalRow): Unit =
-    write(HudiChangeWriter.updated, id, row)
+    change(HudiChangeWriter.updated, id, row)
 
   override def insert(row: InternalRow): Unit = write(HudiChangeWriter.inserted, nobody, row)
+
+  private def change(kind: InternalRow, id: InternalRow, row: InternalRow): Unit = {
+    files.set(id.getInt(HudiChangeWriter.fileNumber))
+    write(kind, id, row)
+  }
 
   private def write(kind: InternalRow, id: InternalRow, row: InternalRow): Unit =
     spool.write(whole(known(kind, id), row))
 
-  override def commit(): WriterCommitMessage = spool.commit()
+  override def commit(): WriterCommitMessage =
+    HudiChanges(spool.commit(), files.stream().toArray)
 
   override def abort(): Unit = spool.abort()
 
@@ -131,11 +149,13 @@ private[pyhudi] object HudiChangeWriter {
   private val updated = kind("u")
   private val inserted = kind("i")
 
+  private val fileNumber = HudiColumns.identity.fieldIndex(HudiColumns.fileNumber)
+
   private def kind(letter: String): InternalRow = InternalRow(UTF8String.fromString(letter))
 
   /** The spool's columns; all of them may be null, as a delete has no values, an insert no row. */
   def schema(values: StructType): StructType = {
-    val known = ("_pyhudi_change" +: HudiColumns.identity).map(StructField(_, StringType))
-    StructType(known ++ values.fields.map(_.copy(nullable = true)))
+    val known = StructField("_pyhudi_change", StringType) +: HudiColumns.identity.fields
+    StructType((known ++ values.fields).map(_.copy(nullable = true)))
   }
 }

@@ -15,13 +15,15 @@ import org.apache.spark.sql.types.StructType
   *
   * @param partitionFilters filters that the choice of partitions decides for every row
   * @param filters filters that are evaluated on the rows
+  * @param numbers the numbers of files, where a statement must find the files by them again
   */
 private[pyhudi] final case class HudiScanRequest(
     snapshot: HudiSnapshot,
     required: StructType,
     partitionFilters: Seq[Filter],
     filters: Seq[Filter],
-    limit: Option[Int]) {
+    limit: Option[Int],
+    numbers: Option[HudiFileNumbers] = None) {
 
   private def question: Seq[(String, Any)] = snapshot.question ++ Seq(
     "partition_filters" -> partitionFilters.map(HudiFilters.toJson),
@@ -81,7 +83,8 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
     if (reading.columnar) Scan.ColumnarSupportMode.SUPPORTED
     else Scan.ColumnarSupportMode.UNSUPPORTED
 
-  override def planInputPartitions(): Array[InputPartition] = HudiSplits.of(plan, reading)
+  override def planInputPartitions(): Array[InputPartition] =
+    HudiSplits.of(plan, reading, request.numbers)
 
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)

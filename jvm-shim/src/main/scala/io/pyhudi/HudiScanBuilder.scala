@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.StructType
   */
 private[pyhudi] class HudiScanBuilder(
     snapshot: HudiSnapshot,
-    tableSchema: StructType)
+    tableSchema: StructType,
+    numbers: Option[HudiFileNumbers] = None)
     extends ScanBuilder
     with SupportsPushDownFilters
     with SupportsPushDownRequiredColumns
@@ -28,7 +29,7 @@ private[pyhudi] class HudiScanBuilder(
   private var aggregates: Seq[HudiAggregate] = Nil
 
   private def request: HudiScanRequest =
-    HudiScanRequest(snapshot, required, partitionFilters, filters, limit)
+    HudiScanRequest(snapshot, required, partitionFilters, filters, limit, numbers)
 
   override def pushFilters(pushed: Array[Filter]): Array[Filter] = {
     partitionFilters = snapshot.decided(pushed.toSeq)

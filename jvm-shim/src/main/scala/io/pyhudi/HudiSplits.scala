@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFile}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
 /** The pieces of files that one task reads, all to be asked for the same physical schema. */
@@ -17,12 +16,21 @@ private[pyhudi] final case class HudiInputPartition(physical: Int, files: FilePa
 /** Cuts and packs files into tasks by the settings and the rules of Spark's own file sources. */
 private[pyhudi] object HudiSplits {
 
-  def of(plan: HudiScanPlan, reading: HudiReading): Array[InputPartition] = {
+  def of(
+      plan: HudiScanPlan,
+      reading: HudiReading,
+      numbers: Option[HudiFileNumbers]): Array[InputPartition] = {
     val bytes = splitBytes(plan)
+    val numbered = numbers.getOrElse(new HudiFileNumbers)
+    def constants(file: HudiFile): InternalRow =
+      InternalRow.fromSeq(reading.constants.fieldNames.toSeq.map {
+        case HudiColumns.fileNumber => numbered.of(file.path)
+        case _ => UTF8String.fromString(file.path)
+      })
     val physical = reading.physicalSchemas(plan)
     plan.files.groupBy(file => physical.indexWhere(_._2(file.schema))).toSeq.sortBy(_._1).flatMap {
       case (index, files) =>
-        val pieces = files.flatMap(cut(_, bytes, reading.constants)).sortBy(-_.length)
+        val pieces = files.flatMap(f => cut(f, bytes, constants(f))).sortBy(-_.length)
         FilePartition.getFilePartitions(Compat.activeSession, pieces, bytes)
           .map(HudiInputPartition(index, _): InputPartition)
     }.toArray
@@ -38,10 +46,8 @@ private[pyhudi] object HudiSplits {
     math.min(conf.filesMaxPartitionBytes, math.max(conf.filesOpenCostInBytes, total / tasks))
   }
 
-  private def cut(file: HudiFile, bytes: Long, constants: StructType): Seq[PartitionedFile] = {
+  private def cut(file: HudiFile, bytes: Long, values: InternalRow): Seq[PartitionedFile] = {
     val path = SparkPath.fromPathString(file.path)
-    val values =
-      if (constants.isEmpty) InternalRow.empty else InternalRow(UTF8String.fromString(file.path))
     (0L until math.max(file.size, 1L) by bytes).map { start =>
       PartitionedFile(
         values,
