@@ -3,9 +3,10 @@
 The writers are threads of one Spark session, so that what is measured is the protocol and not the
 start of processes. In the first race each writer upserts rows of a region of its own: nothing need
 conflict. In the second all of them change the same rows: every write but the first of a moment has
-lost a race, and what counts is how many land and how soon. At the end single writes are overtaken
-on purpose (``benchmarks.overtaken``). An engine's own retries are on where it has any (twenty); a
-write of a race that still fails counts as failed. No row may be lost or doubled, or the run fails.
+lost a race, and what counts is how many land and how soon. Then single writes are overtaken on
+purpose (``benchmarks.overtaken``). At the end UPDATE statements add to the same rows. An engine's
+own retries are on where it has any (twenty); a write of a race that still fails counts as failed.
+No row may be lost or doubled, or the run fails.
 
 The findings go to ``benchmarks/results/concurrency/`` and from there to the page.
 """
@@ -42,9 +43,12 @@ class Findings:
     size: int
     rounds: int
     note: str = ""
-    #: lines of the page's two tables
+    #: lines of the page's tables
     races: list[tuple[str, ...]] = field(default_factory=list)
     overtaken: list[tuple[str, ...]] = field(default_factory=list)
+    counted: list[tuple[str, ...]] = field(default_factory=list)
+    #: of the run that made the last table
+    count_note: str = ""
 
 
 def make_races(
@@ -102,6 +106,13 @@ def heal_row(engine: str, rounds: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return (ENGINES[engine].label, _spread(alone), _spread(lost), f"{healing:.2f}", own)
 
 
+def count_row(engine: str, answer: dict[str, Any]) -> tuple[str, ...]:
+    """A line of the table of counters, from what ``benchmarks.worker`` says of the statements."""
+    landed, failed, seconds, _, each = row("", engine, answer)[2:]
+    lost = int(landed) - answer["counted"]
+    return (ENGINES[engine].label, landed, failed, str(lost), seconds, each)
+
+
 def page(found: Findings) -> str:
     """``docs/concurrency_benchmark.md``."""
     return f"""# Writers beside each other
@@ -133,10 +144,21 @@ what the conflict cost is the difference of the two. {found.rounds} rounds each:
 and largest.
 
 {_table(HEAL_HEAD, found.overtaken)}
+
+## Statements that count
+
+Each writer adds one to the same rows by `UPDATE ... SET amount = amount + 1`, again and again: a
+statement whose rows another one has changed meanwhile must be computed anew, or be refused. *lost*
+are statements that ended well and that the rows do not show. pyhudi evaluates a statement anew that
+lost its race; what the others refuse is for their users to run again. Apache Hudi has its retries
+on, as in the races above; they are off where nobody asks for them.
+{found.count_note and chr(10) + found.count_note + chr(10)}
+{_table(COUNT_HEAD, found.counted)}
 """
 
 
 RACE_HEAD = ("writers change", "engine", "landed", "failed", "s", "commits/s", "s a write")
+COUNT_HEAD = ("engine", "landed", "failed", "lost", "s", "s a statement")
 HEAL_HEAD = ("engine", "alone, s", "overtaken, s", "cost of the conflict, s", "tried again by")
 
 
@@ -149,7 +171,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    """Both races and the overtaken writes on a fresh table of each engine, in turns."""
+    """Races, overtaken writes and counters on a fresh table of each engine, in turns."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--writers", type=int, default=4)
@@ -159,13 +181,22 @@ def main() -> None:
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--note", default="")
     parser.add_argument("--engines", nargs="+", default=["pyhudi", "hudi", "delta", "iceberg"])
+    parser.add_argument(
+        "--counters", action="store_true", help="these alone, beside the findings that are there"
+    )
     given = parser.parse_args()
     found = Findings(given.rows, given.writers, given.writes, given.size, given.rounds, given.note)
+    if given.counters:
+        found = Findings(**json.loads(RESULTS.read_text(encoding="utf-8")))
+        found.counted, found.count_note = [], given.note
     with tempfile.TemporaryDirectory(prefix="concurrency-") as scratch:
         work = Path(scratch)
         engines = [EngineProcess(name, work / name, given.memory) for name in given.engines]
         try:
-            _measure(found, engines, work)
+            _warm_up(found, engines, work)
+            if not given.counters:
+                _measure(found, engines, work)
+            _count_up(found, engines, work)
         finally:
             for engine in engines:
                 engine.close()
@@ -178,31 +209,54 @@ def _publish(found: Findings) -> None:
     PAGE.write_text(page(found))
 
 
-def _measure(found: Findings, engines: Sequence[EngineProcess], work: Path) -> None:
+def _warm_up(found: Findings, engines: Sequence[EngineProcess], work: Path) -> None:
     inputs = make_inputs(work / "input", found.rows, 0, 1)
-    races = make_races(work / "races", found.rows, found.writers, found.writes, found.size)
-    held = make_overtakings(work / "held", found.size, found.rounds)
     for engine in engines:
         engine.ask("create", table="warm", source=str(inputs.bulk))
         engine.ask("upsert", table="warm", source=str(inputs.upsert))
+
+
+def _measure(found: Findings, engines: Sequence[EngineProcess], work: Path) -> None:
+    races = make_races(work / "races", found.rows, found.writers, found.writes, found.size)
+    held = make_overtakings(work / "held", found.size, found.rounds)
     for number, (race, sources) in enumerate(races.items()):
         for engine in engines:
             table = f"race_{number}"
-            engine.ask("create", table=table, source=str(inputs.bulk))
+            _create(engine, table, work)
             answer = engine.ask("race", table=table, sources=sources)
             found.races.append(row(race, engine.name, answer))
             print(found.races[-1], flush=True)
-            for error in {one["error"] for one in answer["result"] if one["error"]}:
-                print(f"  {engine.name}: {error}", flush=True)
+            _told(engine, answer)
             _check(engine, table, found.rows)
             _publish(found)
     for engine in engines:
-        engine.ask("create", table="held", source=str(inputs.bulk))
+        _create(engine, "held", work)
         rounds = engine.ask("overtaken", table="held", sources=held)
         found.overtaken.append(heal_row(engine.name, rounds))
         print(found.overtaken[-1], flush=True)
         _check(engine, "held", found.rows)
         _publish(found)
+
+
+def _count_up(found: Findings, engines: Sequence[EngineProcess], work: Path) -> None:
+    for engine in engines:
+        _create(engine, "counted", work)
+        sizes = {"writers": found.writers, "writes": found.writes, "size": found.size}
+        answer = engine.ask("count_up", table="counted", **sizes)
+        found.counted.append(count_row(engine.name, answer))
+        print(found.counted[-1], flush=True)
+        _told(engine, answer)
+        _check(engine, "counted", found.rows)
+        _publish(found)
+
+
+def _create(engine: EngineProcess, table: str, work: Path) -> None:
+    engine.ask("create", table=table, source=str(work / "input" / "bulk"))
+
+
+def _told(engine: EngineProcess, answer: dict[str, Any]) -> None:
+    for error in {one["error"] for one in answer["result"] if one["error"]}:
+        print(f"  {engine.name}: {error}", flush=True)
 
 
 def _check(engine: EngineProcess, table: str, rows: int) -> None:

@@ -87,19 +87,33 @@ class Worker:
         self.engine.expect_other_writers()
 
         def write(inputs: list[str]) -> list[dict[str, Any]]:
-            done = []
-            for source in inputs:
-                begin = time.perf_counter()
-                try:
-                    self.engine.upsert(table, self._rows(source))
-                    error = ""
-                except Exception as e:
-                    error = " ".join(str(e).split())[:300]
-                done.append({"seconds": time.perf_counter() - begin, "error": error})
-            return done
+            return [
+                outcome(lambda source=source: self.engine.upsert(table, self._rows(source)))
+                for source in inputs
+            ]
 
         with ThreadPoolExecutor(len(sources)) as pool:
             return timed(lambda: [one for all_ in pool.map(write, sources) for one in all_])
+
+    def count_up(self, table: str, writers: int, writes: int, size: int) -> dict[str, Any]:
+        """Writers beside each other that each add one to the same rows by UPDATE, in turn.
+
+        What became of every statement; ``counted`` is how many of them the rows show.
+        """
+        self.engine.expect_other_writers()
+        name, where = self.engine.sql_name(table), F.col("id") < size
+
+        def total() -> float:
+            return float(self._frame(table).where(where).agg(F.sum("amount")).collect()[0][0])
+
+        def write(_: int) -> list[dict[str, Any]]:
+            statement = f"UPDATE {name} SET amount = amount + 1 WHERE id < {size}"
+            return [outcome(lambda: self.engine.spark.sql(statement)) for _ in range(writes)]
+
+        before = total()
+        with ThreadPoolExecutor(writers) as pool:
+            found = timed(lambda: [one for all_ in pool.map(write, range(writers)) for one in all_])
+        return {**found, "counted": round((total() - before) / size)}
 
     def overtaken(self, table: str, sources: list[str]) -> list[dict[str, Any]]:
         """Writes alone and overtaken by another, see ``benchmarks.overtaken``."""
@@ -133,6 +147,16 @@ class Worker:
         return self.engine.frame(table).select(*COLUMNS)
 
 
+def outcome(work: Callable[[], Any]) -> dict[str, Any]:
+    """Seconds of one write of a race, and its error, "" where it landed."""
+    begin, error = time.perf_counter(), ""
+    try:
+        work()
+    except Exception as e:
+        error = " ".join(str(e).split())[:300]
+    return {"seconds": time.perf_counter() - begin, "error": error}
+
+
 def timed(work: Callable[[], Any], times: int = 1) -> dict[str, Any]:
     """Seconds per operation where ``work`` does ``times`` of them, and what it returned."""
     start = time.perf_counter()
@@ -152,7 +176,7 @@ def main() -> None:
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
         "create", "append", "upsert", "delete", "merge", "full_read", "column_sum", "lookup",
-        "range_filter", "plan", "race", "overtaken", "checksum", "size", "drop",
+        "range_filter", "plan", "race", "count_up", "overtaken", "checksum", "size", "drop",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 

@@ -75,9 +75,13 @@ class Engine(ABC):
     def delete(self, table: str, keys: DataFrame) -> None:
         """Remove the rows whose id and region are in ``keys`` (id, region, ts)."""
 
-    @abstractmethod
     def merge(self, table: str, rows: DataFrame) -> None:
         """MERGE with ``MERGE_CLAUSES``: rows sent back go, others change, new ones come."""
+        self.merge_into(self.sql_name(table), rows, MERGE_CLAUSES)
+
+    @abstractmethod
+    def sql_name(self, table: str) -> str:
+        """What SQL calls the table; it is registered where SQL knows no paths."""
 
     @abstractmethod
     def frame(self, table: str) -> DataFrame:

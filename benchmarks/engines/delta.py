@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from benchmarks.data import PARTITION
-from benchmarks.engines.base import MERGE_CLAUSES, Engine
+from benchmarks.engines.base import Engine
 from integration.peers.maven import DELTA
 
 
@@ -42,13 +42,13 @@ class Delta(Engine):
 
     def upsert(self, table: str, rows: DataFrame) -> None:
         clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        self.merge_into(f"delta.`{self.path(table)}`", rows, clauses)
+        self.merge_into(self.sql_name(table), rows, clauses)
 
     def delete(self, table: str, keys: DataFrame) -> None:
-        self.merge_into(f"delta.`{self.path(table)}`", keys, "WHEN MATCHED THEN DELETE")
+        self.merge_into(self.sql_name(table), keys, "WHEN MATCHED THEN DELETE")
 
-    def merge(self, table: str, rows: DataFrame) -> None:
-        self.merge_into(f"delta.`{self.path(table)}`", rows, MERGE_CLAUSES)
+    def sql_name(self, table: str) -> str:
+        return f"delta.`{self.path(table)}`"
 
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.format("delta").load(str(self.path(table)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
 from benchmarks.data import KEY, ORDERING, PARTITION
-from benchmarks.engines.base import MERGE_CLAUSES, Engine
+from benchmarks.engines.base import Engine
 from integration.peers.maven import HUDI
 from integration.peers.spark import HUDI_CONF
 
@@ -40,6 +39,8 @@ class HudiFamily(Engine):
 
     def expect_other_writers(self) -> None:
         self._among_others = True
+        for key, value in self.many.items():  # for statements, which have no options
+            self.spark.conf.set(key, value)
 
     def create(self, table: str, rows: DataFrame) -> None:
         self._write(table, rows, "bulk_insert", "overwrite")
@@ -52,13 +53,6 @@ class HudiFamily(Engine):
 
     def delete(self, table: str, keys: DataFrame) -> None:
         self._write(table, keys, "delete", "append")
-
-    def merge(self, table: str, rows: DataFrame) -> None:
-        self.merge_into(self.sql_name(table), rows, MERGE_CLAUSES)
-
-    @abstractmethod
-    def sql_name(self, table: str) -> str:
-        """What SQL calls the table; it is registered where SQL knows no paths."""
 
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.format(self.source).load(str(self.path(table)))

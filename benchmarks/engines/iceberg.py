@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from benchmarks.data import PARTITION
-from benchmarks.engines.base import MERGE_CLAUSES, Engine
+from benchmarks.engines.base import Engine
 from integration.peers.maven import ICEBERG
 
 PROPERTIES = {
@@ -47,23 +47,23 @@ class Iceberg(Engine):
         return self.root / "db" / table
 
     def create(self, table: str, rows: DataFrame) -> None:
-        writer = rows.writeTo(f"ice.db.{table}").partitionedBy(rows[PARTITION])
+        writer = rows.writeTo(self.sql_name(table)).partitionedBy(rows[PARTITION])
         for key, value in PROPERTIES.items():
             writer = writer.tableProperty(key, value)
         writer.create()
 
     def append(self, table: str, rows: DataFrame) -> None:
-        rows.writeTo(f"ice.db.{table}").append()
+        rows.writeTo(self.sql_name(table)).append()
 
     def upsert(self, table: str, rows: DataFrame) -> None:
         clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        self.merge_into(f"ice.db.{table}", rows, clauses)
+        self.merge_into(self.sql_name(table), rows, clauses)
 
     def delete(self, table: str, keys: DataFrame) -> None:
-        self.merge_into(f"ice.db.{table}", keys, "WHEN MATCHED THEN DELETE")
+        self.merge_into(self.sql_name(table), keys, "WHEN MATCHED THEN DELETE")
 
-    def merge(self, table: str, rows: DataFrame) -> None:
-        self.merge_into(f"ice.db.{table}", rows, MERGE_CLAUSES)
+    def sql_name(self, table: str) -> str:
+        return f"ice.db.{table}"
 
     def frame(self, table: str) -> DataFrame:
-        return self.spark.table(f"ice.db.{table}")
+        return self.spark.table(self.sql_name(table))
