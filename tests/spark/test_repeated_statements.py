@@ -65,6 +65,12 @@ STATEMENTS: list[tuple[str, list[Row]]] = [
     ),
     ("delete from {t} where ts < 5 and dt = 'x'", [THEIRS]),
     (
+        """merge into {t} t using (with most as (select max(ts) ts from {t}) select * from most) s
+        on t.ts = s.ts when matched then update set name = 'most'
+        when not matched by source and t.dt = 'x' then delete""",
+        [(1, "most", 5, "x")],
+    ),
+    (
         f"""merge into {{t}} t using {NEWS} s on t.id = s.id
         when matched and t.name = 'theirs' then update set name = concat(t.name, s.name)
         when matched then delete when not matched then insert *""",

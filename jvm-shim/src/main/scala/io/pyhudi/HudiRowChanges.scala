@@ -6,7 +6,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
-import org.apache.spark.sql.catalyst.plans.logical.WriteDelta
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.connector.write._
@@ -78,7 +78,7 @@ private[pyhudi] class HudiRowChanges(
       catch { case LostRace(lost, waitMs) => repeat(statement, lost, waitMs) }
     }
 
-    private def repeat(statement: Option[WriteDelta], lost: Throwable, waitMs: Long): Unit = {
+    private def repeat(statement: Option[LogicalPlan], lost: Throwable, waitMs: Long): Unit = {
       Thread.sleep(waitMs)
       val (plan, now) = statement.zip(table.now).headOption.getOrElse(throw lost)
       val again = new HudiRowChanges(now, command, evaluated + 1)

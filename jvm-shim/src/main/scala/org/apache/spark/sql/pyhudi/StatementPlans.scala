@@ -37,15 +37,16 @@ object StatementPlans {
     Frames.of(rows, replaced(Frames.execution(rows).logical) { case `table` => now })
 
   /** The statement that runs on this thread, if `operation` is what takes its changes. */
-  def running(operation: RowLevelOperation): Option[WriteDelta] =
+  def running(operation: RowLevelOperation): Option[LogicalPlan] =
     for {
       context <- SparkContext.getActive
       id <- Option(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
       execution <- Option(SQLExecution.getQueryExecution(id.toLong))
-      statement <- execution.analyzed.collectFirst {
-        case delta: WriteDelta if takes(delta.table, operation) => delta
+      if execution.analyzed.exists {
+        case delta: WriteDelta => takes(delta.table, operation)
+        case _ => false
       }
-    } yield statement
+    } yield execution.analyzed
 
   private def takes(relation: NamedRelation, operation: RowLevelOperation): Boolean =
     relation match {
@@ -59,10 +60,10 @@ object StatementPlans {
 
   /** The statement where `table` is as `now` says, its changes taken by `operation`. */
   def on(
-      statement: WriteDelta,
+      statement: LogicalPlan,
       table: Table,
       now: Table with SupportsRowLevelOperations,
-      operation: RowLevelOperation): WriteDelta = {
+      operation: RowLevelOperation): LogicalPlan = {
     val changed = RowLevelOperationTable(now, operation)
     val fresh: PartialFunction[Table, Table] = {
       case RowLevelOperationTable(`table`, _) => changed
@@ -70,10 +71,10 @@ object StatementPlans {
     }
     def relation(found: NamedRelation): NamedRelation =
       replaced(found.asInstanceOf[LogicalPlan])(fresh).asInstanceOf[NamedRelation]
-    statement.copy(
-      table = relation(statement.table),
-      originalTable = relation(statement.originalTable),
-      query = replaced(statement.query)(fresh))
+    // What a command writes to is none of its children.
+    replaced(statement)(fresh).transform { case delta: WriteDelta =>
+      delta.copy(table = relation(delta.table), originalTable = relation(delta.originalTable))
+    }
   }
 
   private def replaced(plan: LogicalPlan)(fresh: PartialFunction[Table, Table]): LogicalPlan =
@@ -83,7 +84,7 @@ object StatementPlans {
     }
 
   /** Runs a statement within the one of this thread. */
-  def run(statement: WriteDelta, name: String): Unit = {
+  def run(statement: LogicalPlan, name: String): Unit = {
     val execution = Frames.execution(statement)
     SQLExecution.withNewExecutionId(execution, Some(name))(execution.executedPlan.executeCollect())
     ()
