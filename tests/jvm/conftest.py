@@ -33,6 +33,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.sql.catalog.spark_catalog", "io.pyhudi.HudiSessionCatalog")
+        .config("spark.sql.catalog.pyhudi", "io.pyhudi.HudiPathCatalog")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -164,6 +164,7 @@ class FakePlanner:
             "pin": f"pin of {state['instant']}",
             "instant": state["instant"],
             "meta_fields": True,
+            "runtime_filters": [],
         }
 
     def on_decide(self, request: dict[str, Any]) -> list[bool]:
