@@ -161,6 +161,19 @@ def test_the_name_that_a_table_left_is_free_for_another(
     assert called(folder_of(spark, renamed)) == renamed
 
 
+def test_a_rename_that_the_catalog_refuses_leaves_the_table_its_name(
+    spark: SparkSession, name: str, renamed: str
+) -> None:
+    filled(spark, name)
+    spark.sql("create database if not exists elsewhere")
+
+    with pytest.raises(AnalysisException, match="elsewhere"):
+        spark.sql(f"alter table {name} rename to elsewhere.{renamed}")
+
+    assert called(folder_of(spark, name)) == name
+    assert table(spark, name) == [(1, "a", 1, "x"), (2, "b", 1, "y")]
+
+
 def test_an_external_table_stays_where_it_is_under_its_new_name(
     spark: SparkSession, name: str, renamed: str, tmp_path: Path
 ) -> None:

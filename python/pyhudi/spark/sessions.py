@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
+#: an object of the JVM, as it comes with a question
+JavaObject = Any
 
 
 class Sessions(Protocol):

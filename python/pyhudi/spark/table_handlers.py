@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
-
 from pyhudi.config import resolve_write
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
@@ -41,10 +39,6 @@ class TableHandlers:
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
         self._sessions = sessions
         self._runtime = runtime
-
-    @property
-    def _spark(self) -> SparkSession:
-        return self._sessions.asking()
 
     def create_table(
         self,
@@ -108,7 +102,7 @@ class TableHandlers:
         **_: object,
     ) -> Committed | None:
         given, root = given_options(properties, options), normalize_root(path)
-        return truncate(self._runtime, self._spark, root, given, session)
+        return truncate(self._runtime, self._sessions.asking(), root, given, session)
 
     def can_delete_where(self, path: str, filters: Sequence[Json], **_: object) -> bool:
         return can_delete_where(self._runtime, normalize_root(path), filters)
@@ -123,7 +117,8 @@ class TableHandlers:
         **_: object,
     ) -> Committed | None:
         given, root = given_options(properties, options), normalize_root(path)
-        return delete_where(self._runtime, self._spark, root, filters, given, session)
+        spark = self._sessions.asking()
+        return delete_where(self._runtime, spark, root, filters, given, session)
 
     def clean_failed_writes(
         self,

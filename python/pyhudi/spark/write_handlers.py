@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
@@ -16,13 +15,10 @@ from pyhudi.planner.spool import Spools, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
 from pyhudi.spark.questions import Json, Options, given_options, pinned, with_partitioning
-from pyhudi.spark.sessions import Sessions
+from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.transaction import Committed
-
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
 
 
 class WriteHandlers:
