@@ -42,8 +42,9 @@ private[pyhudi] class HudiCatalogTable(
   /** The table as it is now; none if its columns are others by now. */
   def now: Option[HudiCatalogTable] = {
     val newest = HudiSnapshot.describe(target.path, snapshot.options, AsOf.Latest)
-    Some(new HudiCatalogTable(target, newest, schema, properties)).filter(_ =>
-      newest.schema == snapshot.schema && newest.metaFields == snapshot.metaFields)
+    if (newest.schema == snapshot.schema)
+      Some(new HudiCatalogTable(target, newest, schema, properties))
+    else None
   }
 
   override def truncateTable(): Boolean = {
