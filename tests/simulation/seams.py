@@ -183,7 +183,18 @@ class SteppedStorage:
             self._strike(event, act, answered=fault not in _NO_ANSWER)
         self._process.observe((what, paths, fault))
         if fault in _NO_ANSWER:
+            if fault is not FaultKind.LATE:
+                self._wait_in_vain()
             raise StorageError("No answer.", path=paths[0] if paths else "", outcome="unknown")
+
+    def _wait_in_vain(self) -> None:
+        """A write that gets no answer is given up after the time that the storage states.
+
+        One that lands late is given up at once, as where the connection breaks: all of that time
+        is then left to the request.
+        """
+        until = self._scheduler.now + self.put_timeout_s
+        self._scheduler.reach(Op(Kind.SLEEP, "waits for an answer"), until)
 
     def _strike(self, event: Event, act: Callable[[], None], answered: bool = True) -> None:
         try:
@@ -212,6 +223,8 @@ class SteppedStorage:
             event.result = "is cut off"
             self._process.observe((event.op.what, event.op.paths, "cut off"))
             path = event.op.paths[0] if event.op.paths else ""
+            if event.op.kind is Kind.WRITE:
+                self._wait_in_vain()
             raise StorageError("Cut off.", path=path, outcome="unknown")
 
 

@@ -60,7 +60,7 @@ class Scenario:
     ``pessimistic``: writers lock file groups, by files or by the lock service as ``lock`` says.
     ``counter``: instant times come from a counter that all share, and not from clocks.
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
-    whose monotonic clock stands still while they are stopped.
+    whose monotonic clock stands still while they are stopped. ``lease_s`` is the table lock's.
     """
 
     programs: Mapping[str, Program]
@@ -74,6 +74,7 @@ class Scenario:
     skews: Mapping[str, float] = field(default_factory=dict)
     standing: frozenset[str] = frozenset()
     pessimistic: bool = False
+    lease_s: float = LEASE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +227,12 @@ class World:
     ) -> TableLock:
         if self.scenario.lock == "file":
             return FilesystemLock(
-                storage, clock, path=path, lease_s=LEASE_S, margin_s=PUT_TIMEOUT_S
+                storage, clock, path=path, lease_s=self.scenario.lease_s, margin_s=PUT_TIMEOUT_S
             )
         return SteppedLock(
             self.scheduler,
             process,
-            lambda service: InProcessLock(self.locks, path, service, LEASE_S),
+            lambda service: InProcessLock(self.locks, path, service, self.scenario.lease_s),
         )
 
     def _groups(
