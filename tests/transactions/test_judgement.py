@@ -7,6 +7,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.judgement import check_conflicts
+from tests.archiver import archive
 from tests.transactions.world import World
 
 LATE = InstantTime("20991231000000000")
@@ -99,7 +100,7 @@ def test_commits_that_were_archived_are_no_conflict(world: World) -> None:
     old = world.upsert({"k": "1"})
     world.upsert({"k": "2"})
     loaded = world.table().timeline()
-    drop(world, old.instant)
+    archive(world.table(), old.instant)
 
     check_conflicts(world.table(), loaded, world.table().timeline(), LATE, NOTHING)
 

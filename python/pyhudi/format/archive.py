@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,13 @@ def read_archive_log(data: bytes, path: str) -> list[ArchivedInstant]:
         if block.block_type is BlockType.AVRO_DATA
         for archived in _entries(block, path)
     ]
+
+
+def read_archive_log_backwards(data: bytes, path: str) -> Iterator[list[ArchivedInstant]]:
+    """The same block by block, the last one first: who looks for the newest can stop early."""
+    for block in reversed(list(read_blocks(data))):
+        if block.block_type is BlockType.AVRO_DATA:
+            yield _entries(block, path)
 
 
 def _entries(block: LogBlock, path: str) -> list[ArchivedInstant]:

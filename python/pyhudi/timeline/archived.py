@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.archive import (
     VERSION_FILE,
     ArchivedInstant,
     archive_log_number,
+    history_file_range,
     parse_history_version,
     parse_manifest,
     read_archive_log,
+    read_archive_log_backwards,
     read_history_file,
 )
-from pyhudi.format.instants import State
+from pyhudi.format.instants import InstantTime, State
 from pyhudi.format.table_config import TableConfig
-from pyhudi.storage.base import Storage
+from pyhudi.storage.base import Storage, StoredFile
+from pyhudi.timeline.states import COMMIT_ACTIONS
+
+#: by how much the stamps of a storage's servers may differ
+CLOCKS_APART_MS: Final = 60_000
 
 
 def archived_instants(storage: Storage, config: TableConfig) -> list[ArchivedInstant]:
@@ -25,7 +32,30 @@ def archived_instants(storage: Storage, config: TableConfig) -> list[ArchivedIns
     Reads the whole archive: for people and audits, not for planning. ``TableCorrupt`` where a
     file of it cannot be read.
     """
-    entries = _layout_1(storage, config) if config.layout == 1 else _layout_2(storage, config)
+    return _completed(
+        _layout_1(storage, config) if config.layout == 1 else _layout_2(storage, config)
+    )
+
+
+def archived_since(
+    storage: Storage, config: TableConfig, since_ms: int, least: InstantTime
+) -> list[ArchivedInstant]:
+    """What the archiver has taken since ``since_ms``, the storage's time, at or above ``least``.
+
+    Files of the archive that were not written since then are not read. ``TableCorrupt`` as above.
+    """
+    folder = config.history_folder
+    files = [f for f in storage.list(folder) if f.modified_ms >= since_ms - CLOCKS_APART_MS]
+    if config.layout == 1:
+        entries = _newest_of_logs(storage, files, least)
+    else:
+        new = {file.name for file in files}
+        names = [n for n in _manifest(storage, folder) if n in new and _reaches(n, least)]
+        entries = _history_files(storage, folder, names)
+    return [entry for entry in _completed(entries) if entry.instant.time >= least]
+
+
+def _completed(entries: Iterable[ArchivedInstant]) -> list[ArchivedInstant]:
     # A crash while archiving leaves an entry in two files; they say the same.
     found = {
         (entry.instant.time, entry.instant.action): entry
@@ -36,26 +66,59 @@ def archived_instants(storage: Storage, config: TableConfig) -> list[ArchivedIns
 
 
 def _layout_1(storage: Storage, config: TableConfig) -> Iterator[ArchivedInstant]:
-    numbered = {
-        number: file.path
-        for file in storage.list(config.history_folder)
-        if (number := archive_log_number(file.name)) is not None
-    }
-    for number in sorted(numbered):
-        path = numbered[number]
+    for path in _logs(storage.list(config.history_folder)):
         yield from read_archive_log(storage.read(path), path)
+
+
+def _newest_of_logs(
+    storage: Storage, files: Iterable[StoredFile], least: InstantTime
+) -> Iterator[ArchivedInstant]:
+    """The entries at the end of each log file, down to the first run of older commits.
+
+    The archiver appends runs of instants, each newer than those before it.
+    """
+    for path in _logs(files):
+        for entries in read_archive_log_backwards(storage.read(path), path):
+            yield from entries
+            commits = [e.instant.time for e in entries if e.instant.action in COMMIT_ACTIONS]
+            if commits and max(commits) < least:
+                break
+
+
+def _logs(files: Iterable[StoredFile]) -> list[str]:
+    """Paths of the archive's log files, by their numbers."""
+    numbered = {
+        number: file.path for file in files if (number := archive_log_number(file.name)) is not None
+    }
+    return [numbered[number] for number in sorted(numbered)]
 
 
 def _layout_2(storage: Storage, config: TableConfig) -> Iterator[ArchivedInstant]:
     folder = config.history_folder
+    return _history_files(storage, folder, _manifest(storage, folder))
+
+
+def _manifest(storage: Storage, folder: str) -> list[str]:
+    """The names of the history's files; none where nothing was archived."""
     try:
         version = storage.read(f"{folder}/{VERSION_FILE}")
     except FileNotFoundError:
-        return
+        return []
     manifest = f"{folder}/{parse_history_version(version, f'{folder}/{VERSION_FILE}')}"
-    for name in parse_manifest(_read(storage, manifest), manifest):
-        path = f"{folder}/{name}"
+    return parse_manifest(_read(storage, manifest), manifest)
+
+
+def _history_files(
+    storage: Storage, folder: str, names: Iterable[str]
+) -> Iterator[ArchivedInstant]:
+    for path in (f"{folder}/{name}" for name in names):
         yield from read_history_file(_read(storage, path), path)
+
+
+def _reaches(name: str, least: InstantTime) -> bool:
+    """Whether a history file may hold instants at or above ``least``."""
+    found = history_file_range(name)
+    return found is None or found[1] >= least
 
 
 def _read(storage: Storage, path: str) -> bytes:

@@ -15,17 +15,15 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_requested_replace
 from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
-from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import schema_of, table_schema
-from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, footprint_of
+from pyhudi.transactions.meanwhile import RETRY, Meanwhile, conflict_if_gone
 from pyhudi.transactions.schema_conflicts import same_schema, settled
 
 #: looks at one commit that came between
 TheirCheck = Callable[[Instant, CommitMetadata], None]
-
-RETRY = "Nothing of this write is visible. Run it again: it then starts from the new state."
 
 
 def check_conflicts(
@@ -44,19 +42,10 @@ def check_conflicts(
     """
     if strategy.gives_way:
         check_clustering(table, now, instant, ours)
-    _check_vanished(loaded.keys() - now.keys(), now, instant)
-    for theirs in now.since(loaded):
-        if theirs.action is Action.RESTORE:
-            raise CommitConflict(
-                f"{ours.who} and restore {theirs.time} conflict: the table was set back while "
-                f"this write ran. {RETRY}",
-                ours=instant,
-                theirs=theirs.time,
-                overlap=("table",),
-            )
-        if theirs.action not in COMMIT_ACTIONS:
-            continue
-        metadata = COMMITS.get(table.storage, now, theirs)
+    meanwhile = Meanwhile(table, loaded, now)
+    _check_restores(loaded, now, instant, ours)
+    _check_undone(meanwhile, instant)
+    for theirs, metadata in meanwhile.commits():
         verdict = strategy.judge(ours, footprint_of(theirs, metadata, bool(ours.buckets)))
         if verdict.conflict:
             raise CommitConflict(
@@ -71,12 +60,21 @@ def check_conflicts(
         _check_newest(now, instant, ours)
 
 
-def _check_vanished(gone: frozenset[InstantKey], now: Timeline, instant: InstantTime) -> None:
-    """A completed instant that vanished was rolled back, unless it is old enough for archival."""
-    first = now.first_time
-    undone = sorted(
-        t for t, action in gone if action in COMMIT_ACTIONS and (not first or t > first)
-    )
+def _check_restores(loaded: Timeline, now: Timeline, instant: InstantTime, ours: Footprint) -> None:
+    for theirs in now.since(loaded):
+        if theirs.action is Action.RESTORE:
+            raise CommitConflict(
+                f"{ours.who} and restore {theirs.time} conflict: the table was set back while "
+                f"this write ran. {RETRY}",
+                ours=instant,
+                theirs=theirs.time,
+                overlap=("table",),
+            )
+
+
+def _check_undone(meanwhile: Meanwhile, instant: InstantTime) -> None:
+    """A completed instant that vanished was rolled back, unless the archive has it."""
+    undone = meanwhile.undone()
     if undone:
         raise CommitConflict(
             f"Commit {undone[0]}, on which write {instant} was built, was rolled back meanwhile. "
@@ -98,14 +96,15 @@ def declared_schema(
     """The schema (Avro JSON) that our commit declares, for the ``schema`` that it was made with.
 
     ``SchemaConflict`` by ``rule``; ``CommitConflict`` where it would not become the table's: that
-    is declared by the commit with the greatest instant time, and another one is greater.
+    is declared by the commit with the greatest instant time, and another one is greater, and where
+    the commit that declared the schema of ``loaded`` is archived by now.
     """
     if schema is None or loaded.keys() == now.keys():
         return schema
     ours = avro_to_spark(json.loads(schema))
-    declared = settled(
-        rule, table_schema(table, loaded, None), table_schema(table, now, None), ours
-    )
+    with conflict_if_gone():
+        before, current = table_schema(table, loaded, None), table_schema(table, now, None)
+    declared = settled(rule, before, current, ours)
     for theirs in now.commits:
         if theirs.time < instant:
             continue

@@ -24,11 +24,11 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
-from pyhudi.timeline.active import COMMITS, Timeline
-from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_of
 from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.meanwhile import Meanwhile
 from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
 from pyhudi.transactions.times import next_time
 
@@ -116,10 +116,7 @@ def check_unlocked(table: Table, loaded: Timeline, now: Timeline, ours: Footprin
     Its commits lack the mark of pessimistic ones. pyhudi's own other writers commit nothing to
     such a table, so it is Apache Hudi or a program like it.
     """
-    for theirs in now.since(loaded):
-        if theirs.action not in COMMIT_ACTIONS:
-            continue
-        metadata = COMMITS.get(table.storage, now, theirs)
+    for theirs, metadata in Meanwhile(table, loaded, now).commits():
         if CONCURRENCY_PROPERTY in metadata.extra:
             continue
         other = footprint_of(theirs, metadata, bool(ours.buckets))
