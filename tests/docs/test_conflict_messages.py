@@ -21,7 +21,7 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.open import LockOpener
-from pyhudi.storage.faults import Effect, Fault, FaultyStorage
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from tests.transactions.test_pessimistic import (
     begin,
     foreign_upsert,
@@ -128,6 +128,20 @@ def unknown(world: World) -> None:
     world.upsert({"k": "1"}, FaultyStorage(world.memory, lost))
 
 
+def came_between(world: World) -> None:
+    world.upsert({"k": "0"})
+    rival = world.begin()
+    theirs = work(rival, {"k": "2"})
+
+    def hang(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            world.clock.advance(61)
+            finish(rival, theirs)
+
+    ours = world.begin(FaultyStorage(world.memory, before=hang), policy=NEVER)
+    finish(ours, work(ours, {"k": "1"}))
+
+
 SCENES: dict[str, Callable[[World], None]] = {
     "Both changed the same rows": same_group,
     "The other replaced the partition": replaced_partition,
@@ -139,6 +153,7 @@ SCENES: dict[str, Callable[[World], None]] = {
     "This writer was taken for dead": rolled_back,
     "This writer was silent for too long": silent,
     "The last put got no answer": unknown,
+    "Another write came between the look and the put": came_between,
 }
 
 

@@ -21,6 +21,7 @@ from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
 TRANSACTION = "pyhudi.transactions.transaction"
+PUBLISH = "pyhudi.transactions.publish.FinalPut"
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -41,6 +42,9 @@ def _count_as_failed(transaction: Transaction) -> None:
     transaction._heartbeat.stop()
 
 
+#: finds some of what other guards are there for, once it is too late to prevent it
+LOOK_BACK = {f"{PUBLISH}._look_back": _nothing}
+
 #: what is replaced by what; nothing where the scenario is without the guard already
 GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
     "conflict check": {f"{TRANSACTION}.check_conflicts": _nothing},
@@ -51,8 +55,15 @@ GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "put-if-absent": {},
     "primary-key conflict check": {},
-    "holder check before commit": {"pyhudi.locks.filesystem.FilesystemLock.check": _for_ever},
-    "heartbeat check before commit": {f"{TRANSACTION}.Transaction._check_fences": _nothing},
+    "holder check before commit": {
+        "pyhudi.locks.filesystem.FilesystemLock.check": _for_ever,
+        **LOOK_BACK,
+    },
+    "lease before each try of the final put": {f"{PUBLISH}._look_again": _nothing, **LOOK_BACK},
+    "heartbeat check before commit": {
+        f"{TRANSACTION}.Transaction._check_fences": _nothing,
+        **LOOK_BACK,
+    },
     "scheduling under the lock": {},
     "outcome unknown is not a failure": {
         f"{TRANSACTION}.Transaction._leave_unknown": _count_as_failed
@@ -114,6 +125,13 @@ CASES = (
         HOME,
     ),
     Case("holder check before commit", Scenario(ONE_KEY, ONE_ROW), STOP, LOST),
+    Case(
+        "lease before each try of the final put",
+        # Hardly longer than one put may take.
+        Scenario(ONE_KEY, ONE_ROW, lock="service", lease_s=0.15),
+        Bound(preemptions=0, faults=2, kinds=(FaultKind.LOSE_REQUEST,)),
+        LOST,
+    ),
     Case(
         "heartbeat check before commit",
         Scenario(

@@ -17,10 +17,7 @@ from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
 from pyhudi.errors import (
     CommitConflict,
-    CommitUnknown,
-    FileExists,
     HudiError,
-    StorageError,
     WriteFailed,
     WriterFenced,
 )
@@ -63,15 +60,14 @@ from pyhudi.transactions.pessimistic import (
     refuse_without_locks,
 )
 from pyhudi.transactions.phases import TRANSITIONS, Phase
-from pyhudi.transactions.rollback import Undone, roll_back, rollback_of
+from pyhudi.transactions.publish import FinalPut, is_undone
+from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 
 log = logging.getLogger(__name__)
-
-PUBLISH_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +306,12 @@ class Transaction:
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
-            self._lock.check(self.table.storage.put_timeout_s)
-            self._publish(completion, metadata)
+
+            def compare(later: Timeline) -> None:
+                if later.keys() != now.keys():
+                    self._check_conflicts(later, footprint, check_theirs)
+
+            self._publish(now, completion, metadata, compare)
             self._move(Phase.COMMITTED)
         finally:
             self._release()
@@ -330,12 +330,37 @@ class Transaction:
         if self._groups is not None:
             check_unlocked(table, loaded, now, footprint)
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
-        check_conflicts(table, loaded, now, self.instant, footprint, policy.conflicts, check_theirs)
+        self._check_conflicts(now, footprint, check_theirs)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
         if schema is None or schema == given:
             return metadata
         return replace(metadata, extra={**metadata.extra, SCHEMA_KEY: schema})
+
+    def _check_conflicts(
+        self, now: Timeline, footprint: Footprint, check_theirs: TheirCheck | None
+    ) -> None:
+        rule = self._policy.conflicts
+        check_conflicts(self.table, self.timeline, now, self.instant, footprint, rule, check_theirs)
+
+    def _publish(
+        self,
+        now: Timeline,
+        completion: InstantTime,
+        metadata: CommitMetadata,
+        compare: Callable[[Timeline], None],
+    ) -> None:
+        done = Instant(self.instant, self._action, State.COMPLETED, completion)
+        who = f"{self.operation} {self.instant}"
+        final = FinalPut(
+            self.table, self._lock, done, now, metadata, who, self._check_fences, compare
+        )
+        try:
+            final.send()
+        except BaseException:
+            if final.in_doubt:
+                self._leave_unknown()
+            raise
 
     def _check_fences(self, now: Timeline) -> None:
         if self.cancelled():
@@ -345,10 +370,8 @@ class Transaction:
                 instant=self.instant,
             )
         mine = [i for i in now.at(self.instant) if i.action is self._action]
-        # A rollback between our first file and our second leaves the second alone.
-        whole = (self.instant, self._action) in now.requested
-        inflight = whole and any(i.state is State.INFLIGHT for i in mine)
-        if not inflight or rollback_of(self.table, now, self.instant) is not None:
+        inflight = any(i.state is State.INFLIGHT for i in mine)
+        if not inflight or is_undone(self.table, now, self.instant, self._action):
             raise WriterFenced(
                 f"{self.operation} {self.instant} was rolled back by another writer, which took "
                 "it for dead: its instant is gone from the timeline. Nothing of it is visible. "
@@ -367,50 +390,6 @@ class Transaction:
                 "dead. It gives up. Nothing of it is visible. Run it again.",
                 instant=self.instant,
             )
-
-    def _publish(self, completion: InstantTime, metadata: CommitMetadata) -> None:
-        """Put the completed file; one name for all tries, so that a retry cannot commit twice."""
-        storage = self.table.storage
-        done = Instant(self.instant, self._action, State.COMPLETED, completion)
-        path = f"{self.table.config.timeline_folder}/" + instant_file_name(
-            done, self.table.config.layout
-        )
-        data = render_commit(metadata, self.table.config.layout)
-        unanswered = False
-        for attempt in range(PUBLISH_ATTEMPTS):
-            try:
-                storage.put_if_absent(path, data)
-                return
-            except FileExists:
-                # Only this writer knows this name: an earlier try of its own had landed.
-                return
-            except StorageError as e:
-                # A refusal says nothing about an earlier try that may still land.
-                if e.facts.get("outcome") != "unknown" and not unanswered:
-                    raise
-                unanswered = True
-                log.warning("%s: no answer to the final put (try %d)", self.instant, attempt + 1)
-            except BaseException:
-                self._leave_unknown()
-                raise
-        if self._has_landed(path):
-            return
-        self._leave_unknown()
-        raise CommitUnknown(
-            f"The final put of {self.operation} {self.instant} got no answer "
-            f"{PUBLISH_ATTEMPTS} times: it may or may not have landed. Nothing was deleted. Look "
-            f"for {path}: where it exists the write is committed, else the next writer rolls it "
-            "back.",
-            instant=self.instant,
-            path=path,
-        )
-
-    def _has_landed(self, path: str) -> bool:
-        """Whether a look at the storage settles an unanswered put; False where it does not."""
-        try:
-            return self.table.storage.exists(path)
-        except StorageError:
-            return False
 
     def _leave_unknown(self) -> None:
         """Delete nothing and fall silent: others may judge the instant once the beat is stale."""

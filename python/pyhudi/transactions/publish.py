@@ -1,0 +1,196 @@
+"""The put that decides a commit: the looks before each try of it, and the look back after it.
+
+Invariants: all tries have one name, so that a retry cannot commit twice. Each is sent under a lease
+that outlasts what a put may take, and, after one that got no answer, on a timeline on which the
+write may still go. What follows such a try is never a known failure, as it may yet have landed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    FileExists,
+    HudiError,
+    StorageError,
+    WriteFailed,
+    WriterFenced,
+)
+from pyhudi.format.commit_metadata import CommitMetadata, render_commit
+from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.locks.base import TableLock
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.rollback import rollback_of
+
+log = logging.getLogger(__name__)
+
+PUBLISH_ATTEMPTS = 3
+
+Look = Callable[[Timeline], None]
+
+
+class FinalPut:
+    """The completed file of ``instant``, about to be put under ``lock``.
+
+    ``who`` names the write. ``fence`` and ``compare`` look at a timeline and raise where the write
+    was undone, or where it conflicts with what has completed since it was judged.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        lock: TableLock,
+        done: Instant,
+        judged: Timeline,
+        metadata: CommitMetadata,
+        who: str,
+        fence: Look,
+        compare: Look,
+    ) -> None:
+        self._table = table
+        self._lock = lock
+        self._done = done
+        self._who = who
+        self._fence = fence
+        self._compare = compare
+        self._data = render_commit(metadata, table.config.layout)
+        self.path = judged.file_of(done)
+        #: whether a try may have landed, or may land yet, and nobody knows
+        self.in_doubt = False
+
+    def send(self) -> None:
+        """Put the file; an error is a known failure, unless the outcome is ``in_doubt`` by then.
+
+        ``CommitUnknown`` where no look could tell, or where what landed is not what it should be.
+        """
+        tries = range(1, PUBLISH_ATTEMPTS + 1)
+        if not any(map(self._lands, tries)) and not self._has_landed():
+            raise self._unknown(f"{PUBLISH_ATTEMPTS} times: it may or may not have landed.")
+        self._look_back()
+        self.in_doubt = False
+
+    def _lands(self, attempt: int) -> bool:
+        """One try; whether the file is there by now."""
+        storage = self._table.storage
+        if not self.in_doubt:
+            self._lock.check(storage.put_timeout_s)
+        elif self._has_landed():
+            return True
+        else:
+            self._look_again()
+        doubted, self.in_doubt = self.in_doubt, True
+        try:
+            storage.put_if_absent(self.path, self._data)
+        except FileExists:
+            # Only this writer knows this name: an earlier try of its own had landed.
+            return True
+        except StorageError as error:
+            # A refusal says nothing about an earlier try that may still land.
+            if error.facts.get("outcome") != "unknown" and not doubted:
+                self.in_doubt = False
+                raise
+            log.warning("%s: no answer to the final put (try %d)", self._who, attempt)
+            return False
+        return True
+
+    def _look_again(self) -> None:
+        """``CommitUnknown`` where the put must not be sent once more after one without answer."""
+        try:
+            now = self._table.timeline()
+            self._fence(now)
+            self._compare(now)
+            # Last, for a look at the timeline takes time.
+            self._lock.check(self._table.storage.put_timeout_s)
+        except HudiError as error:
+            raise self._unknown(
+                f"and was not sent again: it may or may not have landed. The reason not to: {error}"
+            ) from error
+
+    def _has_landed(self) -> bool:
+        """Whether a look at the storage settles an unanswered put; False where it does not."""
+        try:
+            return self._table.storage.exists(self.path)
+        except StorageError:
+            return False
+
+    def _look_back(self) -> None:
+        """Look whether the write was undone, or overtaken, while its put was under way.
+
+        Apache Hudi's EAGER policy rolls back what is pending without the lock, and a put that
+        cannot be given up may have outlasted the lease.
+        """
+        try:
+            now = self._table.timeline()
+            undone = is_undone(self._table, now, self._done.time, self._done.action)
+        except HudiError as error:
+            log.warning("%s: committed, but it was not looked at again: %s", self._who, error)
+            return
+        if undone:
+            self._take_back()
+        others = tuple(i for i in now.instants if i.time != self._done.time)
+        try:
+            self._compare(replace(now, instants=others))
+        except (CommitConflict, WriteFailed) as conflict:
+            theirs = conflict.facts.get("theirs")
+            overlap = conflict.facts.get("overlap")
+            both = ", ".join(map(str, overlap)) if isinstance(overlap, tuple) else overlap
+            raise CommitUnknown(
+                f"{self._who} has landed as {self.path}, but {theirs} came between the last look "
+                f"and the put, and both changed {both}. Either that writer does not take this "
+                "table's lock, or the put took longer than the lease on it. Neither write was "
+                "undone, and one of them may hide rows of the other. Compare the rows of both, and "
+                "run again the one whose rows are missing.",
+                instant=self._done.time,
+                path=self.path,
+                theirs=theirs,
+            ) from conflict
+        except HudiError as error:
+            log.warning("%s: committed, but not compared again: %s", self._who, error)
+
+    def _take_back(self) -> None:
+        """Delete our completed file, whose data files another program deletes or has deleted."""
+        storage, instant = self._table.storage, self._done.time
+        try:
+            # Under the lock nobody has built on it yet.
+            self._lock.check(storage.put_timeout_s)
+            storage.delete([self.path])
+        except HudiError as error:
+            raise CommitUnknown(
+                f"{self._who} was rolled back by another writer while its final put was under "
+                f"way, and what had been put could not be taken back: {error} Look for "
+                f"{self.path}: where it exists, files that it names may be gone. Let the program "
+                "that rolled it back roll it back once more, then run the write again.",
+                instant=instant,
+                path=self.path,
+            ) from error
+        self.in_doubt = False
+        raise WriterFenced(
+            f"{self._who} was rolled back by another writer while its final put was under way. "
+            "What had been put was taken back, so nothing of it is visible. Run the write again. "
+            "Apache Hudi does this under hoodie.clean.failed.writes.policy=EAGER, its default: "
+            "set it to LAZY where both write.",
+            instant=instant,
+        )
+
+    def _unknown(self, what: str) -> CommitUnknown:
+        return CommitUnknown(
+            f"The final put of {self._who} got no answer {what} Nothing was deleted. Look for "
+            f"{self.path}: where it exists the write is committed, else the next writer rolls it "
+            "back.",
+            instant=self._done.time,
+            path=self.path,
+        )
+
+
+def is_undone(table: Table, now: Timeline, time: InstantTime, action: Action) -> bool:
+    """Whether somebody rolls the write ``time`` back or has done so, whatever else is there.
+
+    A rollback between a writer's first file and its second leaves the second alone, and one beside
+    the final put leaves the completed file: so the first file tells.
+    """
+    return (time, action) not in now.requested or rollback_of(table, now, time) is not None
