@@ -23,6 +23,7 @@ from tests.transactions.world import (
     LAPSE_S,
     POLICY,
     World,
+    Written,
     dead_writer,
     die,
     finish,
@@ -155,6 +156,27 @@ def test_a_writer_cleans_up_after_a_rollback_of_it_that_died_before_its_end(worl
 
     with pytest.raises(WriterFenced):
         finish(slow, written)
+    slow.abort()
+
+    assert world.leftovers() == []
+
+
+def test_a_writer_that_went_on_after_its_rollback_leaves_no_file_whose_marker_is_gone(
+    world: World,
+) -> None:
+    """Found by the explorer beside Apache Hudi's EAGER policy, which undoes a writer that lives.
+
+    The writer had only requested its instant; Hudi deleted that, and the markers of its first file.
+    """
+    slow = world.begin()
+    roll_back(world.table(), other_lock(world), world.clock, POLICY, slow.instant)
+    slow.inflight(None)
+    put_file(slow, "a", FileId("early-0"), {"k": "1"})
+    world.memory.delete_folder(marker_folder(slow.instant))
+    late = put_file(slow, "a", FileId("late-0"), {"k": "2"})
+
+    with pytest.raises(WriterFenced):
+        finish(slow, Written((late,)))
     slow.abort()
 
     assert world.leftovers() == []

@@ -38,7 +38,13 @@ from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.markers import delete_files, delete_markers, files_of, marked_files
+from pyhudi.transactions.markers import (
+    delete_files,
+    delete_markers,
+    files_of,
+    listed_files,
+    marked_files,
+)
 from pyhudi.transactions.times import TimeSource, next_time, take_time
 
 log = logging.getLogger(__name__)
@@ -86,7 +92,7 @@ def roll_back(
         log.warning("rolling back %s %s, which failed", target.action.value, time)
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
-            plan = _plan(table, target)
+            plan = _plan(table, timeline, target)
             content = render_rollback_plan(plan)
             # From here to the request nothing but the clock is asked: a stop in between might
             # leave a rollback of a write that has committed meanwhile, which nobody finishes.
@@ -163,9 +169,15 @@ def _read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackP
         return None
 
 
-def _plan(table: Table, target: Instant) -> RollbackPlan:
-    # Whoever has only requested an instant has not begun to write: no listing is needed.
-    paths = [] if target.state is State.REQUESTED else files_of(table.storage, target.time)
+def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
+    if target.state is State.REQUESTED:
+        # Whoever has only requested an instant has not begun to write: no listing is needed.
+        paths = []
+    elif (target.time, target.action) in timeline.requested:
+        paths = files_of(table.storage, target.time)
+    else:
+        # A rollback of it has come between its two files, and took markers that it had by then.
+        paths = listed_files(table.storage, target.time)
     requests = []
     for path in paths:
         partition, _, name = path.rpartition("/")
