@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.simulation.explore import Explored, explore, shrink
 from tests.simulation.guards import CASES, Case, off
 from tests.simulation.history import history, report
 from tests.simulation.invariants import PAGE, page
-from tests.simulation.scenarios import FAR, NEAR, ROWS, Row
+from tests.simulation.rows import Row
+from tests.simulation.scenarios import FAR, NEAR, ROWS
+from tests.simulation.service_scenarios import SERVICE_ROWS
 
 
 def say(text: str) -> None:
@@ -40,8 +42,8 @@ def exhausted(near: bool) -> Iterator[tuple[str, Explored]]:
         yield name, explored
 
 
-def searched(seeds: range) -> Iterator[tuple[Row, Explored]]:
-    for row in ROWS:
+def searched(rows: Sequence[Row], seeds: range) -> Iterator[tuple[Row, Explored]]:
+    for row in rows:
         explored = row.search(seeds)
         rate = explored.schedules / max(explored.seconds, 0.001)
         say(f"{row.name}: {explored.schedules} schedules, {rate:.0f}/s")
@@ -55,15 +57,16 @@ def main() -> int:
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
     without = list(guards())
-    by_seed = list(searched(range(options.seeds)))
+    by_seed = list(searched(ROWS, range(options.seeds)))
+    beside = list(searched(SERVICE_ROWS, range(options.seeds)))
     whole = list(exhausted(options.near))
-    wrong = [(f, f.broken - row.broken) for row, e in by_seed for f in e.findings]
+    wrong = [(f, f.broken - row.broken) for row, e in by_seed + beside for f in e.findings]
     wrong += [(f, f.broken) for _, e in whole for f in e.findings]
     wrong = [(finding, beyond) for finding, beyond in wrong if beyond]
     for finding, beyond in wrong:
         say(f"\nWRONG: {', '.join(beyond)}\n{report(finding, min(beyond))}")
     if not wrong:
-        PAGE.write_text(page(by_seed, whole, without), encoding="utf-8")
+        PAGE.write_text(page(by_seed, whole, without, beside), encoding="utf-8")
         say(f"{PAGE.name} is written")
     return 1 if wrong else 0
 

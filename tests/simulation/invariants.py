@@ -9,7 +9,7 @@ from tests.simulation.checkers import CHECKERS
 from tests.simulation.explore import Explored
 from tests.simulation.guards import Case
 from tests.simulation.residuals import RESIDUALS
-from tests.simulation.scenarios import Row
+from tests.simulation.rows import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "invariants.md"
 INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in CHECKERS)
@@ -22,13 +22,24 @@ HEAD = """\
 The transaction code is run under a scheduler that tries the orders of its calls of storage, lock
 and clock: small worlds exhaustively within a bound, larger ones by seed, with crashes anywhere,
 lost requests and replies, requests that land late, stops longer than the lease, clocks apart,
-instant times that collide and locks that expire (`tests/simulation`). Five things must hold in
+instant times that collide and locks that expire (`tests/simulation`). Six things must hold in
 each run:
 """
+SERVICES = """\
+## Beside Apache Hudi's services
+
+The same writers, and readers that list the timeline and then the files, while programs do on the
+timeline and among the files what Apache Hudi 1.2.0's services do, in its order and under its lock
+(`tests/simulation/hudi_services.py`, `hudi_archive.py`). They crash and lose requests and replies
+like all others; a service that died is run again. A reader or writer that finds its files cleaned
+away ends with an error and no row.
+""".rstrip().split("\n")
 MEANINGS = {
     "nothing live is deleted": "every file that a completed commit names is there",
     "a key has one home": "no reader finds a key in two file groups",
-    "nothing committed is lost": "what a writer was told to be committed is in the rows",
+    "nothing committed is lost": "what a writer was told to be committed is in the rows, unless a "
+    "restore or rollback that came later undid it",
+    "what was undone stays undone": "no row of a commit that a restore or rollback undid returns",
     "every read is serial": "there is one order of the commits of which each read shows a prefix",
     "every instant settles": "one settling after the last writer leaves nothing half done: no "
     "pending instant, file, marker or heartbeat",
@@ -44,13 +55,16 @@ def page(
     searched: Sequence[tuple[Row, Explored]],
     exhausted: Sequence[tuple[str, Explored]],
     guards: Sequence[tuple[Case, Explored, str]],
+    beside: Sequence[tuple[Row, Explored]] = (),
 ) -> str:
-    """The page as Markdown."""
+    """The page as Markdown; ``beside`` are the runs beside Apache Hudi's services."""
     parts = [HEAD, *(f"* **{name}**: {MEANINGS[name]};" for name in INVARIANTS), ""]
     parts += _table(("configuration", *INVARIANTS, "schedules"), [_line(*one) for one in searched])
-    reasons = [f"* {row.name}: {row.because}." for row, _ in searched if row.because]
     parts += ["", "*holds*: never found broken in so many runs by seed. A search for what cannot"]
-    parts += ["hold ends where all of it is found:", "", *reasons]
+    parts += ["hold ends where all of it is found:", *_reasons([row for row, _ in searched])]
+    parts += ["", *SERVICES, ""]
+    parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in beside])
+    parts += _reasons([row for row, _ in beside])
     parts += ["", "## What no guard covers", ""]
     parts += ["Found wherever it may happen, and nothing else is:", ""]
     parts += [f"* {r.name}: then it does not hold that {r.breaks}." for r in RESIDUALS]
@@ -69,6 +83,11 @@ def page(
         parts += [f"### {case.guard}", "", f"Found after {explored.schedules} schedules:", ""]
         parts += ["```text", told, "```", ""]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    told = [f"* {row.name}: {row.because}." for row in rows if row.because]
+    return ["", *told] if told else []
 
 
 def _line(row: Row, explored: Explored) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError
+from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
@@ -233,24 +233,36 @@ class ReadOnce:
     ended: int
     seen: dict[str, list[list[str]]]
     error: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the whole table ``times`` times, file by file."""
+    """Read the whole table ``times`` times, file by file.
+
+    ``cleaned``: others delete old slices, so that a query may come too late for its files, which
+    the planner tells by name (``HistoryExpired``).
+    """
 
     times: int = 1
+    cleaned: bool = False
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> list[ReadOnce]:
-        found = []
-        for _ in range(self.times):
-            began = machine.step()
-            try:
-                seen, error = read_table(open_table(machine.storage)), ""
-            except FileNotFoundError as gone:
-                seen, error = {}, f"{gone} is not there"
-            found.append(ReadOnce(began, machine.step(), seen, error))
-        return found
+        return [self._once(machine) for _ in range(self.times)]
+
+    def _once(self, machine: Machine) -> ReadOnce:
+        began, error, refused = machine.step(), "", ""
+        seen: dict[str, list[list[str]]] = {}
+        try:
+            seen = read_table(open_table(machine.storage))
+        except FileNotFoundError as gone:
+            if self.cleaned:
+                refused = "the query's files have been cleaned"
+            else:
+                error = f"{gone} is not there"
+        except (HistoryExpired, TableCorrupt) as told:
+            refused = told.code()
+        return ReadOnce(began, machine.step(), seen, error, refused)
 
 
 def read_table(table: Table) -> dict[str, list[list[str]]]:

@@ -56,7 +56,13 @@ LATE_FILE = Residual(
         kind is FaultKind.LATE and any(p.endswith(".parquet") for p in task.op.paths)
     ),
 )
-RESIDUALS = (FINAL_STOP, LATE_FILE)
+SLOW_SERVICE = Residual(
+    "a service of Apache Hudi's that stops while it holds the lock, or whose request lands later: "
+    "Hudi looks at no lease before it writes",
+    "nothing committed is lost",
+    lambda kind, task: task.process.service and kind in (FaultKind.PAUSE, FaultKind.LATE),
+)
+RESIDUALS = (FINAL_STOP, LATE_FILE, SLOW_SERVICE)
 
 
 def barred(kind: FaultKind, task: Task, allowed: Sequence[Residual]) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyhudi.config import FailedWrites
-from tests.simulation.explore import LOST, Bound, Explored, Finding, Weather, search_seeds
+from tests.simulation.explore import LOST, Bound, Weather
 from tests.simulation.programs import Clean, Cluster, Program, Read, Upsert
 from tests.simulation.residuals import FINAL_STOP, LATE_FILE, Residual
+from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
@@ -27,33 +28,6 @@ THREE: Final[Mapping[str, Program]] = {
 BESIDE: Final[Mapping[str, Program]] = {"cleaner": Clean(2), "reader": Read(3)}
 GROUPS: Final = (("k1", "k2"), ("k3",))
 APART: Final[Mapping[str, float]] = {"w1": 3.0, "w3": -2.0, "cleaner": -4.0}
-
-
-STORM: Final = Weather()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A configuration of the published table.
-
-    ``broken`` are the invariants that cannot be kept there, and ``because`` says why.
-    """
-
-    name: str
-    scenario: Scenario
-    weather: Weather = STORM
-    broken: frozenset[str] = frozenset()
-    because: str = ""
-
-    def search(self, seeds: range) -> Explored:
-        """Every seed of these; what is found of ``broken`` ends it only once all of it is."""
-        missing = set(self.broken)
-
-        def stop(finding: Finding) -> bool:
-            missing.difference_update(finding.broken)
-            return bool(finding.broken - self.broken) or (bool(self.broken) and not missing)
-
-        return search_seeds(self.scenario, seeds, self.weather, stop)
 
 
 def _row(name: str, **facts: object) -> Row:

@@ -13,7 +13,8 @@ from tests.simulation.guards import CASES, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import PAGE, cells
 from tests.simulation.residuals import RESIDUALS
-from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, TWO_PESSIMISTS, Gap, Row
+from tests.simulation.rows import Row
+from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, TWO_PESSIMISTS, Gap
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 

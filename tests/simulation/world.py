@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from pyhudi.config import FailedWrites
 from pyhudi.errors import HudiError
-from pyhudi.format.instants import State
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -20,15 +19,14 @@ from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.open import GROUPS_PATH
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, LISTINGS
-from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed, WriterPolicy
+from tests.simulation.hudi_services import HudiService
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
-from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
     PUT_TIMEOUT_S,
@@ -39,6 +37,7 @@ from tests.simulation.seams import (
     TrueClock,
     real_threads_replaced,
 )
+from tests.simulation.truth import Truth
 
 LEASE_S = 0.6
 HEARTBEAT = HeartbeatPolicy(interval_ms=300, tolerable_misses=1)
@@ -76,16 +75,25 @@ class Scenario:
     pessimistic: bool = False
     lease_s: float = LEASE_S
 
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The processes that are services of Apache Hudi's."""
+        return tuple(n for n, p in self.programs.items() if isinstance(p, HudiService))
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What could be read right after step ``step``; ``error`` where it could not be read."""
+    """What could be read right after step ``step``; ``error`` where it could not be read.
+
+    ``refused`` is a named error that tells a reader to ask again: no rows, but none wrong.
+    """
 
     step: int
     seen: Seen
     error: str = ""
     reader: str = ""
     began: int = 0
+    refused: str = ""
 
 
 @dataclass(slots=True)
@@ -100,6 +108,7 @@ class Run:
     ended: dict[str, int]
     begun: dict[str, int]
     files: MemoryStorage
+    truth: Truth
 
 
 class World:
@@ -117,6 +126,7 @@ class World:
         self.begun: dict[str, int] = {}
         self.settling = False
         self.counted = [0]
+        self.truth = Truth()
         _forget_caches()
 
     def run(self) -> Run:
@@ -127,6 +137,7 @@ class World:
             scenario.first, scenario.version, scenario.buckets, scenario.pessimistic
         ):
             self.files.put_if_absent(path, data)
+            self.truth.landed(self.files, "put", (path,), -1, False)
         _forget_caches()
         self.play()
         with real_threads_replaced(scheduler):
@@ -168,18 +179,24 @@ class World:
             self.ended,
             self.begun,
             self.files,
+            self.truth,
         )
 
     def _spawn(self, name: str, program: Program) -> None:
         scenario = self.scenario
         process = Process(
             name,
+            isinstance(program, HudiService),
             skew_s=scenario.skews.get(name, 0.0),
             stops_in_pauses=name in scenario.standing,
         )
         scheduler = self.scheduler
         storage = SteppedStorage(
-            scheduler, process, self.files, self._landed, not scenario.put_if_absent
+            scheduler,
+            process,
+            self.files,
+            lambda event: self._landed(event, getattr(program, "moves", False)),
+            not scenario.put_if_absent,
         )
         clock = ProcessClock(scheduler, process)
         policy = WriterPolicy(
@@ -213,7 +230,7 @@ class World:
                 self.committed[name] = result
             elif isinstance(result, list):
                 self.observations += [
-                    Observation(r.ended, r.seen, r.error, name, r.began) for r in result
+                    Observation(r.ended, r.seen, r.error, name, r.began, r.refused) for r in result
                 ]
 
         scheduler.spawn(process, name, body)
@@ -249,10 +266,10 @@ class World:
     def _step(self) -> int:
         return self.scheduler.events[-1].number if self.scheduler.events else 0
 
-    def _landed(self, event: Event) -> None:
+    def _landed(self, event: Event, moves: bool) -> None:
         """A reader looks whenever what is visible may have changed."""
-        instant = timeline_entry(event.op.paths[0]) if event.op.paths else None
-        if instant and instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
+        op = event.op
+        if self.truth.landed(self.files, op.what, op.paths, event.number, moves):
             self._look(event.number)
 
     def _look(self, step: int) -> None:
@@ -261,11 +278,21 @@ class World:
             self.observations.append(Observation(step, seen, began=step))
         except FileNotFoundError as error:
             self.observations.append(Observation(step, {}, f"{error} is not there", began=step))
+        except HudiError as error:
+            self.observations.append(Observation(step, {}, str(error), began=step))
 
     def _settle(self) -> None:
-        """When all are dead or done and every lease has run out, one settling."""
+        """When all are dead or done and every lease has run out, one settling.
+
+        Services of Apache Hudi's that came to no end are run again before that.
+        """
         self.settling = True
         self.scheduler.now += LONG_S
+        for name in self.scenario.services:
+            if self.outcomes.get(name, self) is not None:
+                self._spawn(f"{name} again", self.scenario.programs[name])
+                self.scheduler.run()
+                self.scheduler.now += LONG_S
         self._spawn(SETTLER, Clean())
         self.scheduler.run()
         self.scheduler.end()

@@ -10,6 +10,7 @@ from tests.simulation.checkers.nothing_lost import nothing_committed_is_lost
 from tests.simulation.checkers.one_home import a_key_has_one_home
 from tests.simulation.checkers.serial import every_read_is_serial
 from tests.simulation.checkers.settled import every_instant_settles
+from tests.simulation.checkers.stays_undone import what_was_undone_stays_undone
 from tests.simulation.world import Run
 
 Checker = Callable[[Run], Iterator[str]]
@@ -18,6 +19,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     nothing_live_is_deleted,
     a_key_has_one_home,
     nothing_committed_is_lost,
+    what_was_undone_stays_undone,
     every_read_is_serial,
     every_instant_settles,
 )

@@ -1,11 +1,14 @@
-"""Nothing live is deleted: every file that a completed commit names is there."""
+"""Nothing live is deleted: every file that a reader needs is there.
+
+Without cleaners that is every file that a completed commit names, and with them the newest of each
+file group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.timeline.active import CommitCache
-from pyhudi.timeline.table import open_table
+from pyhudi.format.instants import InstantTime
 from tests.simulation.world import Run
 
 
@@ -14,8 +17,24 @@ def nothing_live_is_deleted(run: Run) -> Iterator[str]:
         if observation.error:
             yield f"a reader failed: {observation.error}"
             return
-    timeline = open_table(run.files).timeline()
-    for commit in timeline.commits:
-        for stat in CommitCache().get(run.files, timeline, commit).stats:
-            if stat.path and not run.files.exists(stat.path):
-                yield f"{stat.path} of commit {commit.time} is gone"
+    for path, time in _needed(run):
+        if not run.files.exists(path):
+            yield f"{path} of commit {time} is gone"
+
+
+def _needed(run: Run) -> Iterator[tuple[str, InstantTime]]:
+    newest: dict[tuple[str, str], tuple[str, InstantTime]] = {}
+    for fact in run.truth.live:
+        for stat in fact.metadata.stats:
+            if not run.scenario.services:
+                yield stat.path, fact.time
+            newest[stat.partition_path, stat.file_id] = stat.path, fact.time
+    if not run.scenario.services:
+        return
+    replaced = {
+        (partition, file_id)
+        for fact in run.truth.live
+        for partition, ids in (fact.metadata.replaced or {}).items()
+        for file_id in ids
+    }
+    yield from (found for group, found in newest.items() if group not in replaced)

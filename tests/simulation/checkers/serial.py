@@ -3,34 +3,61 @@
 There must be one order of the writes that were acknowledged, and of any of those whose end is
 unknown, such that each read shows the state after some prefix of it; a write that was over before
 another, or before a read, began comes before it, and a read never sees a write that began later.
+A restore or rollback takes a write out again: it is an event of that order too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 
 from tests.simulation.programs import Upsert
 from tests.simulation.world import Observation, Run, initial_rows
 
-State = Mapping[str, tuple[str, ...]]
+State = dict[str, tuple[str, ...]]
+_NEVER = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What changed the rows: a write, or the undoing of one."""
+
+    who: str
+    keys: tuple[str, ...]
+    begun: int
+    ended: int
+    undoes: bool = False
+
+    def apply(self, state: State) -> State:
+        if self.undoes:
+            left = {k: tuple(w for w in v if w != self.who) for k, v in state.items()}
+            return {k: v for k, v in left.items() if v}
+        return state | {key: (*state.get(key, ()), self.who) for key in self.keys}
 
 
 def every_read_is_serial(run: Run) -> Iterator[str]:
-    reads = sorted((o for o in run.observations if not o.error), key=lambda o: o.step)
-    if any(_explains(run, order, reads) for order in _orders(run, _seen_writers(reads))):
+    kept = (o for o in run.observations if not o.error and not o.refused)
+    reads = sorted(kept, key=lambda o: o.step)
+    initial = {k: tuple(v) for k, v in initial_rows(run.scenario).items()}
+    if any(_explains(initial, order, reads) for order in _orders(run, _seen_writers(reads))):
         return
     last = {k: " and ".join("+".join(v) for v in vs) for k, vs in sorted(reads[-1].seen.items())}
     told = ", ".join(sorted(run.committed)) or "nobody"
     yield f"no serial order of the commits explains the reads: {last} in the end; told: {told}"
 
 
-def _explains(run: Run, order: Sequence[str], reads: Sequence[Observation]) -> bool:
+def _explains(initial: State, order: Sequence[Deed], reads: Sequence[Observation]) -> bool:
     """Whether each read shows a prefix, and none that began after another's end a shorter one."""
+    states = [initial]
+    for deed in order:
+        states.append(deed.apply(states[-1]))
     shown: list[tuple[Observation, int]] = []
     for read in reads:
         least = max((n for other, n in shown if other.step < read.began), default=0)
-        count = _prefix(run, order, read, least)
+        # What was over when it began must be among them.
+        least = max((n for n, d in enumerate(order, 1) if d.ended < read.began), default=least)
+        count = _prefix(states, read, least)
         if count is None:
             return False
         shown.append((read, count))
@@ -41,38 +68,34 @@ def _seen_writers(reads: Sequence[Observation]) -> set[str]:
     return {w for read in reads for vs in read.seen.values() for v in vs for w in v}
 
 
-def _orders(run: Run, seen: set[str]) -> Iterator[tuple[str, ...]]:
-    """Every order of those that count, which real time allows."""
-    writers = [w for w, p in run.scenario.programs.items() if isinstance(p, Upsert)]
-    counting = [w for w in writers if w in run.committed or w in seen]
-    for order in permutations(counting):
+def _orders(run: Run, seen: set[str]) -> Iterator[tuple[Deed, ...]]:
+    """Every order of those that count, which real time allows; first that of their publishing."""
+    programs = run.scenario.programs
+    steps = {f.writer: f.step for f in run.truth.published.values()}
+    deeds = [
+        Deed(who, program.keys, run.begun[who], run.ended.get(who, _NEVER))
+        for who, program in programs.items()
+        if isinstance(program, Upsert) and (who in run.committed or who in seen or who in steps)
+    ]
+    undoings = [
+        Deed(u.fact.writer, (), u.step, u.step, undoes=True) for u in run.truth.undone.values()
+    ]
+    timed = [(steps.get(d.who, _NEVER), d) for d in deeds] + [(u.begun, u) for u in undoings]
+    yield tuple(deed for _, deed in sorted(timed, key=lambda one: one[0]))
+    if undoings:
+        return
+    for order in permutations(deeds):
         if all(
-            run.ended.get(later, _NEVER) >= run.begun[earlier]
+            later.ended >= earlier.begun
             for at, earlier in enumerate(order)
             for later in order[at + 1 :]
         ):
             yield order
 
 
-_NEVER = 1 << 60
-
-
-def _prefix(run: Run, order: Sequence[str], read: Observation, least: int) -> int | None:
-    """How many of ``order`` the read shows; None where it is the state after no prefix.
-
-    What was over when it began must be among them.
-    """
-    over = {w for w in order if run.ended.get(w, _NEVER) < read.began}
-    seen = {k: tuple(map(tuple, vs)) for k, vs in read.seen.items()}
-    state = {k: tuple(v) for k, v in initial_rows(run.scenario).items()}
-    for count in range(len(order) + 1):
-        if count:
-            who = order[count - 1]
-            program = run.scenario.programs[who]
-            assert isinstance(program, Upsert)
-            for key in program.keys:
-                state[key] = (*state.get(key, ()), who)
-        fits = count >= least and over <= set(order[:count])
-        if fits and seen == {k: (v,) for k, v in state.items()}:
-            return count
-    return None
+def _prefix(states: Sequence[State], read: Observation, least: int) -> int | None:
+    """How many deeds the read shows, at least ``least``; None where it is no prefix's state."""
+    if any(len(values) != 1 for values in read.seen.values()):
+        return None
+    seen: Mapping[str, tuple[str, ...]] = {k: tuple(vs[0]) for k, vs in read.seen.items()}
+    return next((n for n in range(least, len(states)) if states[n] == seen), None)

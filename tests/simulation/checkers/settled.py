@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.timeline.active import CommitCache
 from pyhudi.timeline.table import open_table
 from tests.simulation.world import SETTLER, Run
 
@@ -16,13 +15,10 @@ def every_instant_settles(run: Run) -> Iterator[str]:
     timeline = open_table(run.files).timeline()
     for instant in timeline.pending:
         yield f"{instant.action.value} {instant.time} is still {instant.state.value}"
-    named = {
-        stat.path
-        for commit in timeline.commits
-        for stat in CommitCache().get(run.files, timeline, commit).stats
-    }
+    named = {stat.path for fact in run.truth.live for stat in fact.metadata.stats}
     for file in run.files.walk(""):
-        if file.path.endswith(".parquet") and file.path not in named:
+        data = file.path.endswith(".parquet") and not file.path.startswith(".hoodie/")
+        if data and file.path not in named:
             yield f"{file.path} belongs to no commit"
         if file.path.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/")):
             yield f"{file.path} was left"

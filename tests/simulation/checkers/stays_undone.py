@@ -1,0 +1,19 @@
+"""What was undone stays undone: no later commit brings its changes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.simulation.world import Run
+
+
+def what_was_undone_stays_undone(run: Run) -> Iterator[str]:
+    for undoing in run.truth.undone.values():
+        who = undoing.fact.writer
+        for observation in run.observations:
+            if observation.began < undoing.step:
+                continue
+            back = [k for k, vs in observation.seen.items() if any(who in v for v in vs)]
+            if back:
+                yield f"{undoing.fact.time} of {who} was undone, but {', '.join(back)} still has it"
+                return

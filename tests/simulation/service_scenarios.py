@@ -1,0 +1,53 @@
+"""Worlds in which Apache Hudi's services run beside pyhudi's writers and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.simulation.explore import LOST, Weather
+from tests.simulation.hudi_archive import HudiArchive
+from tests.simulation.hudi_services import HudiRollback, Target
+from tests.simulation.programs import Program, Read
+from tests.simulation.rows import STORM, Row
+from tests.simulation.scenarios import GROUPS, THREE
+from tests.simulation.scheduler import FaultKind
+from tests.simulation.world import Scenario
+
+#: readers whose files a cleaner may delete under their hands
+READER: Final[Mapping[str, Program]] = {"reader": Read(3, cleaned=True)}
+CALM: Final = Weather(faults=0)
+CUTS: Final = Weather((FaultKind.CRASH, *LOST))
+
+
+def _beside(
+    name: str,
+    *services: Program,
+    version: int = 9,
+    weather: Weather = STORM,
+    broken: str = "",
+    because: str = "",
+) -> Row:
+    programs = dict(THREE) | dict(READER)
+    programs |= {f"hudi-{number}": service for number, service in enumerate(services, 1)}
+    scenario = Scenario(programs, GROUPS, version)
+    return Row(name, scenario, weather, frozenset({broken} if broken else ()), because)
+
+
+SERVICE_ROWS: Final = (
+    _beside("Apache Hudi's archiver", HudiArchive(times=2)),
+    _beside("Apache Hudi's archiver, table version 6", HudiArchive(times=2), version=6),
+    _beside(
+        "rollbacks by Apache Hudi's EAGER policy, under the lock",
+        HudiRollback(target=Target.PENDING),
+        weather=CALM,
+    ),
+    _beside(
+        "the same, and writers that crash or are cut off",
+        HudiRollback(target=Target.PENDING),
+        weather=CUTS,
+        broken="every instant settles",
+        because="such a rollback takes the markers of a writer that lives; what that writes before "
+        "it notices stays if it then dies or does not reach the storage",
+    ),
+)

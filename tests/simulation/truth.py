@@ -1,0 +1,104 @@
+"""What is true of the table, told by the steps that took effect and not by any listing.
+
+A commit is published by its completed file and undone by the deletion of it, unless it was moved:
+into the archive, or by an upgrade. An undoing is fair where the commit was there when somebody
+first asked for its undoing: a restore or rollback that came later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyhudi.format.commit_metadata import CommitMetadata, parse_commit
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import parse_restore_plan, parse_rollback_plan
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from tests.simulation.residuals import timeline_entry
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A commit that was published at step ``step``, -1 before the run; ``writer`` may be nobody."""
+
+    time: InstantTime
+    writer: str
+    step: int
+    metadata: CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """A commit that was undone at step ``step``."""
+
+    fact: Fact
+    step: int
+    fair: bool
+
+
+@dataclass(slots=True)
+class Truth:
+    """Every commit that was ever published, and those that were undone."""
+
+    published: dict[InstantTime, Fact] = field(default_factory=dict)
+    undone: dict[InstantTime, Undoing] = field(default_factory=dict)
+    _asked: dict[InstantTime, bool] = field(default_factory=dict)
+
+    @property
+    def live(self) -> list[Fact]:
+        """What was published and not undone, archived or not."""
+        return [f for time, f in sorted(self.published.items()) if time not in self.undone]
+
+    def landed(
+        self, files: MemoryStorage, what: str, paths: Iterable[str], step: int, moves: bool
+    ) -> bool:
+        """Take note of a write; whether the rows that a reader sees may be others now.
+
+        ``moves``: its deletions only move instants elsewhere.
+        """
+        changed = False
+        for path in paths:
+            if path.endswith(".parquet"):
+                changed |= "delete" in what
+                continue
+            instant = timeline_entry(path)
+            if instant is not None:
+                changed |= self._note(files, what, path, instant, step, moves)
+        return changed
+
+    def _note(
+        self,
+        files: MemoryStorage,
+        what: str,
+        path: str,
+        instant: Instant,
+        step: int,
+        moves: bool,
+    ) -> bool:
+        commit = instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS
+        if "delete" in what:
+            if commit and not moves and instant.time not in self.undone:
+                fair = self._asked.get(instant.time, False)
+                self.undone[instant.time] = Undoing(self.published[instant.time], step, fair)
+            return commit
+        data = files.read(path)
+        if commit and data:
+            metadata = parse_commit(data, path)
+            writer = metadata.extra.get("writer", "")
+            self.published.setdefault(instant.time, Fact(instant.time, writer, step, metadata))
+        elif instant.state is State.REQUESTED and data:
+            self._asks(instant, data, path)
+        return commit
+
+    def _asks(self, instant: Instant, data: bytes, path: str) -> None:
+        """Somebody asks for an undoing: of what is there, or of what is still pending."""
+        targets: tuple[InstantTime, ...] = ()
+        if instant.action is Action.ROLLBACK:
+            info = parse_rollback_plan(data, path).instant_to_rollback
+            targets = (info.commit_time,) if info is not None else ()
+        elif instant.action is Action.RESTORE:
+            infos = parse_restore_plan(data, path).instants_to_rollback
+            targets = tuple(info.commit_time for info in infos)
+        for target in targets:
+            self._asked.setdefault(target, target in self.published)
