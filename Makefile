@@ -166,6 +166,7 @@ integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration 
 .PHONY: storm
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
+	$(if $(ARGS),,PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm_services)
 
 SEQUENCES ?= 0:300
 .PHONY: properties

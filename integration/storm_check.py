@@ -36,6 +36,8 @@ class Told:
     keys: dict[Name, list[Key]] = field(default_factory=dict)
     #: instant times of acknowledged commits; empty where a writer cannot know it
     acknowledged: dict[Name, str] = field(default_factory=dict)
+    #: their completion times
+    completed: dict[Name, str] = field(default_factory=dict)
     failed: dict[Name, str] = field(default_factory=dict)
     unknown: set[Name] = field(default_factory=set)
     broken: dict[Name, str] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class Told:
             self.keys[name] = [(key, place) for key, place in event["keys"]]
         elif kind == "committed":
             self.acknowledged[name] = event.get("instant", "")
+            self.completed[name] = event.get("completion", "")
         elif kind == "unknown":
             self.unknown.add(name)
         elif kind == "failed":
@@ -84,12 +87,17 @@ class Seen:
 def look(table: Table) -> Seen:
     """The table by pyhudi's own view of it, and pyarrow."""
     timeline = table.timeline()
-    rows: list[Row] = []
-    for file in table.view(timeline).latest():
-        data = io.BytesIO(table.storage.read(file.path))
-        found = pq.read_table(data, columns=[*FIELDS, META])
-        rows += zip(*(found[name].to_pylist() for name in (*FIELDS, META)), strict=True)
+    rows = rows_in(table.storage, (file.path for file in table.view(timeline).latest()))
     return Seen(commits_of(table, timeline), tuple(sorted(rows)))
+
+
+def rows_in(storage: Storage, paths: Iterable[str]) -> list[Row]:
+    """The rows of these data files."""
+    rows: list[Row] = []
+    for path in paths:
+        found = pq.read_table(io.BytesIO(storage.read(path)), columns=[*FIELDS, META])
+        rows += zip(*(found[name].to_pylist() for name in (*FIELDS, META)), strict=True)
+    return rows
 
 
 def commits_of(table: Table, timeline: Timeline) -> tuple[tuple[str, Name], ...]:

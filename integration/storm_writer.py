@@ -24,6 +24,7 @@ import pyarrow as pa
 from integration.killed_writer import module
 from integration.peers import maven
 from integration.peers.process import claim_stdout
+from integration.storm_puts import LatePuts
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import CommitUnknown, HudiError
@@ -78,6 +79,11 @@ class Spec:
     upserts: int
     spark: bool = False
     new_keys: bool = False
+    #: the longest rest between two upserts
+    pace_s: float = 0.0
+    #: what a put may take on the store, and how many of a thousand puts do; 0 for a quick store
+    put_s: float = 0.0
+    late: int = 0
 
     def partition(self, number: int) -> str:
         return f"p{number % PARTITIONS}"
@@ -183,7 +189,11 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
 
     def storage(root: str) -> Storage:
         if root not in opened:
-            opened[root] = open_storage(root, spec.hadoop, clock)
+            found = open_storage(root, spec.hadoop, clock)
+            lots = f"{spec.seed}/{spec.writer}/{spec.first}/puts"
+            opened[root] = (
+                LatePuts(found, spec.put_s, spec.late, lots, tell) if spec.late else found
+            )
         return opened[root]
 
     locks = LockOpener(clock, storage)
@@ -285,7 +295,9 @@ def run(spec: Spec, answers: TextIO) -> None:
     upsert = upserts_by_spark(spec) if spec.spark else upserts_without_spark(spec, tell)
     tell("ready")
     sys.stdin.readline()
+    rests = random.Random(f"{spec.seed}/{spec.writer}/{spec.first}/rests")
     for current, keys in spec.batches():
+        SystemClock().sleep(rests.random() * spec.pace_s)
         rows = pa.table(
             {
                 "key": [key for key, _ in keys],

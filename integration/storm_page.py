@@ -1,0 +1,102 @@
+"""The part of ``docs/storm.md`` that tells of the storms with Apache Hudi's services."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from integration.storm_weather import Report
+
+HEADING = "## With Apache Hudi's services"
+COLUMNS = (
+    "table version", "writers x upserts", "seed", "longest put, s", "late puts", "acknowledged",
+    "undone", "retries", "killed", "paused", "fenced", "other failures", "unknown",
+    "cleans", "archived", "savepoints", "restores", "roll-backs", "clusterings",
+    "services that failed", "looks", "of them in time travel", "refused or gone", "seconds",
+    "problems",
+)  # fmt: skip
+NAMED = 4  # columns that tell which storm it was
+
+TEXT = f"""\
+{HEADING}
+
+`python -m integration.storm_services` writes this part. Writers, killed and stopped as above,
+upsert into one table while one session of Apache Hudi 1.2.0 runs its services on it, in an order by
+the seed: it cleans by commits and by file versions, archives, clusters, makes and deletes
+savepoints, restores the table to one, and rolls the newest commit back. Services and writers share
+ZooKeeper's lock. Three readers plan and read the whole table; one look of three travels to a
+commit. Now and then a put of a writer takes long: its effect comes late, or only its answer, or no
+answer, or neither. The longest put outlasts a heartbeat, which lapses after 6 s; the lock's lease
+is 1.4 times as long as the longest put.
+
+Each look must give the rows that the commits of its own listing make: those that are listed and
+those that were archived, none that was undone. An error that asks to try again counts as *refused
+or gone*: the state was cleaned, archived or undone under the reader. At the end each acknowledged
+commit is there once, or a restore or roll-back that came after it has undone it (*undone*); pyhudi,
+hudi-rs and Apache Hudi read the same rows; no data file or open instant of a failed write is left.
+
+Apache Hudi's documentation asks to stop all writers for a restore. Its roll-back of a commit does
+not look whether others have built on that commit, so its rows stay in the files of those others.
+"""
+
+
+def summary(report: Report) -> Sequence[object]:
+    """A line of the table, in the order of ``COLUMNS``."""
+    told, counts, ran, reads = report.told, report.told.counts, report.services, report.reads
+    others = Counter(told.failed.values())
+    del others["WriterFenced"]
+    looks = sum(n for kind, n in reads.items() if kind.startswith("look"))
+    travels = sum(n for kind, n in reads.items() if kind.endswith("in time travel"))
+    away = sum(n for kind, n in reads.items() if kind.startswith(("gone", "expired", "refused")))
+    saved = f"{ran['savepoint']}, {ran['delete savepoint']} deleted"
+
+    def befell(what: str) -> str:
+        with_lock = report.struck[what + " with the lock"]
+        return f"{report.struck[what] + with_lock} ({with_lock})"
+
+    return (
+        report.version,
+        str(report.weather.scale),
+        report.seed,
+        f"{report.weather.put_s:g}",
+        counts["late"],
+        report.figures["acknowledged"],
+        report.figures["undone"],
+        counts["retry"],
+        befell("killed"),
+        befell("paused"),
+        counts["WriterFenced"],
+        ", ".join(f"{n} {kind}" for kind, n in sorted(others.items())) or 0,
+        len(told.unknown),
+        f"{ran['clean by commits']} + {ran['clean by versions']}",
+        ran["archive"],
+        saved,
+        ran["restore"],
+        ran["roll back"],
+        ran["cluster"],
+        sum(n for name, n in ran.items() if name.endswith("failed")),
+        looks + away,
+        travels,
+        away,
+        f"{report.seconds:.0f}",
+        len(report.problems) or "none",
+    )
+
+
+def part_of(published: str) -> str:
+    """The part of a page that this module writes; "" where there is none."""
+    _, heading, rest = published.partition(HEADING)
+    return heading + rest
+
+
+def with_services(published: str, reports: Iterable[Report]) -> str:
+    """The page with a line for each of these storms; lines of others stay."""
+    rest, _, _ = published.partition(HEADING)
+    rows = [line for line in part_of(published).splitlines() if line.startswith("| ")]
+    old = [tuple(line.strip("| ").split(" | ")) for line in rows[2:]]
+    lines = {line[:NAMED]: line for line in old}
+    found = [tuple(map(str, summary(report))) for report in reports]
+    lines |= {line[:NAMED]: line for line in found}
+    table = [COLUMNS, ("---",) * len(COLUMNS), *(lines[name] for name in sorted(lines))]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
+    return f"{rest.rstrip()}\n\n{TEXT}\n{text}\n"

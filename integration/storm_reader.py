@@ -1,0 +1,120 @@
+"""A reader of a storm: a process that reads the whole table again and again and tells what it saw.
+
+``python -m integration.storm_reader SPEC-JSON`` asks the planner as Spark's scans do: it describes
+the table, takes the plan of the pinned query and reads the files of the plan. Every few looks it
+travels to a commit of its own listing. It ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from integration.peers.process import claim_stdout
+from integration.storm_check import Row, rows_in
+from integration.storm_writer import Spec, runtime_without_spark
+from pyhudi.errors import HistoryExpired, HudiError
+from pyhudi.format.instants import Action
+from pyhudi.planner.pins import Pinned, PinnedQueries
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import Query, open_query, plan_scan
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import COMMITS, LISTINGS
+from pyhudi.timeline.view import VIEWS
+
+TRAVELS = 3  # one look of so many is a travel in time
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSpec:
+    """What one reader does; one without ``keeps`` forgets all that it knew before each look."""
+
+    root: str
+    hadoop: dict[str, str]
+    seed: str
+    reader: int
+    keeps: bool
+    every_s: float = 0.5
+
+
+def forget_everything(storage: Storage) -> None:
+    """As a new process: no listing, no commit and no view is known."""
+    VIEWS.forget(storage)
+    for cache in (COMMITS, LISTINGS):
+        cache.__init__()  # type: ignore[misc]
+
+
+def read_rows(runtime: Runtime, pins: PinnedQueries, root: str, query: Query) -> list[Row]:
+    """All rows of the query as Spark would read them: by the plan of the pinned query."""
+    pin = pins.pin(query)
+    pinned = Pinned(pin, root, {}, {}, query.instant)
+    plan = pins.ask(pinned, lambda asked: plan_scan(asked, []))
+    paths = [path.removeprefix("file:").removeprefix(root + "/") for path, *_ in plan["files"]]
+    return rows_in(runtime.storage(root), paths)
+
+
+def look(runtime: Runtime, pins: PinnedQueries, spec: ReaderSpec, as_of: str | None) -> Any:
+    """One look at the table, as an event."""
+    query = open_query(runtime, spec.root, {}, {}, as_of)
+    rows = read_rows(runtime, pins, spec.root, query)
+    timeline = query.timeline
+    return {
+        "event": "look",
+        "as_of": as_of,
+        "commits": [i.time for i in timeline.commits],
+        "pending": [i.time for i in timeline.pending],
+        "saved": [i.time for i in timeline.completed if i.action is Action.SAVEPOINT],
+        "rows": rows,
+    }
+
+
+def still_planned(runtime: Runtime, root: str, path: str) -> bool:
+    """Whether a fresh query would read a file that is not there."""
+    for _ in range(3):
+        forget_everything(runtime.storage(root))
+        try:
+            plan = plan_scan(open_query(runtime, root, {}, {}), [])
+        except HudiError:
+            continue
+        if not any(path in name for name, *_ in plan["files"]):
+            return False
+    return True
+
+
+def run(spec: ReaderSpec, answers: TextIO) -> None:
+    """Look until stdin ends."""
+    stop = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+    lots = random.Random(f"{spec.seed}/{spec.reader}/reader")
+    given = Spec(spec.root, {}, spec.hadoop, 0.0, spec.seed, 0, 1, 0, 0)
+    runtime = runtime_without_spark(given, lambda *_, **__: None)
+    pins, known, turn = PinnedQueries(runtime), [], 0
+    while not stop.wait(lots.random() * 2 * spec.every_s):
+        turn += 1
+        if not spec.keeps:
+            forget_everything(runtime.storage(spec.root))
+            pins = PinnedQueries(runtime)
+        as_of = lots.choice(known) if known and turn % TRAVELS == 0 else None
+        try:
+            event = look(runtime, pins, spec, as_of)
+            known = event["commits"]
+        except FileNotFoundError as error:
+            lost = still_planned(runtime, spec.root, str(error))
+            event = {"event": "lost" if lost else "gone", "as_of": as_of, "text": str(error)}
+        except HudiError as error:
+            kind = "expired" if isinstance(error, HistoryExpired) else "refused"
+            text = f"{type(error).__name__}: {error}"
+            event = {"event": kind, "as_of": as_of, "text": text}
+        except Exception:
+            event = {"event": "broken", "as_of": as_of, "text": traceback.format_exc()}
+        answers.write(json.dumps(event) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    run(ReaderSpec(**json.loads(sys.argv[1])), claim_stdout())

@@ -1,0 +1,170 @@
+"""A small storm with Apache Hudi's services, and that its model sees what it is there to see.
+
+``python -m integration.storm_services`` raises the whole storms and publishes what they did.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from integration.storm_check import Told
+from integration.storm_chronicle import (
+    Chronicle,
+    Entry,
+    Listing,
+    Undoing,
+    outcome_problems,
+    row_problems,
+)
+from integration.storm_page import COLUMNS, part_of, with_services
+from integration.storm_puts import Fate, LatePuts
+from integration.storm_services import storm
+from integration.storm_weather import SAMPLE, SMALL, Report
+from pyhudi.errors import StorageError
+from pyhudi.storage.memory import MemoryStorage
+
+GROUP = frozenset({("p", "g")})
+
+
+def told(*completions: str) -> Told:
+    """Upserts of one key by as many writers, acknowledged in the times 1, 2, 3..."""
+    found = Told()
+    for number, completion in enumerate(completions):
+        found.hear(number, {"event": "begin", "number": 0, "keys": [["k", "p"]]})
+        instant = {"instant": str(number + 1), "completion": completion}
+        found.hear(number, {"event": "committed", "number": 0, **instant})
+    return found
+
+
+def chronicle(*completions: str, **undone: Undoing) -> Chronicle:
+    """The same commits; ``undone`` are named t1, t2, t3..."""
+    entries = {
+        str(n + 1): Entry(str(n + 1), completion, (n, 0), GROUP)
+        for n, completion in enumerate(completions)
+    }
+    return Chronicle(entries, {time.removeprefix("t"): by for time, by in undone.items()})
+
+
+def listing(*commits: str, pending: tuple[str, ...] = (), saved: tuple[str, ...] = ()) -> Listing:
+    return Listing(frozenset(commits), frozenset(pending), frozenset(saved))
+
+
+def row(writer: int, time: str) -> tuple[str, str, int, int, str]:
+    return "k", "p", writer, 0, time
+
+
+ROLLBACK = Undoing("25", "rollback")
+TIMES = ("11", "21", "31")
+
+
+@pytest.mark.parametrize(
+    ("seen", "shown"),
+    [
+        (listing("1", "2", "3"), ["1", "2", "3"]),
+        (listing("3"), ["1", "2", "3"]),
+        (listing("2"), ["1", "2"]),
+        (listing("3", pending=("2",)), ["1", "3"]),
+        (listing("1", "3", saved=("1",)), ["1", "2", "3"]),
+        (listing("1", saved=("1",)), ["1"]),
+    ],
+)
+def test_a_look_shows_what_is_listed_and_what_was_archived(seen: Listing, shown: list[str]) -> None:
+    found = chronicle(*TIMES).seen_by(seen, None)
+    assert [entry.time for entry in found] == shown
+
+
+def test_a_look_shows_no_commit_that_was_undone_and_none_after_its_time() -> None:
+    undone = chronicle(*TIMES, t2=ROLLBACK)
+    assert [entry.time for entry in undone.seen_by(listing("3"), None)] == ["1", "3"]
+    assert [entry.time for entry in undone.seen_by(listing("1", "2", "3"), "2")] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ([], "1 rows missing"),
+        ([row(0, "1")], "1 that must not be there"),
+        ([row(2, "3"), row(0, "1")], "1 double keys"),
+    ],
+)
+def test_a_lost_an_old_and_a_double_row_are_problems(
+    rows: list[tuple[str, str, int, int, str]], complaint: str
+) -> None:
+    kept = chronicle(*TIMES)
+    problems, borne = row_problems("a look", told(*TIMES), kept, kept.in_order(), rows)
+    assert borne == 0
+    assert complaint in problems[0]
+
+
+def test_a_row_that_was_undone_is_a_problem_unless_others_had_built_on_it_before() -> None:
+    said = told(*TIMES)
+    said.keys[2, 0] = [("other", "p")]
+    rows = [row(1, "2"), ("other", "p", 2, 0, "3")]
+
+    early = chronicle("11", "21", "24", t2=ROLLBACK)
+    shown = early.seen_by(listing("1", "3"), None)
+    assert row_problems("a look", said, early, shown, rows) == ([], 1)
+
+    late = chronicle(*TIMES, t2=ROLLBACK)
+    shown = late.seen_by(listing("1", "3"), None)
+    problems, _ = row_problems("a look", said, late, shown, rows)
+    assert "1 rows missing" in problems[0]
+
+
+def test_an_acknowledged_commit_may_be_gone_only_by_what_came_after_it() -> None:
+    final = listing("1", "3")
+    lost = chronicle("11", "99", "31")
+    del lost.entries["2"]
+    (problem,) = outcome_problems(told(*TIMES), lost, final)
+    assert problem == "upsert (1, 0) was acknowledged as 2, but is not there"
+    assert outcome_problems(told(*TIMES), chronicle(*TIMES, t2=ROLLBACK), final) == []
+    before = chronicle(*TIMES, t2=Undoing("20", "restore"))
+    (problem,) = outcome_problems(told(*TIMES), before, final)
+    assert "the restore 20 undid it before it completed at 21" in problem
+
+
+@pytest.mark.parametrize(
+    ("fate", "lands", "answered"),
+    [
+        (Fate.LATE, True, True),
+        (Fate.LATE_ANSWER, True, True),
+        (Fate.NO_ANSWER, True, False),
+        (Fate.LOST, False, False),
+    ],
+)
+def test_a_late_put_has_its_effect_in_time_or_never(
+    fate: Fate, lands: bool, answered: bool
+) -> None:
+    waited: list[float] = []
+    seed = next(s for s in map(str, range(99)) if LatePuts.fate_by(s) is fate)
+    inner = MemoryStorage()
+    storage = LatePuts(inner, 40.0, 1_000, seed, lambda *_, **__: None, waited.append)
+    if answered:
+        storage.put_if_absent("a", b"1")
+    else:
+        with pytest.raises(StorageError) as caught:
+            storage.put_if_absent("a", b"1")
+        assert caught.value.facts["outcome"] == "unknown"
+    assert inner.exists("a") is lands
+    assert 0 < sum(waited) <= 40.0 < storage.put_timeout_s
+
+
+def test_the_page_has_a_line_for_each_storm_and_keeps_the_rest() -> None:
+    report = Report(9, SMALL, "1", told())
+    page = with_services("# The storm\n", [report])
+    assert page.startswith("# The storm\n")
+    assert f"| {' | '.join(COLUMNS)} |" in page
+    assert with_services(page, []) == page
+    report.problems.append("a row is gone")
+    assert part_of(with_services(page, [report])).count("\n| 9 |") == 1
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_beside_hudis_services_no_acknowledged_write_is_lost_and_no_view_is_torn(
+    version: int,
+) -> None:
+    report = storm(version, SAMPLE, "sample")
+    assert report.problems == []
+    assert report.services.total() > 0
+    assert report.reads["look"] > 0
