@@ -1,7 +1,7 @@
 """``python -m benchmarks.planning``: how long the driver takes to plan a scan of a large table.
 
 The table is real in all that planning looks at (properties, commits, a name for every file) and
-its data files are empty. Cold is a process's first look at the table; warm a later one; after an
+its data files are holes. Cold is a process's first look at the table; warm a later one; after an
 append one commit has been added meanwhile, and once more the table is what it was. Seconds of
 wall and CPU time, without Spark.
 """
@@ -9,6 +9,7 @@ wall and CPU time, without Spark.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from pyhudi.timeline.table import PROPERTIES
 from pyhudi.timeline.view import VIEWS
 from pyhudi.write.spec import FileSystemSpec
 
+SIZE_BYTES = 1 << 20
 SCHEMA = {
     "type": "struct",
     "fields": [
@@ -68,9 +70,10 @@ def add_commit(
         file_id = FileId(f"{clock.uuid()}-0")
         name = BaseFileName(file_id, "0-0-0", instant, ".parquet").render()
         (root / partition / name).touch()
+        os.truncate(root / partition / name, SIZE_BYTES)
         stats.append(
             WriteStat(file_id, f"{partition}/{name}", partition, None, 1000, 1000,
-                      file_size_bytes=1 << 20)
+                      file_size_bytes=SIZE_BYTES)
         )  # fmt: skip
     extra = {SCHEMA_KEY: canonical_json(spark_to_avro(SCHEMA, "large"))}
     done = Instant(instant, Action.COMMIT, State.COMPLETED, completion)

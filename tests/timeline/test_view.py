@@ -144,6 +144,22 @@ def test_files_archived_behind_a_savepoint_stay_visible(bare: Bare) -> None:
     assert bare.seen() == [("p", "g1", t(20)), ("p", "g2", t(30))]
 
 
+@pytest.mark.parametrize("saved", [(30,), (10, 30)], ids=["one savepoint", "two savepoints"])
+def test_archived_files_stay_visible_where_only_savepointed_commits_are_left(
+    bare: Bare, saved: tuple[int, ...]
+) -> None:
+    """As after a restore to the oldest commit of the active timeline."""
+    for time in saved:
+        bare.commit(time, bare.file(f"g{time}", time))
+        bare.put(Action.SAVEPOINT, State.COMPLETED, time)
+    bare.file("archived", 5)
+    bare.file("stray", 40)
+
+    kept = [("p", f"g{time}", t(time)) for time in saved]
+    assert bare.seen() == [("p", "archived", t(5)), *kept]
+    assert bare.timeline().first_time == t(30)
+
+
 def test_a_table_without_commits_shows_nothing(bare: Bare) -> None:
     bare.file("stray", 10)
     assert bare.seen() == []

@@ -63,7 +63,8 @@ class Histories(RuleBasedStateMachine):
     @rule(groups=st.sets(st.tuples(PARTITIONS, GROUPS), min_size=1, max_size=4))
     def replace(self, groups: set[tuple[str, str]]) -> None:
         replaced: dict[str, tuple[FileId, ...]] = {}
-        for partition, group in sorted(groups):
+        there = {(f.partition_path, f.file_id) for f in self.bare.view().latest()}
+        for partition, group in sorted(groups & there):
             replaced[partition] = (*replaced.get(partition, ()), FileId(group))
         time = self.tick()
         self.bare.replace(time, replaced, self.bare.file(f"new{time}", time))

@@ -100,13 +100,13 @@ def swept_by(write: Write, named: set[str]) -> tuple[Sequence[BaseFile], set[str
     """The base files, and the partitions, that an overwrite with rows in ``named`` replaces."""
     view = write.view
     if write.operation is Operation.INSERT_OVERWRITE_TABLE:
-        old = view.latest()
+        old = view.live()
         swept = named | {f.partition_path for f in old}
     else:
         swept = set(named)
         if write.intent.overwrite is Overwrite.FILTER:
             swept |= set(chosen_partitions(write))
-        old = view.latest(partitions=swept)
+        old = view.live(partitions=swept)
     write.transaction.check_targets(old)
     return old, swept
 
@@ -164,7 +164,7 @@ def delete_partitions(write: Write) -> Outcome:
             "TRUNCATE TABLE or insert_overwrite_table.",
             key="hoodie.datasource.write.operation",
         )
-    old = write.view.latest(partitions=doomed)
+    old = write.view.live(partitions=doomed)
     write.transaction.check_targets(old)
     write.transaction.check_updates(groups_of(old), swept=doomed)
     write.transaction.inflight(None)

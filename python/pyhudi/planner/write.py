@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
-from pyhudi.errors import CommitConflict, CommitUnknown, TableExists
+from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, TableExists
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.planner.after_commit import after_commit
@@ -50,6 +50,10 @@ from pyhudi.transactions.transaction import Committed, Transaction
 log = logging.getLogger(__name__)
 
 BACKOFF_MS = 50
+#: operations that read no row of what they replace: they are a way out where a file was lost
+REPLACING = frozenset(
+    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
+)
 #: times that a table may appear between the look for it and its creation
 CREATION_RACES = 5
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -196,7 +200,7 @@ def _with_retries(request: Request, table: Table) -> Committed:
     retries, waits = options.conflict_retries, 0
     for _ in range(retries + MOST_WAITS + 1):
         try:
-            done = _attempt(request, table)
+            done = _tried(request, table)
             kept = request.kept
             waited_ms = round(kept.lock_wait_s * 1000)
             return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries)
@@ -225,6 +229,23 @@ def _pause_ms(request: Request, conflict: CommitConflict) -> int:
     wait = most // 2 + request.runtime.clock.random_int(most)
     log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
     return wait
+
+
+def _tried(request: Request, table: Table) -> Committed:
+    """One attempt; a table that moved on while the attempt listed it is a race that it lost."""
+    try:
+        return _attempt(request, table)
+    except HistoryExpired as expired:
+        if not expired.facts.get("moved"):
+            raise
+        raise CommitConflict(
+            f"{request.operation.value} to {table.config.name} began while another writer or a "
+            "table service changed the table, and files of the state that it began with are gone. "
+            "Nothing of this write is visible. Run it again: it then starts from the new state.",
+            ours=None,
+            theirs=None,
+            overlap=("table",),
+        ) from expired
 
 
 def _attempt(request: Request, table: Table) -> Committed:
@@ -276,6 +297,8 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     options, operation, intent = request.options, request.operation, request.intent
     current = table_schema(table, timeline, None)
     view = table.view(timeline)
+    if operation not in REPLACING:
+        view.check()
     if intent.filters and current is not None:
         types = {f["name"]: f["type"] for f in current["fields"]}
         require_whole_partitions(table.config, types, view.partitions(), intent.filters)

@@ -60,11 +60,13 @@ class Timeline:
         """Requested time of the first write; data files older than it count as archived.
 
         Savepointed commits do not count, as in Hudi: they stay on the active timeline while
-        later ones may be archived, and files of the gap must not vanish.
+        later ones may be archived, and files of the gap must not vanish. Where there are no others,
+        as after a restore to the oldest commit, it is the last of them.
         """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT}
-        commits = (i.time for i in self.instants if i.action in COMMIT_ACTIONS)
-        return next((time for time in commits if time not in saved), None)
+        commits = [i.time for i in self.instants if i.action in COMMIT_ACTIONS]
+        last = commits[-1] if commits else None
+        return next((time for time in commits if time not in saved), last)
 
     @property
     def latest_commit(self) -> Instant | None:

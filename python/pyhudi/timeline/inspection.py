@@ -109,10 +109,10 @@ class Table:
     def schema(self, as_of: str | None = None) -> pa.Schema:
         """The columns without Hudi's own, now or at a time in any form that queries take."""
         table = self._opened()
-        timeline, at = table.timeline(), self._at(table, as_of)
-        found = table_schema(table, timeline, at)
+        at = self._at(table, as_of)
+        found = table_schema(table, table.timeline(), at)
         if found is None:
-            files = table.view(timeline).latest(at)
+            files = table.now(lambda view: view.latest(at))
             if not files:
                 return pa.schema([])
             smallest = min(files, key=lambda file: file.size_bytes)
@@ -156,8 +156,8 @@ class Table:
 
     def _latest(self, as_of: str | None) -> list[BaseFile]:
         table = self._opened()
-        view = table.view(table.timeline())
-        return view.with_rows(view.latest(self._at(table, as_of)))
+        at = self._at(table, as_of)
+        return table.now(lambda view: view.with_rows(view.latest(at)))
 
     @staticmethod
     def _at(table: opened.Table, as_of: str | None) -> InstantTime | None:

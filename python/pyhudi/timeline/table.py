@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from pyhudi.errors import TableNotFound
+from pyhudi.errors import HistoryExpired, TableNotFound
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig, parse_table_config
 from pyhudi.storage.base import Storage
@@ -12,6 +14,10 @@ from pyhudi.timeline.active import Timeline, load_timeline
 from pyhudi.timeline.view import VIEWS, FileSystemView
 
 PROPERTIES = ".hoodie/hoodie.properties"
+#: looks at a table that moves on while it is listed, as by a commit and a clean, each time
+LOOKS = 5
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,20 @@ class Table:
     def view(self, timeline: Timeline) -> FileSystemView:
         """The file groups under ``timeline``."""
         return VIEWS.load(self.storage, self.config, timeline)
+
+    def now(self, question: Callable[[FileSystemView], T]) -> T:
+        """The answer to a question about the table as it is now.
+
+        Where the table moved on while it was listed it is listed again: ``HistoryExpired`` only
+        if that happens each time.
+        """
+        for _ in range(LOOKS - 1):
+            try:
+                return question(self.view(self.timeline()))
+            except HistoryExpired as expired:
+                if not expired.facts.get("moved"):
+                    raise
+        return question(self.view(self.timeline()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Invariants (FORMAT.md 2.4): a file is visible if its instant has completed, or is older than the
 first instant of the active timeline; a replaced group vanishes for instants at or after the
-replace; of a group the slice with the largest visible instant counts.
+replace; of a group the slice with the largest visible instant counts. What the commits of the
+active timeline promise is in the listing or the question is refused (``promises.py``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from threading import Lock
 
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
+    BaseFileName,
     FileId,
     LogFileName,
     parse_base_file_name,
@@ -23,6 +25,15 @@ from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
+from pyhudi.timeline.promises import (
+    Lost,
+    LostFile,
+    Promises,
+    loss,
+    lost_files,
+    promises_of,
+)
+from pyhudi.timeline.strays import Archive, strays
 
 LISTING_THREADS = 16
 META_FOLDER = ".hoodie"
@@ -68,11 +79,31 @@ class FileSystemView:
     groups: Groups
     logs: Logs
     replaced: Mapping[tuple[str, FileId], InstantTime]
+    lost: Lost = field(default_factory=dict)
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
 
     def partitions(self, as_of: InstantTime | None = None) -> list[str]:
         """Partition paths that hold at least one visible slice, sorted."""
-        return sorted({file.partition_path for file in self.latest(as_of)})
+        return sorted({file.partition_path for file in self.live(as_of)})
+
+    def live(
+        self, as_of: InstantTime | None = None, partitions: Iterable[str] | None = None
+    ) -> list[BaseFile]:
+        """``latest`` for those who read no row: lost files stand in it as they should be."""
+        wanted = self.groups if partitions is None else set(partitions) & set(self.groups)
+        lost = [f for p in wanted if p in self.lost for f in self._missing(p, as_of)]
+        missing = [
+            BaseFile(f.partition_path, f.path.rsplit("/", 1)[-1], f.file_id, f.instant, 0)
+            for f in lost
+        ]
+        gone = {(f.partition_path, f.file_id) for f in lost}
+        found = self._newest(as_of, wanted)
+        held = [f for f in found if (f.partition_path, f.file_id) not in gone]
+        return sorted([*held, *missing], key=lambda f: (f.partition_path, f.file_id))
+
+    def check(self) -> None:
+        """What ``latest`` says of lost files, without the others."""
+        self._check(self.lost, None)
 
     def latest(
         self, as_of: InstantTime | None = None, partitions: Iterable[str] | None = None
@@ -80,11 +111,17 @@ class FileSystemView:
         """The newest visible base file of every group, by partition and file id.
 
         ``as_of`` bounds requested times, inclusive. Groups that hold no base file are absent.
+        ``TableCorrupt`` where a file that counts is lost or cut off, ``HistoryExpired`` where it
+        was cleaned, or the table moved on while it was listed.
         """
+        wanted = self.groups if partitions is None else set(partitions) & set(self.groups)
+        self._check(wanted, as_of)
+        return self._newest(as_of, wanted)
+
+    def _newest(self, as_of: InstantTime | None, partitions: Iterable[str]) -> list[BaseFile]:
         visible = self._visible(as_of)
-        wanted = sorted(self.groups if partitions is None else set(partitions) & set(self.groups))
         found = []
-        for partition in wanted:
+        for partition in sorted(partitions):
             for file_id, files in sorted(self.groups[partition].items()):
                 gone = self.replaced.get((partition, file_id))
                 if gone is not None and (as_of is None or gone <= as_of):
@@ -94,6 +131,36 @@ class FileSystemView:
                         found.append(file)
                         break
         return found
+
+    def _check(self, partitions: Iterable[str], as_of: InstantTime | None) -> None:
+        for partition in partitions:
+            if partition in self.lost:
+                for lost in self._missing(partition, as_of):
+                    raise loss(self.storage, self.timeline, lost, self._is_past(lost))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every file that counts now is there."""
+        return not any(lost for p in self.lost for lost in self._missing(p, None))
+
+    def _missing(self, partition: str, as_of: InstantTime | None) -> Iterator[LostFile]:
+        """The lost files of a partition that count at ``as_of``."""
+        for file_id, files in self.lost[partition].items():
+            gone = self.replaced.get((partition, file_id))
+            if gone is not None and (as_of is None or gone <= as_of):
+                continue
+            lost = next((f for f in reversed(files) if as_of is None or f.instant <= as_of), None)
+            if lost is None:
+                continue
+            held = self.groups[partition].get(file_id, ())
+            newer = (f for f in held if f.instant > lost.instant)
+            if not any(as_of is None or f.instant <= as_of for f in newer):
+                yield lost
+
+    def _is_past(self, lost: LostFile) -> bool:
+        """Whether a lost file would not count now, so that a clean may have taken it."""
+        key = (lost.partition_path, lost.file_id)
+        return key in self.replaced or lost not in self._missing(lost.partition_path, None)
 
     def log_files(self, latest: Iterable[BaseFile]) -> Iterator[tuple[str, LogFileName]]:
         """Log files that may belong to the newest slices, as (partition path, name)."""
@@ -150,12 +217,12 @@ def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def replaced_groups(storage: Storage, timeline: Timeline) -> dict[tuple[str, FileId], InstantTime]:
+def _replaced(timeline: Timeline, promises: Promises) -> dict[tuple[str, FileId], InstantTime]:
     """(partition path, file id) -> time of the replacecommit that replaced the group."""
     found: dict[tuple[str, FileId], InstantTime] = {}
     for instant in timeline.commits:
-        if instant.action is Action.REPLACECOMMIT:
-            _add_replaced(found, instant, COMMITS.get(storage, timeline, instant))
+        if instant.action is Action.REPLACECOMMIT and instant.time in promises.commits:
+            _add_replaced(found, instant, promises.commits[instant.time])
     return found
 
 
@@ -169,24 +236,42 @@ def _add_replaced(
             found[partition, file_id] = min(known, instant.time)
 
 
-def list_view(storage: Storage, timeline: Timeline) -> FileSystemView:
-    """A view from a full listing of the data files."""
-    groups: dict[str, dict[FileId, list[BaseFile]]] = {}
+def list_view(
+    storage: Storage, timeline: Timeline, archive: Archive | None = None
+) -> FileSystemView:
+    """A view from a full listing of the data files.
+
+    ``archive`` tells late files of failed writes from data, where they count as archived.
+    """
+    bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: dict[str, dict[FileId, list[LogFileName]]] = {}
     visible = _Visibility(timeline, None)
     for file in _data_files(storage):
-        partition = file.path[: -len(file.name)].rstrip("/")
         base = parse_base_file_name(file.name)
         if base is not None:
-            if not visible(base.instant):
-                continue
-            groups.setdefault(partition, {}).setdefault(base.file_id, []).append(
-                BaseFile(partition, file.name, base.file_id, base.instant, file.size_bytes)
-            )
+            if visible(base.instant):
+                bases.append((base, file))
             continue
         log = parse_log_file_name(file.name)
         if log is not None:
-            logs.setdefault(partition, {}).setdefault(log.file_id, []).append(log)
+            logs.setdefault(_partition(file), {}).setdefault(log.file_id, []).append(log)
+    promises = promises_of(storage, timeline)
+    old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
+    late = strays(old, timeline, archive) if archive is not None and old else frozenset()
+    groups: dict[str, dict[FileId, list[BaseFile]]] = {}
+    listed: dict[str, int] = {}
+    for base, file in bases:
+        if file.path in late or promises.disowns(base.instant, file.path):
+            continue
+        listed[file.path] = file.size_bytes
+        stat, _ = promises.named.get(file.path, (None, None))
+        if stat is not None and file.size_bytes < stat.file_size_bytes:
+            continue  # cut off: it counts as lost
+        rows = stat.num_writes if stat is not None else -1
+        partition = _partition(file)
+        groups.setdefault(partition, {}).setdefault(base.file_id, []).append(
+            BaseFile(partition, file.name, base.file_id, base.instant, file.size_bytes, rows)
+        )
     sorted_groups = {
         partition: {
             file_id: tuple(sorted(files, key=lambda f: f.instant))
@@ -195,8 +280,20 @@ def list_view(storage: Storage, timeline: Timeline) -> FileSystemView:
         for partition, by_id in groups.items()
     }
     log_groups = {p: {k: tuple(v) for k, v in by_id.items()} for p, by_id in logs.items()}
-    replaced = replaced_groups(storage, timeline)
-    return FileSystemView(storage, timeline, sorted_groups, log_groups, replaced)
+    replaced = _replaced(timeline, promises)
+    held = {
+        (partition, file_id): frozenset(f.instant for f in files)
+        for partition, by_id in sorted_groups.items()
+        for file_id, files in by_id.items()
+    }
+    lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
+    for partition in lost:
+        sorted_groups.setdefault(partition, {})
+    return FileSystemView(storage, timeline, sorted_groups, log_groups, replaced, lost)
+
+
+def _partition(file: StoredFile) -> str:
+    return file.path[: -len(file.name)].rstrip("/")
 
 
 def _data_files(storage: Storage) -> Iterator[StoredFile]:
@@ -227,7 +324,9 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
                 return None
             _add_files(groups, touched, metadata)
             _add_replaced(replaced, instant, metadata)
-    return FileSystemView(view.storage, timeline, groups, view.logs, replaced, dict(view._rows))
+    return replace(
+        view, timeline=timeline, groups=groups, replaced=replaced, _rows=dict(view._rows)
+    )
 
 
 def _time(instant: Instant) -> InstantTime:
@@ -268,7 +367,10 @@ class ViewCache:
             cached = self._views.get(key)
         view = advance(cached, timeline) if cached is not None else None
         if view is None:
-            view = list_view(storage, timeline)
+            view = list_view(storage, timeline, Archive(storage, config))
+            if not view.whole:
+                # The file may be put back, or the table has moved on: the next one looks again.
+                return view
         with self._lock:
             self._views.pop(key, None)
             self._views[key] = view

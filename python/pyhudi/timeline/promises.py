@@ -1,0 +1,207 @@
+"""What the commits of the active timeline promise: the base files that they name.
+
+Invariant: a file that a completed commit names stays until a later commit has replaced its slice
+or its group, so the newest one of each live group is in every listing. A listing without it is
+torn, or the file is lost. Archived commits promise nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.filenames import BaseFileName, FileId, parse_base_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
+
+READING_THREADS = 16
+#: commits of one listing that are read without threads: mostly they are in the cache
+FEW = 4
+NOTHING_SAID = CommitMetadata()
+
+#: partition path and file id
+GroupKey = tuple[str, FileId]
+
+
+@dataclass(frozen=True, slots=True)
+class LostFile:
+    """A file that must have been there, and is not, or not whole.
+
+    ``path`` is empty where only its instant is known; ``found_bytes`` is None for a file that is
+    not there at all, else the size that it has, and ``size_bytes`` the one that it should have.
+    """
+
+    partition_path: str
+    file_id: FileId
+    instant: InstantTime
+    path: str = ""
+    size_bytes: int = 0
+    found_bytes: int | None = None
+
+
+#: partition path -> file id -> lost files, ascending by instant
+Lost = Mapping[str, Mapping[FileId, tuple[LostFile, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What each commit says that could be read, and the base files that they name, by path."""
+
+    commits: Mapping[InstantTime, CommitMetadata]
+    named: Mapping[str, tuple[WriteStat, BaseFileName]]
+
+    def disowns(self, instant: InstantTime, path: str) -> bool:
+        """Whether a file of a completed instant is none that its commit names."""
+        return instant in self.commits and path not in self.named
+
+
+def promises_of(storage: Storage, timeline: Timeline) -> Promises:
+    """The promises of every completed commit; ``HistoryExpired`` where one was undone meanwhile.
+
+    A commit that was archived since the listing promises nothing any more.
+    """
+    commits = timeline.commits
+
+    def read(instant: Instant) -> CommitMetadata | None:
+        try:
+            return COMMITS.get(storage, timeline, instant)
+        except TableCorrupt as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    if len(commits) <= FEW:
+        found = [read(instant) for instant in commits]
+    else:
+        with ThreadPoolExecutor(READING_THREADS) as threads:
+            found = list(threads.map(read, commits))
+    gone = [i.time for i, metadata in zip(commits, found, strict=True) if metadata is None]
+    if gone:
+        first = _now(storage, timeline).first_time
+        undone = [time for time in gone if first is None or time >= first]
+        if undone:
+            raise _moved(storage, f"commit {undone[0]} was rolled back")
+    known = {i.time: m for i, m in zip(commits, found, strict=True) if m is not None}
+    named = {}
+    for metadata in known.values():
+        for stat in metadata.stats:
+            name = stat.path.rsplit("/", 1)[-1]
+            base = parse_base_file_name(name) if name else None
+            if base is not None:
+                folder = stat.partition_path
+                named[f"{folder}/{name}" if folder else name] = stat, base
+    # An empty file says nothing, not even that there was nothing to write.
+    told = {time: m for time, m in known.items() if m != NOTHING_SAID}
+    return Promises(told, named)
+
+
+def lost_files(
+    timeline: Timeline,
+    promises: Promises,
+    listed: Mapping[str, int],
+    instants: Mapping[GroupKey, frozenset[InstantTime]],
+    replaced: Mapping[GroupKey, InstantTime],
+    logs: bool,
+) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
+    """What commits tell of and the listing lacks: most were cleaned once newer slices were there.
+
+    ``listed`` has the sizes of base files by path, ``instants`` those of each group's visible
+    files. Without ``logs`` and delta commits, which make slices without a base file, the slice
+    that the first active commit of a group followed counts as well, and a replaced group of which
+    nothing is left.
+    """
+    lost: list[LostFile] = []
+    oldest: dict[GroupKey, tuple[InstantTime, str | None]] = {}
+    for path, (stat, name) in promises.named.items():
+        key = stat.partition_path, name.file_id
+        if key not in oldest or name.instant < oldest[key][0]:
+            oldest[key] = name.instant, stat.prev_commit
+        found, size = listed.get(path), stat.file_size_bytes
+        if found is None or found < size:
+            lost.append(LostFile(*key, name.instant, path, size, found))
+    if not logs and all(i.action is not Action.DELTACOMMIT for i in timeline.commits):
+        for key, (_, previous) in oldest.items():
+            if previous and InstantTime(previous) not in instants.get(key, frozenset()):
+                lost.append(LostFile(*key, InstantTime(previous)))
+        first = timeline.first_time
+        for key in replaced:
+            if first and key not in oldest and key not in instants:
+                lost.append(LostFile(*key, first))
+    by_partition: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
+    for file in sorted(lost, key=lambda f: f.instant):
+        groups = by_partition.setdefault(file.partition_path, {})
+        groups[file.file_id] = (*groups.get(file.file_id, ()), file)
+    return by_partition
+
+
+def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) -> HudiError:
+    """The error for a file that a query under ``timeline`` needs; looks at the timeline again.
+
+    ``cleaned`` says that the slice is not the newest of its group, or the group was replaced.
+    """
+    if lost.found_bytes is not None:
+        return _corrupt(
+            storage, lost, f"has {lost.found_bytes} of its {lost.size_bytes} bytes: it was cut off"
+        )
+    if cleaned:
+        return HistoryExpired(
+            f"The table {storage.root} was asked for at a time at which {_slice(lost)} counted, "
+            "and it has been cleaned since. Ask for a later time, or for the table as it is now.",
+            asked=timeline.greatest_time(),
+            earliest=lost.instant,
+        )
+    now = _now(storage, timeline)
+    if lost.instant not in {i.time for i in now.commits}:
+        return _moved(storage, f"commit {lost.instant} has left the timeline")
+    for instant in now.since(timeline):
+        if _takes_over(storage, now, instant, lost):
+            return _moved(storage, f"commit {instant.time} has replaced {lost.path}")
+    return _corrupt(storage, lost, "is not there, and no later commit has replaced it")
+
+
+def _takes_over(storage: Storage, now: Timeline, instant: Instant, lost: LostFile) -> bool:
+    if instant not in now.commits:
+        return False
+    metadata = COMMITS.get(storage, now, instant)
+    if lost.file_id in (metadata.replaced or {}).get(lost.partition_path, ()):
+        return True
+    return any(
+        stat.file_id == lost.file_id and stat.partition_path == lost.partition_path
+        for stat in metadata.stats
+    )
+
+
+def _now(storage: Storage, timeline: Timeline) -> Timeline:
+    return timeline_of(storage.list(timeline.folder), timeline.layout, timeline.folder)
+
+
+def _slice(lost: LostFile) -> str:
+    group = f"{lost.partition_path}/{lost.file_id}".lstrip("/")
+    return f"the data file {lost.path}" if lost.path else f"a data file of file group {group}"
+
+
+def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
+    return TableCorrupt(
+        f"The data file {lost.path} of commit {lost.instant} {what}. Its rows would be missing "
+        f"without a word, so {storage.root} is neither read nor written. Nothing was changed. "
+        "Bring the file back from a copy, set the table back to a savepoint or an earlier commit "
+        "with Apache Hudi, or overwrite the partition if its rows can be had from elsewhere.",
+        path=lost.path,
+        rule="FORMAT.md 2.4",
+        instant=lost.instant,
+    )
+
+
+def _moved(storage: Storage, why: str) -> HistoryExpired:
+    return HistoryExpired(
+        f"The table {storage.root} moved on while its files were listed: {why} meanwhile, so the "
+        "files of the earlier state are gone. Nothing was changed. Open the table again: read it "
+        "into a new DataFrame, or run the statement again.",
+        asked=None,
+        earliest=None,
+        moved=True,
+    )

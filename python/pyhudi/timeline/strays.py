@@ -1,0 +1,156 @@
+"""Data files below the active timeline that no commit ever named, as late ones of failed writes.
+
+A file that is older than the first active commit counts as archived (FORMAT.md 2.4), so one that
+arrives after its write was undone would become rows. Reading the archive for each listing would
+cost too much: it is asked for files that came later than the first active commit, or whose instant
+a rollback names, and only what it tells for certain is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from pyhudi.errors import HudiError
+from pyhudi.format.archive import ArchivedInstant
+from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.plans import parse_rollback_metadata
+from pyhudi.format.table_config import TableConfig
+from pyhudi.storage.base import Storage, StoredFile
+from pyhudi.timeline.active import Timeline, instant_key
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.states import COMMIT_ACTIONS
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The archived commits of a table, read when they are first asked for."""
+
+    storage: Storage
+    config: TableConfig
+
+    def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
+        """Archived commits by time; none where the archive cannot be read."""
+        return ARCHIVES.commits(self.storage, self.config)
+
+
+class Archives:
+    """What archives said, by table; one is read again only once its listing has changed."""
+
+    def __init__(self, limit: int = 8) -> None:
+        self._limit = limit
+        self._known: OrderedDict[str, tuple[object, Mapping[InstantTime, ArchivedInstant]]]
+        self._known = OrderedDict()
+        self._lock = Lock()
+
+    def commits(
+        self, storage: Storage, config: TableConfig
+    ) -> Mapping[InstantTime, ArchivedInstant]:
+        listed = tuple(storage.list(config.history_folder))
+        with self._lock:
+            known = self._known.get(storage.root)
+        if known is None or known[0] != listed:
+            known = (listed, _read(storage, config) if listed else {})
+            with self._lock:
+                self._known[storage.root] = known
+                self._known.move_to_end(storage.root)
+                while len(self._known) > self._limit:
+                    self._known.popitem(last=False)
+        return known[1]
+
+
+def _read(storage: Storage, config: TableConfig) -> Mapping[InstantTime, ArchivedInstant]:
+    try:
+        found = archived_instants(storage, config)
+    except HudiError as error:
+        log.warning("The archived timeline of %s cannot be read: %s", storage.root, error)
+        return {}
+    return {e.instant.time: e for e in found if e.instant.action in COMMIT_ACTIONS}
+
+
+def strays(
+    files: Iterable[tuple[StoredFile, InstantTime]], timeline: Timeline, archive: Archive
+) -> frozenset[str]:
+    """Paths among ``files``, which count as archived, that no archived commit has named."""
+    held = list(files)
+    undone = rolled_back(archive.storage, timeline) if held else frozenset()
+    begun = _first_completed_ms(timeline)
+    doubtful = [
+        (file, instant)
+        for file, instant in held
+        if instant in undone or (begun is not None and file.modified_ms > begun)
+    ]
+    if not doubtful:
+        return frozenset()
+    commits = archive.commits()
+    oldest = min(commits, default=None)
+    found = {
+        file.path
+        for file, instant in doubtful
+        # Below the oldest one nothing is known: an archive may have been cut off by hand.
+        if oldest is not None and instant > oldest and not _named(commits.get(instant), file)
+    }
+    if found:
+        log.warning(
+            "%d files of writes that failed are left out: %s", len(found), sorted(found)[:5]
+        )
+    return frozenset(found)
+
+
+def _named(commit: ArchivedInstant | None, file: StoredFile) -> bool:
+    if commit is None:
+        return False
+    names = {stat.path.rsplit("/", 1)[-1] for stat in commit.commit().stats if stat.path}
+    return not names or file.name in names
+
+
+def _first_completed_ms(timeline: Timeline) -> int | None:
+    """When the first commit of the timeline that others follow without a gap was completed."""
+    first = timeline.first_time
+    for commit in timeline.commits:
+        if first is None or commit.time >= first:
+            return timeline.modified_ms.get(instant_key(commit))
+    return None
+
+
+def rolled_back(storage: Storage, timeline: Timeline) -> frozenset[InstantTime]:
+    """The instants that the completed rollbacks of the active timeline say to be undone."""
+    found: set[InstantTime] = set()
+    for rollback in timeline.completed:
+        if rollback.action is Action.ROLLBACK:
+            found |= ROLLBACKS.targets(storage, timeline.file_of(rollback))
+    return frozenset(found)
+
+
+class Rollbacks:
+    """What completed rollbacks undid, by root and file: such a file never changes."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._known: OrderedDict[tuple[str, str], frozenset[InstantTime]] = OrderedDict()
+        self._lock = Lock()
+
+    def targets(self, storage: Storage, path: str) -> frozenset[InstantTime]:
+        key = (storage.root, path)
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            try:
+                said = parse_rollback_metadata(storage.read(path), path).commits_rollback
+            except (FileNotFoundError, HudiError):  # archived since the listing, or torn
+                return frozenset()
+            known = frozenset(map(InstantTime, said))
+            with self._lock:
+                self._known[key] = known
+                while len(self._known) > self._limit:
+                    self._known.popitem(last=False)
+        return known
+
+
+ARCHIVES = Archives()
+ROLLBACKS = Rollbacks()

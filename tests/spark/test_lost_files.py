@@ -1,0 +1,101 @@
+"""A data file that was lost or cut off is told, by every statement, and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+import pyhudi
+from pyhudi.errors import TableCorrupt
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.view import VIEWS
+from tests.spark.tables import HudiTable, Lake, listing, rows_of
+
+pytestmark = pytest.mark.spark
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "lost": os.unlink,
+    "empty": lambda path: os.truncate(path, 0),
+    "cut off": lambda path: os.truncate(path, path.stat().st_size // 2),
+}
+
+
+def damaged(lake: Lake, damage: str, version: str = "9") -> tuple[HudiTable, str]:
+    """A table of three partitions, the file of one of which is damaged."""
+    table = lake.table(hoodie__write__table__version=version)
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    lost = table.base_files()[0]
+    DAMAGES[damage](Path(table.path) / lost)
+    return table, lost
+
+
+def new_session(table: HudiTable) -> None:
+    """Forget what this process knows of the table, as a new one would."""
+    VIEWS.forget(LocalStorage(table.path))
+
+
+READS: dict[str, Callable[[HudiTable], object]] = {
+    "rows": lambda table: table.df().collect(),
+    "count": lambda table: table.df().count(),
+    "minimum": lambda table: table.df().agg(F.min("ts"), F.max("id")).collect(),
+    "time travel": lambda table: table.df(as__of__instant=table.instants()[0]).collect(),
+    "files": lambda table: pyhudi.Table(table.path).files(),
+}
+WRITES: dict[str, Callable[[HudiTable], object]] = {
+    "upsert": lambda table: table.write(rows_of(0, 9, "b", 2), "upsert"),
+    "insert": lambda table: table.write(rows_of(20, 23, "b", 2), "insert"),
+    "bulk_insert": lambda table: table.write(rows_of(20, 23, "b", 2), "bulk_insert"),
+    "delete": lambda table: table.write(rows_of(0, 9, "a"), "delete"),
+    "UPDATE": lambda table: table.spark.sql(f"update pyhudi.`{table.path}` set name = 'u'"),
+    "DELETE": lambda table: table.spark.sql(f"delete from pyhudi.`{table.path}` where ts = 1"),
+    "MERGE": lambda table: table.spark.sql(
+        f"merge into pyhudi.`{table.path}` t using (select 1L as id, 'm' as name) s "
+        "on t.id = s.id when matched then update set name = s.name"
+    ),
+}
+
+
+@pytest.mark.parametrize(("version", "damage"), zip("689", DAMAGES, strict=True))
+def test_every_statement_of_a_new_session_tells_of_a_damaged_file(
+    lake: Lake, version: str, damage: str
+) -> None:
+    table, lost = damaged(lake, damage, version)
+    before = listing(table.path)
+    for name, statement in {**READS, **WRITES}.items():
+        new_session(table)
+        with pytest.raises(TableCorrupt) as told:
+            statement(table)
+        assert lost in str(told.value), name
+        assert table.instants()[0] in str(told.value), name
+        after = listing(table.path)
+        assert {p for p in after if p.endswith((".parquet", "commit"))} == {
+            p for p in before if p.endswith((".parquet", "commit"))
+        }, name
+
+
+def test_an_overwrite_is_a_way_out(lake: Lake) -> None:
+    table, lost = damaged(lake, "lost")
+    new_session(table)
+    other = [row for row in rows_of(0, 9, "b", 2) if row[3] == lost.split("/")[0]]
+    table.write(other, "insert_overwrite")
+    kept = {row[0]: row for row in rows_of(0, 9, "a")}
+    assert table.rows() == kept | {row[0]: row for row in other}
+    new_session(table)
+    assert table.df().count() == 9
+
+
+def test_a_file_that_is_put_back_is_read_again(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    path = Path(table.path) / table.base_files()[0]
+    data = path.read_bytes()
+    path.unlink()
+    new_session(table)
+    with pytest.raises(TableCorrupt):
+        table.df().collect()
+    path.write_bytes(data)
+    assert len(table.rows()) == 9

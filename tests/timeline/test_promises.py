@@ -1,0 +1,296 @@
+"""What the commits of the active timeline name is in the listing, or a reader is told so."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from pyhudi.errors import HistoryExpired, TableCorrupt
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, State
+from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.table import open_table
+from pyhudi.timeline.view import FileSystemView, advance, list_view
+from tests.golden_tables import COPY_ON_WRITE, GoldenTable
+from tests.timeline.test_view import Bare, in_memory, t
+
+
+@pytest.fixture(params=[1, 2], ids=["layout 1", "layout 2"])
+def bare(request: pytest.FixtureRequest) -> Bare:
+    return Bare(request.param)
+
+
+def after(stat: WriteStat, previous: int) -> WriteStat:
+    """The same file as the successor of a slice."""
+    return WriteStat(
+        stat.file_id, stat.path, stat.partition_path, t(previous), num_writes=3, file_size_bytes=10
+    )
+
+
+def names(view: FileSystemView, as_of: int | None = None) -> list[str]:
+    return [file.path for file in view.latest(None if as_of is None else t(as_of))]
+
+
+# -- lost files
+
+
+def test_a_file_that_a_commit_names_and_that_is_gone_is_told_with_file_and_commit(
+    bare: Bare,
+) -> None:
+    lost = bare.file("g1", 10)
+    bare.commit(10, lost, bare.file("g2", 10, "q"))
+    bare.storage.delete([lost.path])
+    view = bare.view()
+
+    with pytest.raises(TableCorrupt) as refused:
+        view.latest()
+    assert lost.path in str(refused.value)
+    assert t(10) in str(refused.value)
+    assert refused.value.facts["path"] == lost.path
+    with pytest.raises(TableCorrupt):
+        view.check()
+    with pytest.raises(TableCorrupt):
+        view.latest(partitions=view.groups)
+    assert [f.file_id for f in view.latest(partitions=["q"])] == ["g2"], "it is whole"
+    assert [f.path for f in view.live()] == [lost.path, view.latest(partitions=["q"])[0].path]
+    assert view.partitions() == ["p", "q"], "whoever replaces them must know of all"
+
+
+@pytest.mark.parametrize("left", [b"", b"x" * 9], ids=["empty", "cut off"])
+def test_a_file_that_is_shorter_than_its_commit_says_is_told_at_the_listing(
+    bare: Bare, left: bytes
+) -> None:
+    cut = bare.file("g1", 10)
+    bare.commit(10, cut)
+    bare.storage.replace(cut.path, left)
+
+    with pytest.raises(TableCorrupt, match=f"has {len(left)} of its 10 bytes"):
+        bare.view().latest()
+
+
+def test_a_lost_file_does_not_become_the_slice_before_it(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    lost = bare.file("g1", 20)
+    bare.commit(20, lost)
+    bare.storage.delete([lost.path])
+
+    with pytest.raises(TableCorrupt, match=t(20)):
+        bare.view().latest()
+    assert [f.instant for f in bare.view().latest(t(15))] == [t(10)]
+    with pytest.raises(TableCorrupt, match=t(20)):
+        bare.view().latest(t(25))
+
+
+def test_a_lost_file_of_a_group_that_was_replaced_is_not_missed(bare: Bare) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old)
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
+    bare.storage.delete([old.path])
+
+    assert [f.file_id for f in bare.view().latest()] == ["g2"]
+
+
+def test_files_of_archived_commits_are_not_missed(bare: Bare) -> None:
+    bare.file("g1", 5)
+    bare.commit(10, bare.file("g2", 10))
+
+    assert [f.file_id for f in bare.view().latest()] == ["g1", "g2"]
+
+
+def test_a_view_that_moves_on_forgets_a_loss_that_no_longer_counts(bare: Bare) -> None:
+    lost = bare.file("g1", 10)
+    bare.commit(10, lost, bare.file("g2", 10))
+    bare.storage.delete([lost.path])
+    view = bare.view()
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g3", 20))
+
+    moved = advance(view, bare.timeline())
+    assert moved is not None
+    assert [f.file_id for f in moved.latest()] == ["g2", "g3"]
+
+
+# -- torn views
+
+
+def test_a_clean_between_the_two_listings_is_noticed_and_is_no_corruption(bare: Bare) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old, bare.file("g2", 10))
+    listed = bare.timeline()
+    bare.commit(20, bare.file("g1", 20))
+    bare.storage.delete([old.path])
+    bare.put(Action.CLEAN, State.COMPLETED, 30)
+
+    with pytest.raises(HistoryExpired, match="meanwhile"):
+        list_view(bare.storage, listed).latest()
+    assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
+
+
+def test_a_group_replaced_and_cleaned_between_the_two_listings_is_noticed(bare: Bare) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old)
+    listed = bare.timeline()
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
+    bare.storage.delete([old.path])
+
+    with pytest.raises(HistoryExpired, match="meanwhile"):
+        list_view(bare.storage, listed).latest()
+
+
+def test_a_commit_rolled_back_between_the_two_listings_is_noticed(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    undone = bare.file("g1", 20)
+    bare.commit(20, undone)
+    listed = bare.timeline()
+    for file in bare.storage.list(bare.folder):
+        if file.name.startswith(t(20)):
+            bare.storage.delete([file.path])
+    bare.storage.delete([undone.path])
+
+    COMMITS._entries.clear()
+    with pytest.raises(HistoryExpired, match="meanwhile"):
+        list_view(bare.storage, listed).latest()
+
+
+def test_a_commit_archived_between_the_two_listings_changes_nothing(bare: Bare) -> None:
+    for time in (10, 20):
+        bare.commit(time, bare.file(f"g{time}", time))
+    listed = bare.timeline()
+    bare.undo(10)
+
+    COMMITS._entries.clear()
+    assert [f.instant for f in list_view(bare.storage, listed).latest()] == [t(10), t(20)]
+
+
+def test_another_commit_meanwhile_does_not_excuse_a_lost_file(bare: Bare) -> None:
+    lost = bare.file("g1", 10)
+    bare.commit(10, lost)
+    listed = bare.timeline()
+    bare.storage.delete([lost.path])
+    bare.commit(20, bare.file("g2", 20))
+
+    with pytest.raises(TableCorrupt, match=t(10)):
+        list_view(bare.storage, listed).latest()
+
+
+# -- time travel
+
+
+def test_time_travel_to_a_slice_that_was_cleaned_is_refused_instead_of_answered_in_part(
+    bare: Bare,
+) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old, bare.file("g2", 10))
+    bare.commit(20, after(bare.file("g1", 20), 10))
+    bare.storage.delete([old.path])
+    view = bare.view()
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        view.latest(t(15))
+    assert [f.instant for f in view.latest(t(20))] == [t(20), t(10)]
+    assert [f.instant for f in view.latest()] == [t(20), t(10)]
+
+
+def test_time_travel_misses_the_cleaned_slice_of_an_archived_commit(bare: Bare) -> None:
+    """The commit that followed it tells that it was there."""
+    bare.commit(10, bare.file("g2", 10))
+    bare.commit(20, after(bare.file("g1", 20), 5))
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().latest(t(10))
+    assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
+
+
+def test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned(
+    bare: Bare,
+) -> None:
+    bare.commit(10, bare.file("g2", 10))
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g3", 20))
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().latest(t(10))
+    assert [f.file_id for f in bare.view().latest(t(20))] == ["g2", "g3"]
+
+
+def test_time_travel_misses_a_replaced_group_that_was_cleaned(bare: Bare) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old)
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
+    bare.storage.delete([old.path])
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().latest(t(10))
+
+
+def test_a_group_that_is_younger_than_the_asked_time_is_not_missed(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.commit(20, bare.file("g2", 20))
+    bare.commit(30, after(bare.file("g2", 30), 20))
+
+    assert [f.file_id for f in bare.view().latest(t(10))] == ["g1"]
+
+
+# -- strays of committed instants
+
+
+def test_of_two_files_of_one_commit_the_one_that_it_names_is_shown(bare: Bare) -> None:
+    named = bare.file("g1", 10, token="0-0-1")
+    for token in ("0-0-0", "9-9-9"):
+        bare.file("g1", 10, token=token)
+    bare.file("another", 10)
+    bare.commit(10, named)
+
+    assert names(bare.view()) == [named.path]
+    assert names(bare.view(), 10) == [named.path]
+
+
+def test_a_stray_does_not_stand_in_for_a_lost_file(bare: Bare) -> None:
+    lost = bare.file("g1", 10, token="0-0-1")
+    bare.file("g1", 10, token="0-0-0")
+    bare.commit(10, lost)
+    bare.storage.delete([lost.path])
+
+    with pytest.raises(TableCorrupt):
+        bare.view().latest()
+
+
+# -- what Hudi's own tables say
+
+
+@pytest.mark.parametrize(
+    "table", [t for t in COPY_ON_WRITE if t.moment != "midfail"], ids=lambda table: table.name
+)
+def test_each_lost_file_of_a_golden_table_is_noticed_where_a_commit_tells(
+    table: GoldenTable,
+) -> None:
+    storage = in_memory(table)
+    opened = open_table(storage)
+    timeline = opened.timeline()
+    latest = list_view(storage, timeline).latest()
+    active = {commit.time for commit in timeline.commits}
+    for file in latest:
+        data = storage.read(file.path)
+        storage.delete([file.path])
+        view = list_view(storage, timeline)
+        if file.instant in active:
+            with pytest.raises(TableCorrupt, match=file.name):
+                view.latest()
+        storage.put_if_absent(file.path, data)
+
+
+@pytest.mark.parametrize(
+    "table", [t for t in COPY_ON_WRITE if t.moment != "midfail"], ids=lambda table: table.name
+)
+def test_golden_tables_answer_each_instant_in_whole_or_not(table: GoldenTable) -> None:
+    opened = open_table(in_memory(table))
+    timeline = opened.timeline()
+    view = list_view(opened.storage, timeline)
+    kept = 0
+    for commit in timeline.commits:
+        with suppress(HistoryExpired):
+            shown = {f.path for f in view.latest(commit.time)}
+            kept += 1
+            named = {s.path for s in COMMITS.get(opened.storage, timeline, commit).stats if s.path}
+            assert named <= shown
+    assert kept or not timeline.commits
