@@ -11,6 +11,7 @@ from pyhudi.format.plans import ActionInstant, CleanerPlan, parse_cleaner_plan, 
 from pyhudi.locks.base import LockOwner
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.transactions.transaction import WriterPolicy
+from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
     NEVER,
     POLICY,
@@ -138,7 +139,18 @@ def test_a_lock_that_is_taken_is_an_error(world: World) -> None:
         schedule(world, CleanAll(), policy=replace(POLICY, lock_timeout_s=0.0))
 
 
-def test_a_planner_that_outlasts_the_lock_publishes_nothing(world: World) -> None:
+def test_a_planner_that_takes_longer_than_the_lease_keeps_the_lock(world: World) -> None:
+    world.upsert({"k": "1"})
+    world.memory.put_timeout_s = LEASE_S / 10
+    lock = Told(world.locks, world.clock)
+
+    planners = registered(CleanAll(then=lock.be_slow))
+    planned = planners.schedule(world.table(), lock, world.clock, POLICY, ONE)
+
+    assert [i.action for i in planned] == [Action.CLEAN]
+
+
+def test_a_planner_whose_lock_is_lost_publishes_nothing(world: World) -> None:
     world.upsert({"k": "1"})
     with pytest.raises(WriterFenced):
         schedule(world, CleanAll(then=lambda: world.clock.advance(61)))

@@ -70,13 +70,14 @@ class Upsert:
     """Change ``keys``, those that are nowhere being added; ``buckets`` make a bucket table.
 
     ``checks_keys``: compare new keys with those of commits that came between, at the place where
-    ``planner/key_conflicts.py`` does it with Spark.
+    ``planner/key_conflicts.py`` does it with Spark; ``comparing_s`` is how long one takes.
     """
 
     keys: tuple[str, ...]
     retries: int = 1
     buckets: int = 0
     checks_keys: bool = True
+    comparing_s: float = 0.0
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
         """The loop of ``planner/write.py``: a lost race is written again as a new instant.
@@ -110,7 +111,7 @@ class Upsert:
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
             footprint = _footprint(transaction, stats, self.buckets > 0)
             checked = self.checks_keys and not self.buckets
-            check = _key_check(transaction, machine, stats) if checked else None
+            check = _key_check(transaction, machine, stats, self.comparing_s) if checked else None
             return transaction.commit(metadata, footprint, check)
         except CommitUnknown:
             raise
@@ -331,7 +332,7 @@ def _footprint(transaction: Transaction, stats: tuple[WriteStat, ...], bucketed:
 
 
 def _key_check(
-    transaction: Transaction, machine: Machine, stats: tuple[WriteStat, ...]
+    transaction: Transaction, machine: Machine, stats: tuple[WriteStat, ...], comparing_s: float
 ) -> TheirCheck:
     """``CommitConflict`` where a file that took new rows in has a key of one of theirs."""
 
@@ -340,6 +341,8 @@ def _key_check(
         return {key for path in files for key in json.loads(machine.storage.read(path))}
 
     def check(theirs: Instant, metadata: CommitMetadata) -> None:
+        if comparing_s:
+            machine.clock.sleep(comparing_s)
         both = sorted(keys_of(stats) & keys_of(metadata.stats))
         if both:
             raise CommitConflict(

@@ -417,6 +417,7 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
         patch("pyhudi.transactions.heartbeat.threading", SteppedThreading(scheduler)),
         patch("pyhudi.locks.groups.threading", SteppedThreading(scheduler, "renewals")),
         patch("pyhudi.locks.groups.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.locks.renewal.threading", SteppedThreading(scheduler, "renewals")),
         patch("pyhudi.locks.filesystem.threading", SteppedThreading(scheduler)),
         patch("pyhudi.transactions.markers.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.view.ThreadPoolExecutor", InOrder),

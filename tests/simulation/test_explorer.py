@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.explore import Bound, Weather, explore, judge, run_seed, shrink
+from tests.simulation.explore import Bound, Seeded, Weather, explore, judge, run_seed, shrink
 from tests.simulation.guards import CASES, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import PAGE, cells
+from tests.simulation.programs import Upsert
 from tests.simulation.residuals import RESIDUALS
 from tests.simulation.rows import Row
 from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, TWO_PESSIMISTS, Gap
 from tests.simulation.scheduler import FaultKind
-from tests.simulation.world import Scenario
+from tests.simulation.world import LEASE_S, SETTLER, Scenario, World
 
 #: together some thousand schedules of three writers, a cleaner and a reader
 SEEDS = range(200)
@@ -47,6 +48,22 @@ def test_the_locks_of_file_groups_keep_writers_apart_without_any_conflict_check(
 
     assert not explored.findings, report(explored.findings[0])
     assert explored.whole > 20
+
+
+@pytest.mark.parametrize("lock", ["file", "service"])
+def test_a_comparison_that_takes_longer_than_the_lease_ends_in_a_commit(lock: str) -> None:
+    slow = Upsert(("k2",), retries=0, comparing_s=3 * LEASE_S)
+    scenario = Scenario({"w1": Upsert(("k1",)), "w2": slow}, (("k1",), ("k2",)), lock=lock)
+    compared = 0
+    for seed in range(40):
+        pilot = Seeded(seed, Weather(faults=0))
+        world = pilot.world = World(scenario, pilot)
+        run = world.run()
+        assert run.outcomes == {"w1": None, "w2": None, SETTLER: None}
+        compared += any(e.op.what == f"sleeps {3 * LEASE_S:.3g} s" for e in run.events)
+
+    assert compared
+    assert explore(scenario, Bound(1)).findings == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -18,7 +18,8 @@ from pyhudi.format.plans import (
 )
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
-from pyhudi.transactions.rollback import roll_back, rollback_of, was_rolled_back
+from pyhudi.transactions.rollback import Undone, roll_back, rollback_of, was_rolled_back
+from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
     LAPSE_S,
     POLICY,
@@ -126,6 +127,24 @@ def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
     roll_back(world.table(slow), other_lock(world), world.clock, POLICY, dead.instant)
 
     assert sum(map(is_slow_step, slow.calls)) == 4
+    assert world.leftovers() == []
+
+
+def test_a_rollback_whose_listing_takes_longer_than_the_lease_keeps_the_lock(world: World) -> None:
+    dead = dead_writer(world)
+    world.memory.delete_folder(marker_folder(dead.instant))
+    world.memory.put_timeout_s = LEASE_S / 10
+    lock, walked = Told(world.locks, world.clock), []
+
+    def slow(call: Call) -> None:
+        if call.method == "walk" and call.paths == ("",) and not walked:
+            walked.append(call)
+            lock.be_slow()
+
+    table = world.table(FaultyStorage(world.memory, before=slow))
+    undone = roll_back(table, lock, world.clock, POLICY, dead.instant)
+
+    assert (undone, len(walked)) == (Undone.NOW, 1)
     assert world.leftovers() == []
 
 

@@ -11,10 +11,11 @@ from pyhudi.errors import (
     WriteFailed,
     WriterFenced,
 )
-from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, State
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_requested_replace
 from pyhudi.format.properties import parse_properties
+from pyhudi.locks.base import LockOwner
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.conflicts import Footprint
@@ -29,8 +30,10 @@ from tests.transactions.world import (
     Written,
     begin_beside,
     finish,
+    footprint,
     other_lock,
     put_file,
+    schema,
     work,
 )
 
@@ -322,6 +325,37 @@ def test_a_writer_whose_rollback_is_pending_cannot_publish(world: World) -> None
     assert world.leftovers() == []
     (rollback,) = world.table().timeline().completed
     assert rollback.action is Action.ROLLBACK
+
+
+@pytest.mark.parametrize("undone", ["rolled back", "silent"])
+def test_a_writer_that_was_lost_while_it_compared_publishes_nothing(
+    world: World, undone: str
+) -> None:
+    """To compare keys may take minutes; Apache Hudi's EAGER policy asks for no lock meanwhile."""
+    rival = world.begin()
+    transaction = begin_beside(world)
+    written = work(transaction, {"k": "1"}, partition="b")
+    finish(rival, work(rival, {"j": "2"}))
+
+    def compare(theirs: Instant, metadata: CommitMetadata) -> None:
+        if undone == "silent":
+            transaction._heartbeat.stop(settled=False)
+            world.clock.advance(LAPSE_S)
+            transaction._lock.release()
+            transaction._lock.acquire(0, LockOwner.this_process(transaction.instant))
+        else:
+            folder = world.table().config.timeline_folder
+            ours = [f.path for f in world.memory.list(folder) if transaction.instant in f.name]
+            world.memory.delete(ours)
+
+    transaction.seal(lambda timeout_s: True, [s.path for s in written.stats])
+    metadata = CommitMetadata("UPSERT", written.stats, {SCHEMA_KEY: schema("key", "value")})
+    faulty = FaultyStorage(world.memory)
+    transaction.table = world.table(faulty)
+    with pytest.raises(WriterFenced):
+        transaction.commit(metadata, footprint(transaction, written), compare)
+
+    assert [c for c in faulty.writes if c.paths[0].endswith(".commit")] == []
 
 
 def test_a_lapsed_heartbeat_fences(world: World) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from pyhudi.clock import Clock
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
@@ -91,7 +92,8 @@ class ServicePlanners:
         try:
             timeline = table.timeline()
             for planner in self._planners:
-                plan = planner.plan(StaticView(table, timeline))
+                with kept(lock):
+                    plan = planner.plan(StaticView(table, timeline))
                 if plan is None:
                     continue
                 lock.renew()

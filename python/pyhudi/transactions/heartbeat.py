@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError
+from pyhudi.errors import StorageError, WriterFenced
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
 
@@ -72,6 +72,16 @@ class Heartbeat:
     def lapsed(self) -> bool:
         """Whether others may by now take this writer for dead."""
         return (self._clock.monotonic() - self._last) * 1000 >= self._policy.lapse_ms
+
+    def check(self, who: str) -> None:
+        """``WriterFenced`` for the write ``who`` where others may by now take it for dead."""
+        if self.lapsed():
+            raise WriterFenced(
+                f"{who} has not reached the storage with a heartbeat for {self._policy.lapse_ms} "
+                "ms, so other writers may take it for dead. It gives up. Nothing of it is visible. "
+                "Run it again.",
+                instant=self._path.rpartition("/")[2],
+            )
 
     def stop(self, settled: bool = True) -> None:
         """Stop beating; where the instant has settled, remove the file.

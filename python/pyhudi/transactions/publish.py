@@ -21,7 +21,7 @@ from pyhudi.errors import (
     WriterFenced,
 )
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
-from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
@@ -194,3 +194,15 @@ def is_undone(table: Table, now: Timeline, time: InstantTime, action: Action) ->
     the final put leaves the completed file: so the first file tells.
     """
     return (time, action) not in now.requested or rollback_of(table, now, time) is not None
+
+
+def check_alive(table: Table, now: Timeline, time: InstantTime, action: Action, who: str) -> None:
+    """``WriterFenced`` where the write ``time`` is not inflight any more, or is being undone."""
+    inflight = any(i.action is action and i.state is State.INFLIGHT for i in now.at(time))
+    if not inflight or is_undone(table, now, time, action):
+        raise WriterFenced(
+            f"{who} was rolled back by another writer, which took it for dead: its instant is gone "
+            "from the timeline. Nothing of it is visible. Run the write again; raise "
+            "hoodie.client.heartbeat.interval_in_ms if this writer was only slow.",
+            instant=time,
+        )

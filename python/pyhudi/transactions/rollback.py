@@ -35,6 +35,7 @@ from pyhudi.format.plans import (
     render_rollback_plan,
 )
 from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
@@ -92,7 +93,8 @@ def roll_back(
         log.warning("rolling back %s %s, which failed", target.action.value, time)
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
-            plan = _plan(table, timeline, target)
+            with kept(lock):  # a listing of the whole table may take longer than a lease
+                plan = _plan(table, timeline, target)
             content = render_rollback_plan(plan)
             # From here to the request nothing but the clock is asked: a stop in between might
             # leave a rollback of a write that has committed meanwhile, which nobody finishes.

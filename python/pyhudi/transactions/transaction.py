@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -19,7 +20,6 @@ from pyhudi.errors import (
     CommitConflict,
     HudiError,
     WriteFailed,
-    WriterFenced,
 )
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
 from pyhudi.format.instants import (
@@ -32,6 +32,7 @@ from pyhudi.format.instants import (
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
@@ -60,7 +61,7 @@ from pyhudi.transactions.pessimistic import (
     refuse_without_locks,
 )
 from pyhudi.transactions.phases import TRANSITIONS, Phase
-from pyhudi.transactions.publish import FinalPut, is_undone
+from pyhudi.transactions.publish import FinalPut, check_alive
 from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
 from pyhudi.transactions.settle import settle_failed_writes
@@ -68,6 +69,9 @@ from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_t
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 
 log = logging.getLogger(__name__)
+
+#: looks at the timeline under the lock, where each finds what came without asking for it
+LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +302,7 @@ class Transaction:
         owner = LockOwner.this_process(self.instant)
         self._lock.acquire(self._policy.lock_timeout_s, owner)
         try:
-            now = self.table.timeline()
-            self._check_fences(now)
-            metadata = self._resolved(now, metadata, footprint, check_theirs)
+            now, metadata = self._judged(metadata, footprint, check_theirs)
             completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
             self.table = drop_metadata_table(self.table)
             if self._groups is None:
@@ -317,6 +319,28 @@ class Transaction:
             self._release()
         self._clean_up()
         return Committed(self.instant, completion, metadata)
+
+    def _judged(
+        self, given: CommitMetadata, footprint: Footprint, check_theirs: TheirCheck | None
+    ) -> tuple[Timeline, CommitMetadata]:
+        """The timeline under the lock, and the commit as it goes with what has come between.
+
+        To compare may take longer than a lease, which is renewed meanwhile. Then we look again,
+        since Apache Hudi's writers may have undone this write without asking for the lock.
+        """
+        judged, metadata = self.timeline, given
+        for number in range(LOOKS):
+            now = self.table.timeline()
+            self._check_fences(now)
+            news = now.keys() != judged.keys()
+            if number and not news:
+                break
+            with kept(self._lock) if news else nullcontext():
+                metadata = self._resolved(now, given, footprint, check_theirs)
+            judged = now
+            if not news:
+                break
+        return judged, metadata
 
     def _resolved(
         self,
@@ -363,33 +387,19 @@ class Transaction:
             raise
 
     def _check_fences(self, now: Timeline) -> None:
+        who = f"{self.operation} {self.instant}"
         if self.cancelled():
             raise WriteFailed(
-                f"{self.operation} {self.instant} was cancelled by its client before it was "
-                "committed. Nothing of it is visible, and what it wrote is rolled back.",
+                f"{who} was cancelled by its client before it was committed. Nothing of it is "
+                "visible, and what it wrote is rolled back.",
                 instant=self.instant,
             )
-        mine = [i for i in now.at(self.instant) if i.action is self._action]
-        inflight = any(i.state is State.INFLIGHT for i in mine)
-        if not inflight or is_undone(self.table, now, self.instant, self._action):
-            raise WriterFenced(
-                f"{self.operation} {self.instant} was rolled back by another writer, which took "
-                "it for dead: its instant is gone from the timeline. Nothing of it is visible. "
-                "Run the write again; raise hoodie.client.heartbeat.interval_in_ms if this "
-                "writer was only slow.",
-                instant=self.instant,
-            )
+        check_alive(self.table, now, self.instant, self._action, who)
         if self._groups is not None and not self._groups.intact():
             # By the clock alone, as asking for many locks takes long: a new owner who has not
             # committed yet will find our commit, and one who has is found below.
             self._groups.check()
-        if self._heartbeat.lapsed():
-            raise WriterFenced(
-                f"{self.operation} {self.instant} has not reached the storage with a heartbeat "
-                f"for {self._policy.heartbeat.lapse_ms} ms, so other writers may take it for "
-                "dead. It gives up. Nothing of it is visible. Run it again.",
-                instant=self.instant,
-            )
+        self._heartbeat.check(who)
 
     def _leave_unknown(self) -> None:
         """Delete nothing and fall silent: others may judge the instant once the beat is stale."""

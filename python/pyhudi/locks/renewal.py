@@ -1,0 +1,50 @@
+"""A lock that stays ours for as long as what is done under it takes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyhudi.errors import WriterFenced
+from pyhudi.locks.base import TableLock
+
+#: a lease is begun again when so much of what was left of it has passed
+_PART_OF_LEASE: Final = 1 / 3
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@contextmanager
+def kept(lock: TableLock) -> Iterator[None]:
+    """While the block runs a daemon thread renews the lease on ``lock``, which is held.
+
+    ``WriterFenced`` at the start where it is lost by then. A later loss is told by the next
+    ``check``, which whoever relies on the lock asks anyway. Others wait for as long as the block
+    runs, so it must come to an end.
+    """
+    stopped = threading.Event()
+    interval_s = lock.check() * _PART_OF_LEASE
+    thread = threading.Thread(
+        target=_renew, name="table lock", daemon=True, args=(lock, stopped, interval_s)
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _renew(lock: TableLock, stopped: threading.Event, interval_s: float) -> None:
+    while not stopped.wait(interval_s):
+        try:
+            lock.renew()
+            interval_s = lock.check() * _PART_OF_LEASE
+        except WriterFenced:
+            return
+        except Exception as error:
+            # The next attempt may succeed; if none does, the lease runs out.
+            _LOG.warning("The lease on %s was not renewed: %s", lock, error)
