@@ -423,6 +423,5 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
         patch("pyhudi.timeline.view.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.
         patch("pyhudi.timeline.table.parse_table_config", _parse_table_config),
-        patch("pyhudi.transactions.metadata_table.parse_table_config", _parse_table_config),
     ):
         yield

@@ -27,7 +27,7 @@ from pyhudi.format.widening import same_type
 from pyhudi.planner.columns import check_distinct, check_names, own_spelling
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
-from pyhudi.timeline.table import PROPERTIES, Table, table_exists
+from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, table_exists
 from pyhudi.transactions.pessimistic import MARK
 
 KEYGEN = "hoodie.keygen.timebased."
@@ -96,6 +96,9 @@ def create_table(storage: Storage, config: TableConfig) -> Table:
             key="path",
         )
     try:
+        # Apache Hudi takes the file away for a moment when it changes it.
+        if storage.exists(BACKUP):
+            raise FileExists(f"'{storage.root}/{BACKUP}' is there.", path=BACKUP)
         storage.put_if_absent(PROPERTIES, render_properties(config.raw))
     except FileExists as e:
         raise TableExists(

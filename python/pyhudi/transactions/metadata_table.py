@@ -7,22 +7,24 @@ without metadata (FORMAT.md section 6). Must be called under the table lock.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from pyhudi.format.properties import render_properties
-from pyhudi.format.table_config import parse_table_config, without_metadata_table
-from pyhudi.timeline.table import PROPERTIES, Table
+from pyhudi.format.table_config import without_metadata_table
+from pyhudi.locks.base import TableLock
+from pyhudi.locks.renewal import kept
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.properties import rewrite_properties
 
 FOLDER = ".hoodie/metadata"
 
 
-def drop_metadata_table(table: Table) -> Table:
-    """The table without a metadata table; unchanged, and no I/O but one read, where none is."""
-    storage = table.storage
-    config = parse_table_config(storage.read(PROPERTIES), f"{storage.root}/{PROPERTIES}")
-    if not (config.metadata_partitions or config.metadata_partitions_inflight):
-        return replace(table, config=config)
-    data = render_properties(without_metadata_table(config.raw))
-    storage.replace(PROPERTIES, data)
-    storage.delete_folder(FOLDER)
-    return replace(table, config=parse_table_config(data, f"{storage.root}/{PROPERTIES}"))
+def drop_metadata_table(table: Table, lock: TableLock) -> Table:
+    """The table without a metadata table; unchanged, and no I/O but one read, where none is.
+
+    ``WriterFenced`` where the lease on ``lock``, which is held, might not outlast the change.
+    """
+    table = open_table(table.storage)
+    if not (table.config.metadata_partitions or table.config.metadata_partitions_inflight):
+        return table
+    table = rewrite_properties(table, without_metadata_table(table.config.raw), lock)
+    with kept(lock):  # a folder of thousands of files
+        table.storage.delete_folder(FOLDER)
+    return table

@@ -20,15 +20,15 @@ from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, ConfigError, WriteFailed
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.instants import InstantTime
-from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.table import PROPERTIES, Table, open_table
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_of
 from pyhudi.transactions.judgement import check_conflicts
 from pyhudi.transactions.meanwhile import Meanwhile
+from pyhudi.transactions.properties import rewrite_properties
 from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
 from pyhudi.transactions.times import next_time
 
@@ -79,10 +79,9 @@ def declare_pessimistic(table: Table, lock: TableLock, clock: Clock, policy: Pol
                 "its heartbeat is stale and another write has rolled it back.",
                 key=MODE_KEY,
             )
-        lock.check(table.storage.put_timeout_s)
-        table.storage.replace(PROPERTIES, render_properties({**table.config.raw, **MARK}))
+        table = rewrite_properties(table, {**table.config.raw, **MARK}, lock)
         log.warning("%s: from now on its writers lock file groups", table.config.name)
-        return open_table(table.storage)
+        return table
     finally:
         lock.release()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from pyhudi.clock import Clock
-from pyhudi.format.properties import render_properties, table_checksum
+from pyhudi.format.properties import table_checksum
 from pyhudi.locks.base import LockOwner, TableLock
-from pyhudi.timeline.table import PROPERTIES, Table, open_table
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.properties import rewrite_properties
 from pyhudi.transactions.settle import Policy
 from pyhudi.transactions.times import next_time
 
@@ -24,11 +25,10 @@ def rename_table(table: Table, name: str, lock: TableLock, clock: Clock, policy:
     time = next_time(clock, table.timeline(), table.config.utc, policy.times)
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
-        raw = {**open_table(table.storage).config.raw, _NAME: name}
+        table = open_table(table.storage)
+        raw = {**table.config.raw, _NAME: name}
         if _CHECKSUM in raw:
             raw[_CHECKSUM] = str(table_checksum(raw.get(_DATABASE, ""), name))
-        lock.check(table.storage.put_timeout_s)
-        table.storage.replace(PROPERTIES, render_properties(raw))
-        return open_table(table.storage)
+        return rewrite_properties(table, raw, lock)
     finally:
         lock.release()

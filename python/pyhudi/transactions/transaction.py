@@ -304,7 +304,7 @@ class Transaction:
         try:
             now, metadata = self._judged(metadata, footprint, check_theirs)
             completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
-            self.table = drop_metadata_table(self.table)
+            self.table = drop_metadata_table(self.table, self._lock)
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
