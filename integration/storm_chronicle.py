@@ -28,7 +28,10 @@ Group = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A completed commit; ``name`` is None where Hudi's clustering made it."""
+    """A completed commit; ``name`` is None where Hudi's clustering made it.
+
+    ``groups`` are the file groups that it wrote and those that it replaced.
+    """
 
     time: str
     completed: str
@@ -85,7 +88,9 @@ class Chronicle:
         tag = metadata.extra.get(TAG)
         writer, _, number = (tag or "").partition("/")
         name = (int(writer), int(number)) if tag else None
-        groups = frozenset((s.partition_path, str(s.file_id)) for s in metadata.stats)
+        written = {(s.partition_path, str(s.file_id)) for s in metadata.stats}
+        replaced = (metadata.replaced or {}).items()
+        groups = frozenset(written | {(p, str(g)) for p, ids in replaced for g in ids})
         completed = str(instant.completion_time or instant.time)
         self.entries[instant.time] = Entry(str(instant.time), completed, name, groups)
 
