@@ -41,7 +41,9 @@ MANNERS = {
     "hoodie.keep.min.commits": "8",
     "hoodie.keep.max.commits": "10",
     "hoodie.clean.commits.retained": "6",
+    # Two or three file groups at once: writers fail beside a plan that has their group.
     "hoodie.clustering.plan.strategy.small.file.limit": "1000000000",
+    "hoodie.clustering.plan.strategy.max.bytes.per.group": "20000",
     LOCK + "wait_time_ms": "120000",
     LOCK + "num_retries": "100",
 }
@@ -54,7 +56,7 @@ SERVICES = {
     "delete savepoint": 1,
     "restore": 2,
     "roll back": 2,
-    "cluster": 3,
+    "cluster": 2,
 }
 PROCEDURES = {
     "clean by commits": "run_clean(table => '{name}', clean_policy => 'KEEP_LATEST_COMMITS', "

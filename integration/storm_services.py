@@ -50,6 +50,7 @@ from tests.servers.zookeeper import zookeeper_server
 VERSIONS = (6, 8, 9)
 READERS = 3
 BEAT_MS, MISSES = 2_000, 2
+LAPSE_S = BEAT_MS * (MISSES + 1) / 1_000
 ENDS_WITHIN_S = 2_400.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
 
@@ -140,7 +141,7 @@ def rage(version: int, weather: Weather, seed: str, folder: Path) -> Report:
 def _blow(report: Report, spec: Spec, place: Place, services: Services, folder: Path) -> Chronicle:
     """Writers, readers and services beside each other, until the writers have ended."""
     weather, told, seed = report.weather, report.told, report.seed
-    plan = strikes(weather.scale, seed, place.lease_s)
+    plan = strikes(weather.scale, seed, place.lease_s, LAPSE_S)
     specs = [
         replace(
             spec, writer=number, new_keys=weather.scale.new_keys, pace_s=weather.pace_s,
@@ -204,7 +205,7 @@ def final_look(storage: Storage) -> tuple[Listing, list[str]]:
 def _settle(report: Report, place: Place, options: dict[str, str], chronicle: Chronicle) -> None:
     """Clean failed writes once, as ``pyhudi clean`` does, and look at the outcomes."""
     storage = place.open()
-    time.sleep(BEAT_MS * (MISSES + 1) / 1_000 + 0.5)
+    time.sleep(LAPSE_S + 0.5)
     clean_failed_writes(place.root, options=options)
     chronicle.look(storage)
     listing, left = final_look(storage)

@@ -61,8 +61,11 @@ class Strike:
     pause_s: float | None
 
 
-def strikes(scale: Scale, seed: str, lease_s: float) -> list[Strike]:
-    """Whom it will befall and when, by the seed."""
+def strikes(scale: Scale, seed: str, lease_s: float, lapse_s: float = LAPSE_S) -> list[Strike]:
+    """Whom it will befall and when, by the seed.
+
+    A pause outlasts the heartbeat's lapse, or the lock's lease where the lock is held.
+    """
     lots = random.Random(f"{seed}/strikes")
     victims = lots.sample(range(scale.writers), scale.kills + scale.pauses)
     found = []
@@ -71,7 +74,7 @@ def strikes(scale: Scale, seed: str, lease_s: float) -> list[Strike]:
         holding = (
             turn < scale.kills_holding if killed else turn >= len(victims) - scale.pauses_holding
         )
-        pause_s = (lease_s if holding else LAPSE_S) + 2
+        pause_s = (lease_s if holding else lapse_s) + 2
         found.append(
             Strike(
                 writer,

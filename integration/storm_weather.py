@@ -13,7 +13,7 @@ from integration.storm_victims import Scale
 class Weather:
     """How hard a storm with services is; a put takes up to ``put_s``, ``late`` of a thousand do."""
 
-    scale: Scale = field(default_factory=lambda: Scale(8, 40, 3, 1, 2, 1, new_keys=True))
+    scale: Scale = field(default_factory=lambda: Scale(8, 25, 3, 1, 2, 1, new_keys=True))
     put_s: float = 40.0
     late: int = 2
     pace_s: float = 4.0
