@@ -10,7 +10,7 @@ from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, State
-from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.active import COMMITS, timeline_of
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import FileSystemView, advance, list_view
 from tests.golden_tables import COPY_ON_WRITE, GoldenTable
@@ -172,6 +172,35 @@ def test_another_commit_meanwhile_does_not_excuse_a_lost_file(bare: Bare) -> Non
 
     with pytest.raises(TableCorrupt, match=t(10)):
         list_view(bare.storage, listed).latest()
+
+
+@pytest.mark.parametrize("seen", [(10, 30), (10, 40), (20, 40)])
+def test_a_listing_torn_by_an_archiver_hides_no_archived_commit(
+    bare: Bare, seen: tuple[int, int]
+) -> None:
+    """Shown by a storm: a folder is no snapshot, and an older instant can outlast a newer one."""
+    for time in (10, 20, 30, 40):
+        bare.commit(time, bare.file(f"g{time}", time))
+    whole = bare.storage.list(bare.folder)
+    for time in (10, 20, 30):
+        bare.undo(time)
+    torn = [file for file in whole if any(file.name.startswith(t(time)) for time in seen)]
+    listed = timeline_of(torn, bare.layout, bare.folder)
+
+    with pytest.raises(HistoryExpired, match="archived") as expired:
+        list_view(bare.storage, listed)
+    assert expired.value.facts["moved"]
+    assert [f.instant for f in bare.view().latest()] == [t(10), t(20), t(30), t(40)]
+
+
+def test_a_file_that_is_on_no_timeline_is_no_sign_of_a_torn_listing(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    bare.file("stray", 15)
+    bare.commit(20, bare.file("g2", 20))
+    listed = bare.timeline()
+    bare.file("begun since", 30)
+
+    assert [f.instant for f in list_view(bare.storage, listed).latest()] == [t(10), t(20)]
 
 
 # -- time travel

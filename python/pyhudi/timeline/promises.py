@@ -7,7 +7,7 @@ torn, or the file is lost. Archived commits promise nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -97,6 +97,22 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
     # An empty file says nothing, not even that there was nothing to write.
     told = {time: m for time, m in known.items() if m != NOTHING_SAID}
     return Promises(told, named)
+
+
+def check_not_torn(storage: Storage, timeline: Timeline, hidden: Collection[InstantTime]) -> None:
+    """``HistoryExpired`` where ``hidden`` instants, whose files do not count, were archived.
+
+    A folder is no snapshot. While an archiver deletes, a listing may still show an older instant
+    and no longer a newer one, whose files then look like those of a failed write.
+    """
+    newest = max((instant.time for instant in timeline.commits), default=None)
+    known = {instant.time for instant in timeline.instants}
+    doubtful = [t for t in hidden if newest is not None and t < newest and t not in known]
+    if not doubtful:
+        return
+    first = _now(storage, timeline).first_time
+    if first is not None and min(doubtful) < first:
+        raise _moved(storage, f"commit {min(doubtful)} was archived")
 
 
 def lost_files(

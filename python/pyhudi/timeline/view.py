@@ -29,6 +29,7 @@ from pyhudi.timeline.promises import (
     Lost,
     LostFile,
     Promises,
+    check_not_torn,
     loss,
     lost_files,
     promises_of,
@@ -245,16 +246,20 @@ def list_view(
     """
     bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: dict[str, dict[FileId, list[LogFileName]]] = {}
+    hidden: set[InstantTime] = set()
     visible = _Visibility(timeline, None)
     for file in _data_files(storage):
         base = parse_base_file_name(file.name)
         if base is not None:
             if visible(base.instant):
                 bases.append((base, file))
+            else:
+                hidden.add(base.instant)
             continue
         log = parse_log_file_name(file.name)
         if log is not None:
             logs.setdefault(_partition(file), {}).setdefault(log.file_id, []).append(log)
+    check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
     late = strays(old, timeline, archive) if archive is not None and old else frozenset()
