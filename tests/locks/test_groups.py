@@ -221,10 +221,19 @@ def test_a_daemon_renews_all_of_them_by_itself_until_they_are_released() -> None
     assert not mine._renewer.is_alive()
 
 
-def test_a_renewal_that_fails_is_no_loss_yet() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        StorageError("the network is away", outcome="unknown"),
+        ConnectionResetError("by the peer"),
+        KeyError("not of the storage"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_renewal_that_fails_is_no_loss_yet(error: Exception) -> None:
     def fail(call: Call) -> None:
         if broken and call.method == "replace":
-            raise StorageError("the network is away", outcome="unknown")
+            raise error
 
     broken: list[bool] = []
     clock = FakeClock()

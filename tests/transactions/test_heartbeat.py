@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
@@ -93,15 +94,22 @@ def test_only_a_beat_that_arrived_counts_and_from_before_it_was_sent() -> None:
     assert beating.lapsed()
 
 
-def test_the_thread_beats_goes_on_after_a_failure_and_ends() -> None:
-    beats = threading.Semaphore(0)
+@pytest.mark.parametrize(
+    "error",
+    [StorageError("no route"), ConnectionResetError("by the peer"), KeyError("not of the storage")],
+    ids=lambda error: type(error).__name__,
+)
+def test_the_thread_beats_goes_on_after_any_failure_and_ends(error: Exception) -> None:
+    beats, count = threading.Semaphore(0), itertools.count()
 
-    def count(call: Call) -> None:
+    def fail_once(call: Call) -> None:
         if call.method == "replace":
             beats.release()
+            if next(count) == 1:
+                raise error
 
     inner = MemoryStorage()
-    storage = FaultyStorage(inner, Fault(Effect.FAIL_BEFORE, at=2), before=count)
+    storage = FaultyStorage(inner, before=fail_once)
     beating = Heartbeat(storage, FakeClock(), T, HeartbeatPolicy(1, 2))
     beating.start()
     for _ in range(4):

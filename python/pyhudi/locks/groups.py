@@ -121,7 +121,7 @@ class GroupLocks:
                 with self._guard:
                     if self._held.get(name) is held[name]:
                         self._lost[name] = _text(error)
-            except StorageError as error:
+            except Exception as error:
                 # The next round may succeed; if none does, the lease runs out.
                 _LOG.warning("The lock of file group %s was not renewed: %s", name, error)
 

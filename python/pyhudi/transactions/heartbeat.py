@@ -8,13 +8,16 @@ Layout: FORMAT.md section 8.
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError, WriterFenced
+from pyhudi.errors import WriterFenced
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
+
+log = logging.getLogger(__name__)
 
 FOLDER = ".hoodie/.heartbeat"
 #: what files that only tell the storage's time are called; whoever sweeps up deletes them
@@ -98,9 +101,11 @@ class Heartbeat:
         while not self._stopped.wait(self._policy.interval_ms / 1000):
             try:
                 self.beat()
-            except StorageError:
-                # The next beat may succeed; if none does, lapsed() fences the commit.
-                continue
+            except Exception as error:
+                # The next beat may succeed; if none does, lapsed() fences the commit. An error that
+                # is none of the storage's must not end the beats either: a writer that lives
+                # would be rolled back for it.
+                log.warning("%s: a heartbeat failed: %s", self._path, error)
 
 
 def storage_now_ms(storage: Storage, clock: Clock) -> int:
