@@ -25,7 +25,7 @@ from tests.simulation.scheduler import Event, FaultKind, Kind, Op, Process, Sche
 
 EPOCH_S = 1_700_000_000
 PUT_TIMEOUT_S = 0.1
-CUT_OFF_CALLS = 3
+CUT_OFF_CALLS = 4
 LOCK_SERVICE = ("lock service",)
 COUNTER = ("counter",)
 #: what is no storage: a request to it is answered or not made at all

@@ -18,6 +18,7 @@ from pyhudi.format.plans import (
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
+from tests.fakes import FakeClock
 from tests.transactions.world import (
     NEVER,
     World,
@@ -207,7 +208,8 @@ def test_a_put_is_not_sent_again_over_what_completed_since_it_was_judged(world: 
     lost = Fault(Effect.LOSE_REQUEST, path=completed_file(world))
 
     def before(call: Call) -> None:
-        if call.method == "exists" and call.paths[0].endswith(".commit"):
+        looks = call.method == "exists" and call.paths[0].endswith(".commit")
+        if looks and rival.phase is Phase.INFLIGHT:
             overtake()
 
     faulty = FaultyStorage(world.memory, lost, before=before)
@@ -296,6 +298,59 @@ def test_a_write_that_was_undone_and_cannot_take_back_what_it_put_is_unknown(
 
     assert world.memory.exists(str(unknown.value.facts["path"]))
     assert transaction.phase is Phase.UNKNOWN
+
+
+@pytest.mark.parametrize("how", ["no answer", "not sent again", "interrupted"])
+def test_the_lock_is_given_back_only_when_an_unanswered_put_can_land_no_more(
+    new_world: NewWorld, how: str
+) -> None:
+    """A successor would not find it, and what lands on its commit would hide its rows."""
+    times: dict[str, float] = {}
+
+    class Told(InProcessLock):
+        def release(self) -> None:
+            times["released"] = world.clock.monotonic()
+            super().release()
+
+    world = new_world(9, lock_of=lambda world, _: Told(world.locks, "t", world.clock))
+
+    def sent(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            times["sent"] = world.clock.monotonic()
+            if how == "interrupted":
+                raise KeyboardInterrupt
+            if how == "not sent again":
+                world.clock.advance(0.3)
+        if call.method == "exists" and "sent" in times and how == "not sent again":
+            world.memory.delete(timeline_files(world, transaction.instant))
+
+    lost = Fault(Effect.LOSE_REQUEST, path=completed_file(world), times=3)
+    transaction = world.begin(FaultyStorage(world.memory, lost, before=sent))
+    written = work(transaction, {"k": "1"})
+    with pytest.raises((CommitUnknown, KeyboardInterrupt)):
+        finish(transaction, written)
+
+    assert times["released"] - times["sent"] == pytest.approx(world.memory.put_timeout_s)
+
+
+def test_a_late_put_that_lands_while_the_lock_is_still_held_is_a_commit(world: World) -> None:
+    landing: list[str] = []
+
+    def before(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            landing.append(call.paths[0])
+
+    class LandsLate(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            world.memory.put_if_absent(landing[-1], b"{}")
+            super().sleep(seconds)
+
+    lost = Fault(Effect.LOSE_REQUEST, path=completed_file(world), times=3)
+    storage = FaultyStorage(world.memory, lost, before=before)
+    transaction = world.begin(storage, clock=LandsLate())
+    done = finish(transaction, work(transaction, {"k": "1"}))
+
+    assert [i.time for i in world.table().timeline().commits] == [done.instant]
 
 
 def test_a_put_that_outlasted_the_lease_is_not_acknowledged_over_a_successors_commit(

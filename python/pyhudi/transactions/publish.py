@@ -2,7 +2,8 @@
 
 Invariants: all tries have one name, so that a retry cannot commit twice. Each is sent under a lease
 that outlasts what a put may take, and, after one that got no answer, on a timeline on which the
-write may still go. What follows such a try is never a known failure, as it may yet have landed.
+write may still go. What follows such a try is never a known failure, as it may yet have landed, and
+the lock is not given back before it can land no more: a successor would not find it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from pyhudi.clock import Clock
 from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
@@ -45,6 +47,7 @@ class FinalPut:
         self,
         table: Table,
         lock: TableLock,
+        clock: Clock,
         done: Instant,
         judged: Timeline,
         metadata: CommitMetadata,
@@ -54,6 +57,7 @@ class FinalPut:
     ) -> None:
         self._table = table
         self._lock = lock
+        self._clock = clock
         self._done = done
         self._who = who
         self._fence = fence
@@ -62,17 +66,32 @@ class FinalPut:
         self.path = judged.file_of(done)
         #: whether a try may have landed, or may land yet, and nobody knows
         self.in_doubt = False
+        self._sent = 0.0  # monotonic seconds
 
     def send(self) -> None:
         """Put the file; an error is a known failure, unless the outcome is ``in_doubt`` by then.
 
         ``CommitUnknown`` where no look could tell, or where what landed is not what it should be.
         """
-        tries = range(1, PUBLISH_ATTEMPTS + 1)
-        if not any(map(self._lands, tries)) and not self._has_landed():
-            raise self._unknown(f"{PUBLISH_ATTEMPTS} times: it may or may not have landed.")
+        refused: CommitUnknown | None = None
+        try:
+            landed = any(map(self._lands, range(1, PUBLISH_ATTEMPTS + 1)))
+        except CommitUnknown as unknown:
+            landed, refused = False, unknown
+        if not landed:
+            self.wait_out()
+            if not self._has_landed():
+                raise refused or self._unknown(
+                    f"{PUBLISH_ATTEMPTS} times: it may or may not have landed."
+                )
         self._look_back()
         self.in_doubt = False
+
+    def wait_out(self) -> None:
+        """Wait until no try can land any more, by the time that the storage states for a put."""
+        rest = self._sent + self._table.storage.put_timeout_s - self._clock.monotonic()
+        if rest > 0:
+            self._clock.sleep(rest)
 
     def _lands(self, attempt: int) -> bool:
         """One try; whether the file is there by now."""
@@ -84,6 +103,7 @@ class FinalPut:
         else:
             self._look_again()
         doubted, self.in_doubt = self.in_doubt, True
+        self._sent = self._clock.monotonic()
         try:
             storage.put_if_absent(self.path, self._data)
         except FileExists:
@@ -96,6 +116,10 @@ class FinalPut:
                 raise
             log.warning("%s: no answer to the final put (try %d)", self._who, attempt)
             return False
+        except BaseException:
+            # Interrupted: the request may be under way.
+            self.wait_out()
+            raise
         return True
 
     def _look_again(self) -> None:

@@ -377,7 +377,15 @@ class Transaction:
         done = Instant(self.instant, self._action, State.COMPLETED, completion)
         who = f"{self.operation} {self.instant}"
         final = FinalPut(
-            self.table, self._lock, done, now, metadata, who, self._check_fences, compare
+            self.table,
+            self._lock,
+            self._clock,
+            done,
+            now,
+            metadata,
+            who,
+            self._check_fences,
+            compare,
         )
         try:
             final.send()
