@@ -5,7 +5,7 @@ The product has no such switches. ``off(name)`` lasts while its block runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,14 @@ from tests.simulation.programs import Clean, Cluster, Upsert
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
+#: guard -> what is replaced, by what
+Guards = dict[str, dict[str, Any]]
+
 TRANSACTION = "pyhudi.transactions.transaction"
 PUBLISH = "pyhudi.transactions.publish.FinalPut"
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def nothing(*_: Any, **__: Any) -> None:
     """The guard looks away."""
 
 
@@ -43,15 +46,15 @@ def _count_as_failed(transaction: Transaction) -> None:
 
 
 #: finds some of what other guards are there for, once it is too late to prevent it
-LOOK_BACK = {f"{PUBLISH}._look_back": _nothing}
+LOOK_BACK = {f"{PUBLISH}._look_back": nothing}
 
 #: what is replaced by what; nothing where the scenario is without the guard already
-GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
-    "conflict check": {f"{TRANSACTION}.check_conflicts": _nothing},
+GUARDS: Guards = {
+    "conflict check": {f"{TRANSACTION}.check_conflicts": nothing},
     "merge target newer than own instant": {
-        f"{TRANSACTION}.Transaction.check_targets": _nothing,
+        f"{TRANSACTION}.Transaction.check_targets": nothing,
         # Most such instants are not even requested.
-        "pyhudi.transactions.times.overtaken": _nothing,
+        "pyhudi.transactions.times.overtaken": nothing,
     },
     "put-if-absent": {},
     "primary-key conflict check": {},
@@ -59,9 +62,9 @@ GUARDS: dict[str, dict[str, Callable[..., Any]]] = {
         "pyhudi.locks.filesystem.FilesystemLock.check": _for_ever,
         **LOOK_BACK,
     },
-    "lease before each try of the final put": {f"{PUBLISH}._look_again": _nothing, **LOOK_BACK},
+    "lease before each try of the final put": {f"{PUBLISH}._look_again": nothing, **LOOK_BACK},
     "heartbeat check before commit": {
-        f"{TRANSACTION}.Transaction._check_fences": _nothing,
+        f"{TRANSACTION}.Transaction._check_fences": nothing,
         **LOOK_BACK,
     },
     "scheduling under the lock": {},
@@ -158,9 +161,9 @@ CASES = (
 
 
 @contextmanager
-def off(name: str) -> Iterator[None]:
+def off(name: str, guards: Guards = GUARDS) -> Iterator[None]:
     """Without this guard."""
     with ExitStack() as stack:
-        for place, instead in GUARDS[name].items():
+        for place, instead in guards[name].items():
             stack.enter_context(patch(place, instead))
         yield

@@ -153,6 +153,8 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
         gone = [names.slice(p) for p in op.paths if p.endswith(".parquet")]
         gone += [names.anywhere(p.rsplit("/", 1)[-1]) for p in op.paths if timeline_entry(p)]
         return (f"deletes {', '.join(gone)}", ALWAYS) if gone else ("", ROOM)
+    if "/history/" in path or ".commits_.archive" in path:
+        return "writes the archive", ROOM
     if path.endswith(".parquet"):
         return f"writes {names.slice(path)}", ALWAYS
     instant = timeline_entry(path)
@@ -188,7 +190,8 @@ def _look(event: Event, path: str, names: Names) -> tuple[str, int]:
         open_ = sorted({i.time for i in found if i} - set(done))
         text = f"loads the timeline: done {' '.join(map(names.time, done)) or 'nothing'}"
         return text + (f", pending {' '.join(map(names.time, open_))}" if open_ else ""), USEFUL
-    if path.endswith(".parquet") and isinstance(event.result, bytes):
+    data = path.endswith(".parquet") and not path.startswith(".hoodie/")
+    if data and isinstance(event.result, bytes):
         rows = json.loads(event.result)
         shown = ", ".join(f"{k}={'+'.join(v)}" for k, v in rows.items())
         return f"reads {names.slice(path)} ({shown})", USEFUL

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.archive import VERSION_FILE
+from pyhudi.format.avro_file import packaged_schema
+from pyhudi.format.commit_metadata import commit_to_record, parse_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
 from pyhudi.format.log_blocks import BlockType, HeaderKey, render_block
 from pyhudi.format.plans import parse_cleaner_plan
@@ -25,14 +27,6 @@ from pyhudi.transactions.markers import delete_markers
 from tests.simulation.hudi_services import HudiService
 from tests.simulation.hudi_steps import WRITES, Steps
 
-ENTRY = {
-    "type": "record",
-    "name": "HoodieArchivedMetaEntry",
-    "fields": [
-        {"name": name, "type": ["null", "string"], "default": None}
-        for name in ("commitTime", "actionType", "actionState")
-    ],
-}
 SWEPT = frozenset({Action.CLEAN, Action.ROLLBACK})
 
 
@@ -167,20 +161,30 @@ def _write_log(
     """The next file of the archive's log, with an entry for each file of each instant."""
     storage, folder = steps.machine.storage, steps.table.config.history_folder
     numbers = [int(n[1]) for f in storage.list(folder) if (n := re.search(r"(\d+)_1-0-1", f.name))]
+    schema = packaged_schema("HoodieArchivedMetaEntry")
     records = []
-    for instant, _ in files:
-        entry = {
-            "commitTime": instant.time,
-            "actionType": instant.action.value,
-            "actionState": instant.state.value.upper(),
-        }
+    for instant, path in files:
         record = io.BytesIO()
-        fastavro.schemaless_writer(record, fastavro.parse_schema(ENTRY), entry)
+        entry = _entry(instant, storage.read(path))
+        fastavro.schemaless_writer(record, fastavro.parse_schema(schema), entry)
         records.append(record.getvalue())
     content = (3).to_bytes(4, "big") + len(records).to_bytes(4, "big")
     content += b"".join(len(r).to_bytes(4, "big") + r for r in records)
-    block = render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: json.dumps(ENTRY)}, content)
+    block = render_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: json.dumps(schema)}, content)
     steps.create(f"{folder}/.commits_.archive.{max(numbers, default=0) + 1}_1-0-1", block)
+
+
+def _entry(instant: Instant, data: bytes) -> dict[str, object]:
+    found: dict[str, object] = {
+        "commitTime": instant.time,
+        "actionType": instant.action.value,
+        "actionState": instant.state.value.upper(),
+    }
+    if instant.state is State.COMPLETED and instant.action is Action.COMMIT:
+        found["hoodieCommitMetadata"] = commit_to_record(parse_commit(data, instant.time))
+    if instant.state is State.COMPLETED and instant.action is Action.REPLACECOMMIT:
+        found["hoodieReplaceCommitMetadata"] = commit_to_record(parse_commit(data, instant.time))
+    return found
 
 
 def _time(instant: Instant) -> InstantTime:

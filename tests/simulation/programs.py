@@ -30,6 +30,7 @@ from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
 from pyhudi.transactions.judgement import TheirCheck
@@ -94,8 +95,12 @@ class Upsert:
                         continue
                     if lost == self.retries:
                         raise
-                    machine.clock.sleep(BACKOFF_S * 2**lost)
-                    lost += 1
+                except HistoryExpired as expired:
+                    # As ``planner/write.py`` has it: the table moved on while it was listed.
+                    if lost == self.retries or not expired.facts.get("moved"):
+                        raise
+                machine.clock.sleep(BACKOFF_S * 2**lost)
+                lost += 1
         raise AssertionError("unreachable")
 
     def _attempt(
@@ -122,6 +127,7 @@ class Upsert:
     def _write(self, transaction: Transaction, machine: Machine, who: str) -> tuple[WriteStat, ...]:
         """Tag, assign, merge, mark and write, as the planner and its workers do."""
         view = transaction.table.view(transaction.timeline)
+        view.check()
         files = view.latest(partitions=[PARTITION])
         transaction.check_targets(files)
         rows = {f: _rows(machine.storage, f) for f in files}
@@ -235,6 +241,7 @@ class ReadOnce:
     seen: dict[str, list[list[str]]]
     error: str = ""
     refused: str = ""
+    as_of: InstantTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +273,42 @@ class Read:
         return ReadOnce(began, machine.step(), seen, error, refused)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAsOf:
+    """Read the table as of its ``nth`` commit before the run, ``times`` times."""
+
+    nth: int = 1
+    times: int = 1
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> list[ReadOnce]:
+        table = open_table(machine.storage)
+        as_of = table.timeline().commits[self.nth - 1].time
+        return [self._once(machine, table, as_of) for _ in range(self.times)]
+
+    def _once(self, machine: Machine, table: Table, as_of: InstantTime) -> ReadOnce:
+        """As the planner does it: the history is looked at before and after the files."""
+        began = machine.step()
+        try:
+            timeline = table.timeline()
+            check_history(table, timeline, as_of)
+            files = table.view(timeline).latest(as_of)
+            seen = _rows_of(machine.storage, files)
+        except (HistoryExpired, TableCorrupt) as told:
+            return ReadOnce(began, machine.step(), {}, refused=told.code(), as_of=as_of)
+        except FileNotFoundError:
+            return ReadOnce(began, machine.step(), {}, refused="cleaned", as_of=as_of)
+        return ReadOnce(began, machine.step(), seen, as_of=as_of)
+
+
 def read_table(table: Table) -> dict[str, list[list[str]]]:
     """Key to the values of every row that has it: one, unless the key has two homes."""
+    return _rows_of(table.storage, table.now(lambda view: view.latest()))
+
+
+def _rows_of(storage: Storage, files: list[BaseFile]) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
-    for file in table.view(table.timeline()).latest():
-        for key, value in _rows(table.storage, file).items():
+    for file in files:
+        for key, value in _rows(storage, file).items():
             found.setdefault(key, []).append(value)
     return found
 

@@ -421,6 +421,7 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
         patch("pyhudi.locks.filesystem.threading", SteppedThreading(scheduler)),
         patch("pyhudi.transactions.markers.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.view.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.timeline.promises.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.
         patch("pyhudi.timeline.table.parse_table_config", _parse_table_config),
     ):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tests.simulation.explore import LOST, Weather
 from tests.simulation.hudi_archive import HudiArchive
-from tests.simulation.hudi_services import HudiRollback, Target
+from tests.simulation.hudi_services import HudiClean, HudiRollback, Keep, Target
 from tests.simulation.programs import Program, Read
 from tests.simulation.rows import STORM, Row
 from tests.simulation.scenarios import GROUPS, THREE
@@ -16,6 +17,8 @@ from tests.simulation.world import Scenario
 
 #: readers whose files a cleaner may delete under their hands
 READER: Final[Mapping[str, Program]] = {"reader": Read(3, cleaned=True)}
+VERSIONS: Final = HudiClean(times=2, keep=Keep.FILE_VERSIONS)
+_UNLOCKED: Final = replace(VERSIONS, locked=False)
 CALM: Final = Weather(faults=0)
 CUTS: Final = Weather((FaultKind.CRASH, *LOST))
 
@@ -37,6 +40,10 @@ def _beside(
 SERVICE_ROWS: Final = (
     _beside("Apache Hudi's archiver", HudiArchive(times=2)),
     _beside("Apache Hudi's archiver, table version 6", HudiArchive(times=2), version=6),
+    _beside("Apache Hudi's cleaner, by commits", HudiClean(times=2)),
+    _beside("Apache Hudi's cleaner, by file versions", VERSIONS),
+    _beside("the cleaner by file versions, version 6, no lock", _UNLOCKED, version=6),
+    _beside("cleaner and archiver", VERSIONS, HudiArchive(times=2)),
     _beside(
         "rollbacks by Apache Hudi's EAGER policy, under the lock",
         HudiRollback(target=Target.PENDING),

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from pyhudi.config import FailedWrites
 from pyhudi.errors import HudiError
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -19,6 +20,7 @@ from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.open import GROUPS_PATH
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, LISTINGS
+from pyhudi.timeline.strays import ARCHIVES, ROLLBACKS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
@@ -94,6 +96,7 @@ class Observation:
     reader: str = ""
     began: int = 0
     refused: str = ""
+    as_of: InstantTime | None = None
 
 
 @dataclass(slots=True)
@@ -230,7 +233,8 @@ class World:
                 self.committed[name] = result
             elif isinstance(result, list):
                 self.observations += [
-                    Observation(r.ended, r.seen, r.error, name, r.began, r.refused) for r in result
+                    Observation(r.ended, r.seen, r.error, name, r.began, r.refused, r.as_of)
+                    for r in result
                 ]
 
         scheduler.spawn(process, name, body)
@@ -302,6 +306,8 @@ def _forget_caches() -> None:
     """Every process of a run is a new one."""
     for cache in (COMMITS._entries, LISTINGS._known, VIEWS._views):
         cache.clear()
+    for known in (ARCHIVES._known, ROLLBACKS._known):
+        known.clear()
 
 
 class Quiet:

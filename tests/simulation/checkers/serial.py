@@ -1,9 +1,10 @@
 """Every read equals a serial history of the commits.
 
-There must be one order of the writes that were acknowledged, and of any of those whose end is
-unknown, such that each read shows the state after some prefix of it; a write that was over before
-another, or before a read, began comes before it, and a read never sees a write that began later.
-A restore or rollback takes a write out again: it is an event of that order too.
+There must be one order of the writes that were acknowledged or published, such that each read
+shows the state after some prefix of it; a write that was over before another, or before a read,
+began comes before it, and a read never sees a write that began later. A restore or rollback takes
+a write out again: it is an event of that order too. A read as of an instant shows just what had
+been written by then.
 """
 
 from __future__ import annotations
@@ -37,14 +38,26 @@ class Deed:
 
 
 def every_read_is_serial(run: Run) -> Iterator[str]:
-    kept = (o for o in run.observations if not o.error and not o.refused)
-    reads = sorted(kept, key=lambda o: o.step)
+    kept = [o for o in run.observations if not o.error and not o.refused]
+    reads = sorted((o for o in kept if o.as_of is None), key=lambda o: o.step)
     initial = {k: tuple(v) for k, v in initial_rows(run.scenario).items()}
-    if any(_explains(initial, order, reads) for order in _orders(run, _seen_writers(reads))):
+    for read in kept:
+        if read.as_of is not None and (wrong := _travelled(run, initial, read)):
+            yield wrong
+            return
+    if any(_explains(initial, order, reads) for order in _orders(run)):
         return
     last = {k: " and ".join("+".join(v) for v in vs) for k, vs in sorted(reads[-1].seen.items())}
     told = ", ".join(sorted(run.committed)) or "nobody"
     yield f"no serial order of the commits explains the reads: {last} in the end; told: {told}"
+
+
+def _travelled(run: Run, initial: State, read: Observation) -> str:
+    """What is wrong with the rows as of a commit that was there before the run."""
+    later = {f.writer for f in run.truth.published.values() if f.time > (read.as_of or "")}
+    then = {k: v for k, v in initial.items() if not later & set(v)}
+    seen = {k: tuple(vs[0]) if len(vs) == 1 else () for k, vs in read.seen.items()}
+    return "" if seen == then else f"as of {read.as_of} the rows are {seen} instead of {then}"
 
 
 def _explains(initial: State, order: Sequence[Deed], reads: Sequence[Observation]) -> bool:
@@ -64,18 +77,14 @@ def _explains(initial: State, order: Sequence[Deed], reads: Sequence[Observation
     return True
 
 
-def _seen_writers(reads: Sequence[Observation]) -> set[str]:
-    return {w for read in reads for vs in read.seen.values() for v in vs for w in v}
-
-
-def _orders(run: Run, seen: set[str]) -> Iterator[tuple[Deed, ...]]:
+def _orders(run: Run) -> Iterator[tuple[Deed, ...]]:
     """Every order of those that count, which real time allows; first that of their publishing."""
     programs = run.scenario.programs
     steps = {f.writer: f.step for f in run.truth.published.values()}
     deeds = [
         Deed(who, program.keys, run.begun[who], run.ended.get(who, _NEVER))
         for who, program in programs.items()
-        if isinstance(program, Upsert) and (who in run.committed or who in seen or who in steps)
+        if isinstance(program, Upsert) and (who in run.committed or who in steps)
     ]
     undoings = [
         Deed(u.fact.writer, (), u.step, u.step, undoes=True) for u in run.truth.undone.values()

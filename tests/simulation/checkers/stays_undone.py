@@ -11,7 +11,7 @@ def what_was_undone_stays_undone(run: Run) -> Iterator[str]:
     for undoing in run.truth.undone.values():
         who = undoing.fact.writer
         for observation in run.observations:
-            if observation.began < undoing.step:
+            if observation.began < undoing.step or observation.as_of is not None:
                 continue
             back = [k for k, vs in observation.seen.items() if any(who in v for v in vs)]
             if back:
