@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Callable
@@ -40,6 +41,7 @@ from tests.transactions.world import (
     settle,
     work,
 )
+from tests.undoing import Undoing
 
 PAGE = Path(__file__).parents[2] / "docs" / "conflicts.md"
 WIDTH = 96
@@ -142,11 +144,32 @@ def came_between(world: World) -> None:
     finish(ours, work(ours, {"k": "1"}))
 
 
+def restored(world: World) -> None:
+    saved = world.upsert({"k": "1"})
+    later = world.upsert({"k": "2"})
+    mine = world.begin()
+    written = work(mine, {"k": "3"})
+    steps = Undoing(world.table()).restore(saved.instant, [later.instant])
+    for step in itertools.islice(steps, 4):
+        step()
+    finish(mine, written)
+
+
+def commit_rolled_back(world: World) -> None:
+    last = world.upsert({"k": "1"})
+    mine = world.begin()
+    written = work(mine, {"k": "2"})
+    next(Undoing(world.table()).rollback(last.instant))()
+    finish(mine, written)
+
+
 SCENES: dict[str, Callable[[World], None]] = {
     "Both changed the same rows": same_group,
     "The other replaced the partition": replaced_partition,
     "The other is still running": running_write,
     "Both changed the schema": schemas,
+    "The table is set back": restored,
+    "A commit is rolled back": commit_rolled_back,
     "A file group stays locked": group_locked,
     "Somebody wrote without locks": written_without_locks,
     "The lock stays taken": lock_timeout,

@@ -12,11 +12,12 @@ from enum import Enum
 from pyhudi.choices import FailedWrites
 from pyhudi.clock import Clock
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import RollbackMetadata, parse_rollback_metadata
+from pyhudi.format.plans import RollbackMetadata
 from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import last_beat_ms
+from pyhudi.transactions.rollback import read_metadata
 from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
 
 
@@ -97,9 +98,8 @@ def _rollbacks(
     found = {}
     for instant in after.since(before):
         if instant.action is Action.ROLLBACK:
-            path = after.file_of(instant)
-            metadata = parse_rollback_metadata(table.storage.read(path), path)
-            found.update(
-                {InstantTime(t): (instant.time, metadata) for t in metadata.commits_rollback}
-            )
+            metadata = read_metadata(table, after, instant)
+            if metadata is not None:
+                for target in metadata.commits_rollback:
+                    found[InstantTime(target)] = (instant.time, metadata)
     return found

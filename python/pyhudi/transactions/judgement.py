@@ -12,15 +12,17 @@ from collections.abc import Callable
 from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.errors import CommitConflict, WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import parse_requested_replace
+from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.plans import RequestedReplace, parse_requested_replace
 from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.schema import schema_of, table_schema
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, footprint_of
 from pyhudi.transactions.meanwhile import RETRY, Meanwhile, conflict_if_gone
 from pyhudi.transactions.schema_conflicts import same_schema, settled
+from pyhudi.transactions.undoing import check_undoing
 
 #: looks at one commit that came between
 TheirCheck = Callable[[Instant, CommitMetadata], None]
@@ -37,11 +39,13 @@ def check_conflicts(
 ) -> None:
     """``CommitConflict`` (ours, theirs, overlap) where a commit since ``loaded`` overlaps.
 
-    ``check_theirs`` sees each new commit that does not, and may raise as well. ``WriteFailed``
-    where a pending clustering is about to rewrite a group that we changed.
+    Restores, and rollbacks of completed commits, conflict with every write, pending ones included.
+    ``check_theirs`` sees each new commit that does not overlap, and may raise as well.
+    ``WriteFailed`` where a pending clustering is about to rewrite a group that we changed.
     """
     if strategy.gives_way:
         check_clustering(table, now, instant, ours)
+    check_undoing(table, now, ours.who, instant)
     meanwhile = Meanwhile(table, loaded, now)
     _check_restores(loaded, now, instant, ours)
     _check_undone(meanwhile, instant)
@@ -61,7 +65,9 @@ def check_conflicts(
 
 
 def _check_restores(loaded: Timeline, now: Timeline, instant: InstantTime, ours: Footprint) -> None:
-    for theirs in now.since(loaded):
+    gone = {i.time for i in loaded.pending} - {i.time for i in now.instants}
+    vanished = [i for i in loaded.pending if i.time in gone]
+    for theirs in (*now.since(loaded), *vanished):
         if theirs.action is Action.RESTORE:
             raise CommitConflict(
                 f"{ours.who} and restore {theirs.time} conflict: the table was set back while "
@@ -148,11 +154,9 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
 
 
 def _clustered_groups(table: Table, now: Timeline, pending: Instant) -> frozenset[Group]:
-    path = now.file_of(Instant(pending.time, pending.action, State.REQUESTED))
-    try:
-        plan = parse_requested_replace(table.storage.read(path), path).clustering_plan
-    except FileNotFoundError:  # it has settled since the listing, or lost its plan
-        return frozenset()
+    # Without its requested file it has settled since the listing, or lost its plan.
+    requested = plan_of(table, now, pending, parse_requested_replace, gone=RequestedReplace())
+    plan = requested.clustering_plan if requested is not None else None
     groups = plan.input_groups if plan is not None else ()
     return frozenset((s.partition_path, s.file_id) for g in groups for s in g.slices)
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.errors import FileExists
+from pyhudi.errors import FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import (
     Action,
@@ -37,6 +37,7 @@ from pyhudi.format.plans import (
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.markers import (
@@ -114,10 +115,10 @@ def finish_rollback(
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
         timeline = table.timeline()
-        rollback = next((i for i in _pending_rollbacks(timeline) if i.time == time), None)
+        rollback = next((i for i in pending_rollbacks(timeline) if i.time == time), None)
         if rollback is None:
             return
-        plan = _read_plan(table, timeline, rollback)
+        plan = read_plan(table, timeline, rollback)
         target = plan.instant_to_rollback if plan else None
         if plan is None or target is None or target.action not in {a.value for a in WRITES}:
             return
@@ -135,8 +136,8 @@ def rollback_of(
     table: Table, timeline: Timeline, time: InstantTime
 ) -> tuple[Instant, RollbackPlan] | None:
     """The pending rollback whose target is the instant ``time``, with its plan."""
-    for rollback in _pending_rollbacks(timeline):
-        plan = _read_plan(table, timeline, rollback)
+    for rollback in pending_rollbacks(timeline):
+        plan = read_plan(table, timeline, rollback)
         target = plan.instant_to_rollback if plan else None
         if plan is not None and target is not None and target.commit_time == time:
             return rollback, plan
@@ -147,28 +148,35 @@ def was_rolled_back(table: Table, timeline: Timeline, time: InstantTime) -> bool
     """Whether a completed rollback of the active timeline says that it undid ``time``."""
     for rollback in timeline.completed:
         if rollback.action is Action.ROLLBACK and rollback.time > time:
-            path = timeline.file_of(rollback)
-            try:
-                metadata = parse_rollback_metadata(table.storage.read(path), path)
-            except FileNotFoundError:  # archived since the listing
-                continue
-            if time in metadata.commits_rollback:
+            metadata = read_metadata(table, timeline, rollback)
+            if metadata is not None and time in metadata.commits_rollback:
                 return True
     return False
 
 
-def _pending_rollbacks(timeline: Timeline) -> list[Instant]:
+def read_metadata(table: Table, timeline: Timeline, rollback: Instant) -> RollbackMetadata | None:
+    """What a completed rollback says of itself; None, with a warning, where it is torn.
+
+    None as well where it was archived since the listing.
+    """
+    path = timeline.file_of(rollback)
+    try:
+        return parse_rollback_metadata(table.storage.read(path), path)
+    except FileNotFoundError:
+        return None
+    except TableCorrupt as e:
+        log.warning("rollback %s does not tell what it undid: %s", rollback.time, e)
+        return None
+
+
+def pending_rollbacks(timeline: Timeline) -> list[Instant]:
+    """Rollbacks that are requested or under way."""
     return [i for i in timeline.pending if i.action is Action.ROLLBACK]
 
 
-def _read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPlan | None:
-    requested = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
-    path = timeline.file_of(requested)
-    try:
-        return parse_rollback_plan(table.storage.read(path), path)
-    except FileNotFoundError:
-        log.warning("rollback %s is pending without a plan: it is left alone", rollback.time)
-        return None
+def read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPlan | None:
+    """The plan of a pending rollback; None, with a warning, where it is gone or torn."""
+    return plan_of(table, timeline, rollback, parse_rollback_plan)
 
 
 def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:

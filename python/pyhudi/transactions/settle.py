@@ -16,7 +16,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import FOLDER as MARKERS
 from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import is_clustering
+from pyhudi.timeline.pending import Work, work_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import (
@@ -35,6 +35,7 @@ from pyhudi.transactions.rollback import (
 )
 from pyhudi.transactions.spools import sweep_spools
 from pyhudi.transactions.times import TimeSource
+from pyhudi.transactions.undoing import check_undoing, pending_restore
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,10 @@ def settle_failed_writes(
     if policy.failed_writes is FailedWrites.NEVER:
         return None
     timeline = table.timeline()
+    if (restore := pending_restore(table, timeline)) is not None:
+        # Its rollbacks look like those of failed writes.
+        log.warning("restore %s is pending: what failed is left to it", restore.time)
+        return None
     half_done = [i for i in timeline.pending if i.action is Action.ROLLBACK]
     for rollback in half_done:
         finish_rollback(table, lock, clock, policy, rollback.time)
@@ -80,9 +85,21 @@ def settle_failed_writes(
     return None if half_done or timeline.pending else timeline
 
 
+def settled_timeline(
+    table: Table, lock: TableLock, clock: Clock, policy: Policy, who: str
+) -> Timeline:
+    """The timeline on which the write ``who`` may begin, listed after what failed was settled.
+
+    ``CommitConflict`` where a completed commit is about to be undone.
+    """
+    timeline = settle_failed_writes(table, lock, clock, policy) or table.timeline()
+    check_undoing(table, timeline, who, None)
+    return timeline
+
+
 def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
     """Whether a pending instant is a write; a clustering of layout 1 only looks like one."""
-    return instant.action in WRITES and not is_clustering(table, timeline, instant)
+    return instant.action in WRITES and work_of(table, timeline, instant) is Work.WRITE
 
 
 def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bool:

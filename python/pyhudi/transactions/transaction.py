@@ -64,7 +64,7 @@ from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.publish import FinalPut, check_alive
 from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
-from pyhudi.transactions.settle import settle_failed_writes
+from pyhudi.transactions.settle import settled_timeline
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 
@@ -166,7 +166,7 @@ class Transaction:
         computed from an earlier load of the timeline, ``since``, are judged from that load on.
         """
         self = cls(table, action, operation, lock, clock, policy, groups)
-        loaded = settle_failed_writes(table, lock, clock, policy)
+        loaded = settled_timeline(table, lock, clock, policy, operation)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
         self.instant, loaded = take_time(table, clock, action, content, loaded, policy.times)
