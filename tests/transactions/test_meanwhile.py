@@ -11,6 +11,7 @@ from pyhudi.errors import CommitConflict, TableCorrupt, WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.storage.faults import FaultyStorage
+from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.archived import archived_since
 from pyhudi.timeline.schema import table_schema
 from pyhudi.transactions.conflicts import Footprint
@@ -302,6 +303,7 @@ def test_a_schema_whose_commit_is_archived_by_now_is_a_conflict_that_a_retry_hea
     ours = begin_beside(world)
     mine = work(ours, {"y": "1"}, partition="y")
     archive(world.table(), seed.instant)
+    COMMITS.__init__()  # type: ignore[misc]
 
     with pytest.raises(CommitConflict, match="has left the timeline"):
         finish(ours, mine)
