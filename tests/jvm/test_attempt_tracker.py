@@ -97,6 +97,14 @@ def test_a_write_without_tasks_has_ended(spark: SparkSession, tracker: Any, key:
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
 
 
+def test_a_write_has_ended_however_many_events_other_listeners_lose(
+    spark: SparkSession, tracker: Any, key: str
+) -> None:
+    run(spark, print, 20)
+    assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
+    assert tracker.awaitQuiet(spark.sparkContext._jsc, key, 10_000)
+
+
 def test_an_attempt_that_still_runs_is_waited_for(
     spark: SparkSession, tracker: Any, key: str, gate: Gate
 ) -> None:

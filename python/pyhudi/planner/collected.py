@@ -231,7 +231,7 @@ def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) 
     task_of = balanced(assignment.bytes_of, tasks)
     blobs = list(_blobs(rows, ordinals, task_of, tasks))
     work = group_work(write, assignment.groups, task_of)
-    return run_blobs(write.spark, blobs, work, write.instant, write.describe("write files"))
+    return run_blobs(write.spark, blobs, work, write.tracked_as, write.describe("write files"))
 
 
 def _blobs(

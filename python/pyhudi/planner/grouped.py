@@ -266,4 +266,4 @@ def _write(
         .select(*[F.col(f"`{c}`") for c in wanted])
     )
     work = group_work(write, assignment.groups, task_of)
-    return run_stage(rows, work, write.instant, write.describe("write files"))
+    return run_stage(rows, work, write.tracked_as, write.describe("write files"))

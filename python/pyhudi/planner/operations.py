@@ -81,7 +81,7 @@ def bulk(write: Write) -> Written:
     few = collect(write, rows, HERE_BYTES) if estimated_bytes(rows) <= HERE_BYTES else None
     if few is not None:
         return run_here(bulk_work_here(write), few)
-    return run_stage(rows, bulk_work(write), write.instant, write.describe("write files"))
+    return run_stage(rows, bulk_work(write), write.tracked_as, write.describe("write files"))
 
 
 def overwrite(write: Write) -> Outcome:
@@ -184,7 +184,7 @@ def finish(write: Write, outcome: Outcome) -> Committed:
     transaction = write.transaction
     transaction.seal(
         lambda timeout_s: (
-            not outcome.written.staged or write.runtime.attempts.ended(write.instant, timeout_s)
+            not outcome.written.staged or write.runtime.attempts.ended(write.tracked_as, timeout_s)
         ),
         [file.path for file in outcome.written.files],
     )

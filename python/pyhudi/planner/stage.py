@@ -1,7 +1,7 @@
 """The write stage: one Spark job whose result is the write statistics.
 
-The job carries the instant as a local property, by which the shim's listener knows when every
-attempt of the stage has ended (DESIGN.md, step 7).
+The job carries its write's key as a local property, by which the shim knows when every attempt of
+the stage has ended (DESIGN.md, step 7).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import HudiError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import InstantTime
 from pyhudi.write.attempt import held
 from pyhudi.write.spec import STAT_DDL
 from pyhudi.write.task import error_from_text
@@ -26,6 +27,11 @@ TRACKED = "pyhudi.write"
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
+
+
+def tracked_key(root: str, instant: InstantTime) -> str:
+    """The key of a write in its application, whose tables may have equal instants."""
+    return f"{instant} {root}"
 
 
 class Attempts(Protocol):

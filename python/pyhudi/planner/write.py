@@ -34,7 +34,7 @@ from pyhudi.planner.prepare import (
 from pyhudi.planner.row_changes import prepare_changes
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query
-from pyhudi.planner.stage import worker_error
+from pyhudi.planner.stage import tracked_key, worker_error
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
@@ -265,8 +265,10 @@ def _attempt(request: Request, table: Table) -> Committed:
     )
     transaction.cancelled = runtime.cancelled
 
+    tracked = tracked_key(table.storage.root, transaction.instant)
+
     def quiet(timeout_s: float) -> bool:
-        return runtime.attempts.quiet(transaction.instant, timeout_s)
+        return runtime.attempts.quiet(tracked, timeout_s)
 
     try:
         request.kept.check_columns(transaction.keep_history())
@@ -288,7 +290,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         transaction.abort(quiet)
         raise
     finally:
-        runtime.attempts.forget(transaction.instant)
+        runtime.attempts.forget(tracked)
         request.kept.lock_wait_s += lock.waited_s
 
 

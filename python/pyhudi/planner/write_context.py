@@ -13,6 +13,7 @@ from pyhudi.planner.intent import Intent
 from pyhudi.planner.kept import Kept
 from pyhudi.planner.prepare import Prepared
 from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.stage import tracked_key
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.transaction import Transaction
@@ -42,6 +43,11 @@ class Write:
     @property
     def instant(self) -> InstantTime:
         return self.transaction.instant
+
+    @property
+    def tracked_as(self) -> str:
+        """What the shim's listener knows the jobs of this attempt by."""
+        return tracked_key(self.table.storage.root, self.instant)
 
     @property
     def view(self) -> FileSystemView:

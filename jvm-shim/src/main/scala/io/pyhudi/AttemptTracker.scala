@@ -5,19 +5,25 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaSparkContext
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.pyhudi.ListenerBus
+import org.apache.spark.scheduler.pyhudi.RunningAttempts
+import org.apache.spark.sql.pyhudi.{Delivered, ListenerBus}
 
 /** Knows when every attempt of a write's tasks has ended, losing speculative ones included.
   *
-  * A job belongs to a write by its local property `pyhudi.write`. The job's result says nothing of
-  * the attempts that lost: they may still be uploading. Python calls `install` once, runs its jobs,
-  * and then `awaitEnd` before it looks for stray files.
+  * A job belongs to a write by its local property `pyhudi.write`: the write's instant and table,
+  * since tables of one application may have the same instants. The job's result says nothing of the
+  * attempts that lost: they may still be uploading. Python calls `install` once, runs its jobs, and
+  * then `awaitEnd` before it looks for stray files. Jobs are known by Spark's events, none of which
+  * is dropped (`ListenerBus`); attempts by Spark's scheduler itself, which knows one before its
+  * event is sent.
   */
 object AttemptTracker {
 
   val property = "pyhudi.write"
 
-  private var installed: Option[(SparkContext, AttemptListener)] = None
+  private val PauseMs = 10L
+
+  private var installed: Option[(SparkContext, JobListener)] = None
 
   def install(context: JavaSparkContext): Unit = install(context.sc)
 
@@ -34,29 +40,38 @@ object AttemptTracker {
   def awaitEnd(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean =
     awaitEnd(context.sc, key, timeoutMs)
 
-  def awaitEnd(context: SparkContext, key: String, timeoutMs: Long): Boolean = {
-    val deadline = System.nanoTime() + timeoutMs * 1000000L
-    // Events arrive late; what has started is known only when the bus has delivered all of them.
-    ListenerBus.drain(context, timeoutMs) && listener(context).awaitEnd(key, deadline)
-  }
+  def awaitEnd(context: SparkContext, key: String, timeoutMs: Long): Boolean =
+    awaitQuiet(context, key, timeoutMs) && listener(context).hasSeen(key)
 
   /** Like [[awaitEnd]] for a write that has failed: true as well if none of its jobs ever began. */
-  def awaitQuiet(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean = {
+  def awaitQuiet(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean =
+    awaitQuiet(context.sc, key, timeoutMs)
+
+  private def awaitQuiet(context: SparkContext, key: String, timeoutMs: Long): Boolean = {
     val deadline = System.nanoTime() + timeoutMs * 1000000L
-    ListenerBus.drain(context.sc, timeoutMs) && {
-      listener(context.sc).awaitEnd(key, deadline)
-      listener(context.sc).isQuiet(key)
+    val jobs = listener(context)
+    // Events arrive late; which jobs began is known only when those sent so far are delivered.
+    jobs.awaitDelivery(ListenerBus.mark(context), deadline) && jobs.awaitEnd(key, deadline) &&
+    noneRuns(context, key, deadline)
+  }
+
+  /** A job that is over starts no attempt any more. */
+  private def noneRuns(context: SparkContext, key: String, deadline: Long): Boolean = {
+    while (RunningAttempts.exist(context, property, key)) {
+      if (System.nanoTime() >= deadline) return false
+      Thread.sleep(PauseMs)
     }
+    true
   }
 
   /** Drops what is known of a write; later events of its jobs are ignored. */
   def forget(key: String): Unit = synchronized(installed.map(_._2)).foreach(_.forget(key))
 
-  private def listener(context: SparkContext): AttemptListener = synchronized {
+  private def listener(context: SparkContext): JobListener = synchronized {
     installed match {
       case Some((known, active)) if known eq context => active
       case _ =>
-        val fresh = new AttemptListener
+        val fresh = new JobListener
         ListenerBus.add(context, fresh)
         installed = Some(context -> fresh)
         fresh
@@ -64,58 +79,54 @@ object AttemptTracker {
   }
 }
 
-/** The running jobs and attempts of each write, kept up by Spark's events. */
-private[pyhudi] class AttemptListener extends SparkListener {
+/** The running jobs of each write, kept up by Spark's events. */
+private[pyhudi] class JobListener extends SparkListener {
 
-  private final class Running {
-    val jobs = mutable.Set.empty[Int]
-    val attempts = mutable.Set.empty[Long]
-    def isOver: Boolean = jobs.isEmpty && attempts.isEmpty
-  }
-
-  private val writes = mutable.Map.empty[String, Running]
+  private val writes = mutable.Map.empty[String, mutable.Set[Int]]
   private val keyOfJob = mutable.Map.empty[Int, String]
-  private val keyOfStage = mutable.Map.empty[Int, String]
+  private var delivered = 0L
 
   override def onJobStart(event: SparkListenerJobStart): Unit = synchronized {
     Option(event.properties).flatMap(p => Option(p.getProperty(AttemptTracker.property)))
       .foreach { key =>
-        writes.getOrElseUpdate(key, new Running).jobs += event.jobId
+        writes.getOrElseUpdate(key, mutable.Set.empty) += event.jobId
         keyOfJob(event.jobId) = key
-        event.stageIds.foreach(keyOfStage(_) = key)
       }
   }
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit = synchronized {
-    keyOfJob.remove(event.jobId).flatMap(writes.get).foreach(_.jobs -= event.jobId)
+    keyOfJob.remove(event.jobId).flatMap(writes.get).foreach(_ -= event.jobId)
     notifyAll()
   }
 
-  override def onTaskStart(event: SparkListenerTaskStart): Unit = synchronized {
-    keyOfStage.get(event.stageId).flatMap(writes.get)
-      .foreach(_.attempts += event.taskInfo.taskId)
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case Delivered(mark) => synchronized {
+        delivered = delivered.max(mark)
+        notifyAll()
+      }
+    case _ => ()
   }
 
-  override def onTaskEnd(event: SparkListenerTaskEnd): Unit = synchronized {
-    keyOfStage.get(event.stageId).flatMap(writes.get)
-      .foreach(_.attempts -= event.taskInfo.taskId)
-    notifyAll()
-  }
+  /** Whether all events before `mark` were delivered within the time. */
+  def awaitDelivery(mark: Long, deadlineNanos: Long): Boolean =
+    await(deadlineNanos)(delivered >= mark)
 
-  def awaitEnd(key: String, deadlineNanos: Long): Boolean = synchronized {
-    var leftMs = 1L
-    while (leftMs > 0 && writes.get(key).exists(!_.isOver)) {
-      leftMs = (deadlineNanos - System.nanoTime()) / 1000000L
-      if (leftMs > 0) wait(leftMs)
-    }
-    writes.get(key).exists(_.isOver)
-  }
+  def awaitEnd(key: String, deadlineNanos: Long): Boolean =
+    await(deadlineNanos)(writes.get(key).forall(_.isEmpty))
 
-  def isQuiet(key: String): Boolean = synchronized(writes.get(key).forall(_.isOver))
+  def hasSeen(key: String): Boolean = synchronized(writes.contains(key))
 
   def forget(key: String): Unit = synchronized {
     writes -= key
     keyOfJob --= keyOfJob.collect { case (job, `key`) => job }
-    keyOfStage --= keyOfStage.collect { case (stage, `key`) => stage }
+  }
+
+  private def await(deadlineNanos: Long)(done: => Boolean): Boolean = synchronized {
+    var leftMs = 1L
+    while (leftMs > 0 && !done) {
+      leftMs = (deadlineNanos - System.nanoTime()) / 1000000L
+      if (leftMs > 0) wait(leftMs)
+    }
+    done
   }
 }
