@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.commit_metadata import CommitMetadata, render_commit
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.storage.base import NOTHING_KNOWN, Files, Known, StoredFile
 from pyhudi.storage.memory import MemoryStorage
@@ -109,7 +113,7 @@ def test_a_savepointed_commit_does_not_begin_the_timeline() -> None:
 
 def test_a_commit_is_read_once_and_told_apart_when_its_file_changes() -> None:
     storage = MemoryStorage("memory:/active-cache")
-    cache = CommitCache(limit=1)
+    cache = CommitCache(limit_bytes=1)
 
     def get(at: int, name: str) -> CommitMetadata:
         files = [StoredFile(f".hoodie/timeline/{name}", 0, at)]
@@ -173,3 +177,44 @@ def test_a_listing_asks_again_only_for_files_of_instants_that_may_still_change()
     assert [f.name for f in first][:-1] == [f"{t(1)}.commit", f"{t(1)}.commit.requested"]
     assert [f.name for f in second] == [f"{t(1)}.commit.requested", f"{t(2)}.commit.requested"]
     assert asked == [[], [f".hoodie/{t(1)}.commit", f".hoodie/{t(1)}.commit.requested"], []]
+
+
+def test_the_cache_of_commits_holds_as_much_as_its_bound_says() -> None:
+    """By number, commits of a thousand files took 15 GB."""
+    storage = MemoryStorage("memory:/bounded-cache")
+    names = [f"{t(n)}_{t(n + 1)}.commit" for n in range(1, 9, 2)]
+    stats = tuple(
+        WriteStat(FileId(f"{n:036d}"), f"p/{n:036d}_0-1-2_{t(1)}.parquet", "p") for n in range(500)
+    )
+    commit = CommitMetadata(stats=stats)
+    for name in names:
+        storage.put_if_absent(f".hoodie/timeline/{name}", render_commit(commit, 2))
+    found = timeline_of(storage.list(".hoodie/timeline"), 2, ".hoodie/timeline")
+    room = 2 * commit.memory_bytes
+
+    tracemalloc.start()
+    try:
+        cache = CommitCache(limit_bytes=room)
+        for instant in found.completed:
+            cache.get(storage, found, instant)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.4 * room < held < 1.1 * room
+    kept = found.completed[2:]
+    storage.delete([found.file_of(instant) for instant in found.completed])
+    for instant in kept:
+        cache.get(storage, found, instant)
+    with pytest.raises(TableCorrupt):
+        cache.get(storage, found, found.completed[1])
+
+
+def test_the_cache_of_listings_holds_fewer_tables_where_their_timelines_are_long() -> None:
+    listings = Listings(files=3)
+    for table in ("a", "b"):
+        storage = MemoryStorage(f"memory:/{table}-listings")
+        for n in (1, 3):
+            storage.put_if_absent(f".hoodie/timeline/{t(n)}_{t(n + 1)}.commit", b"")
+        listings.list(storage, ".hoodie/timeline", 2)
+    assert [root for root, _ in listings._known] == ["memory:/b-listings"]

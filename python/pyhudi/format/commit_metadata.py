@@ -18,6 +18,8 @@ from pyhudi.format.filenames import FileId
 
 SCHEMA_KEY = "schema"
 _RULE = "a commit holds write statistics by partition"
+#: what parsed commits were seen to take: itself, each file that it wrote, each group it replaced
+_COMMIT_BYTES, _STAT_BYTES, _GROUP_BYTES = 1_000, 800, 150
 _NO_COMMIT = "null"  # Hudi's text for "there was no previous commit"
 
 
@@ -57,6 +59,13 @@ class CommitMetadata:
     extra: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, tuple[FileId, ...]] | None = None
     compacted: bool = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what this takes in memory, by measure."""
+        groups = sum(map(len, self.replaced.values())) if self.replaced else 0
+        texts = sum(map(len, self.extra.values()))
+        return _COMMIT_BYTES + texts + len(self.stats) * _STAT_BYTES + groups * _GROUP_BYTES
 
 
 def parse_commit(data: bytes, path: str) -> CommitMetadata:

@@ -137,11 +137,12 @@ def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeli
 class Listings:
     """The files of completed instants, by table, so that a listing asks no facts of them again.
 
-    Only what the last listing showed is kept: the cache holds no more than the timelines do.
+    Only what the last listing showed is kept: the cache holds no more than the timelines do, those
+    of ``limit`` tables, and of fewer where they have more than ``files`` files together.
     """
 
-    def __init__(self, limit: int = 64) -> None:
-        self._limit = limit
+    def __init__(self, limit: int = 64, files: int = 1_000_000) -> None:
+        self._limit, self._files = limit, files
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._lock = Lock()
 
@@ -161,20 +162,24 @@ class Listings:
         with self._lock:
             self._known[key] = settled
             self._known.move_to_end(key)
-            while len(self._known) > self._limit:
+            while len(self._known) > 1 and self._too_many():
                 self._known.popitem(last=False)
         return files
+
+    def _too_many(self) -> bool:
+        return len(self._known) > self._limit or sum(map(len, self._known.values())) > self._files
 
 
 class CommitCache:
     """Parsed commit metadata by root and file name, the least recently used dropped first.
 
-    Bounded by entries; shared by all tables of a process, so that the thousandth commit of a
-    long-lived writer reads one new file, not a thousand.
+    Bounded by what it holds in memory; shared by all tables of a process, so that the thousandth
+    commit of a long-lived writer reads one new file, not a thousand.
     """
 
-    def __init__(self, limit: int = 20_000) -> None:
-        self._limit = limit
+    def __init__(self, limit_bytes: int = 512 << 20) -> None:
+        self._limit_bytes = limit_bytes
+        self._bytes = 0
         self._entries: OrderedDict[tuple[str, str], CommitMetadata] = OrderedDict()
         self._lock = Lock()
 
@@ -199,9 +204,13 @@ class CommitCache:
             ) from e
         metadata = parse_commit(data, path)
         with self._lock:
-            self._entries[key] = metadata
-            while len(self._entries) > self._limit:
-                self._entries.popitem(last=False)
+            if key not in self._entries:
+                self._entries[key] = metadata
+                self._bytes += metadata.memory_bytes
+            # The newest stays, be it too large alone.
+            while self._bytes > self._limit_bytes and len(self._entries) > 1:
+                _, dropped = self._entries.popitem(last=False)
+                self._bytes -= dropped.memory_bytes
         return metadata
 
 
