@@ -19,6 +19,7 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import last_beat_ms
 from pyhudi.transactions.rollback import read_metadata
 from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
+from pyhudi.transactions.temporaries import sweep_temporaries
 
 
 class Outcome(str, Enum):
@@ -57,6 +58,8 @@ def settle_and_tell(
     silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
     writes = {i.time for i in before.pending if is_write(table, before, i)}
     settle_failed_writes(table, lock, clock, policy)
+    if policy.failed_writes is not FailedWrites.NEVER:
+        sweep_temporaries(table.storage, clock, everywhere=True)
     after = table.timeline()
     undone = _rollbacks(table, before, after)
     left = Outcome.NEVER if policy.failed_writes is FailedWrites.NEVER else Outcome.ALIVE

@@ -106,6 +106,14 @@ class VersionedStorage(Storage, Protocol):
         """Replace the version ``tag`` of the file; ``FileExists`` where it is no longer there."""
 
 
+@runtime_checkable
+class PassesTemporariesOver(Storage, Protocol):
+    """A storage that gives files their names late; a process that is killed leaves such a file."""
+
+    def passed_over(self) -> Files:
+        """Temporary files, anybody's, that the listings since the last call left out."""
+
+
 def checked(path: str) -> str:
     """``path`` itself, less one ``/`` at its end, if it stays below the root.
 

@@ -22,7 +22,7 @@ from pyhudi.storage.base import (
     StoredFile,
     checked,
 )
-from pyhudi.storage.names import TEMPORARY_PREFIX, is_listed
+from pyhudi.storage.names import MOST_PASSED, TEMPORARY_PREFIX, is_listed
 
 #: a rename copies and deletes there, so that two writers may both believe that theirs was first
 NO_ATOMIC_RENAME: Final = frozenset({"gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs"})
@@ -78,6 +78,7 @@ class HadoopStorage:
         self._root = root.rstrip("/")
         self._files = files
         self._clock = clock or SystemClock()
+        self._passed: dict[str, StoredFile] = {}
 
     @property
     def root(self) -> str:
@@ -125,8 +126,15 @@ class HadoopStorage:
     def _listed(self, folder: str, deep: bool) -> Files:
         inside = checked(folder)
         found = json.loads(self._ask("list", inside, lambda: self._files.list(inside, deep)))
-        files = (StoredFile(path, size, modified_ms) for path, size, modified_ms in found)
+        files = [StoredFile(path, size, modified_ms) for path, size, modified_ms in found]
+        if len(self._passed) < MOST_PASSED:
+            left = (file for file in files if file.name.startswith(TEMPORARY_PREFIX))
+            self._passed.update((file.path, file) for file in left)
         return sorted((f for f in files if is_listed(f.name)), key=lambda file: file.path)
+
+    def passed_over(self) -> Files:
+        passed, self._passed = self._passed, {}
+        return sorted(passed.values(), key=lambda file: file.path)
 
     def _beside(self, name: str) -> str:
         folder, slash, _ = name.rpartition("/")

@@ -23,7 +23,7 @@ from pyhudi.storage.base import (
     StoredFile,
     checked,
 )
-from pyhudi.storage.names import TEMPORARY_PREFIX, crc_neighbour, is_listed
+from pyhudi.storage.names import MOST_PASSED, TEMPORARY_PREFIX, crc_neighbour, is_listed
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -42,6 +42,7 @@ class LocalStorage:
         self._root = root.rstrip("/") or "/"
         self._base = self._root if self._root.endswith("/") else self._root + "/"
         self._clock = clock or SystemClock()
+        self._passed: dict[str, StoredFile] = {}
 
     @property
     def root(self) -> str:
@@ -58,7 +59,13 @@ class LocalStorage:
             file = known.get(_join(inside, entry.name)) or _stored(inside, entry)
             if file is not None:
                 found.append(file)
+            else:
+                self._pass_over(inside, entry)
         return sorted(found, key=_path)
+
+    def passed_over(self) -> Files:
+        passed, self._passed = self._passed, {}
+        return sorted(passed.values(), key=_path)
 
     def list_folders(self, folder: str) -> Folders:
         inside = checked(folder)
@@ -74,6 +81,8 @@ class LocalStorage:
                     waiting.append(_join(inside, entry.name))
                 elif file := _stored(inside, entry):
                     found.append(file)
+                else:
+                    self._pass_over(inside, entry)
         return sorted(found, key=lambda file: file.path)
 
     def exists(self, path: str) -> bool:
@@ -155,6 +164,12 @@ class LocalStorage:
             f"'{full}' fills up while it is deleted. Stop what writes to it.", path=full
         )
 
+    def _pass_over(self, inside: str, entry: os.DirEntry[str]) -> None:
+        if not entry.name.startswith(TEMPORARY_PREFIX) or len(self._passed) >= MOST_PASSED:
+            return
+        if file := _facts(inside, entry):
+            self._passed[file.path] = file
+
     def _full(self, path: str) -> str:
         inside = checked(path)
         if not inside:
@@ -204,8 +219,10 @@ def _join(inside: str, name: str) -> str:
 
 
 def _stored(inside: str, entry: os.DirEntry[str]) -> StoredFile | None:
-    if not is_listed(entry.name):
-        return None
+    return _facts(inside, entry) if is_listed(entry.name) else None
+
+
+def _facts(inside: str, entry: os.DirEntry[str]) -> StoredFile | None:
     try:
         if not entry.is_file():
             return None

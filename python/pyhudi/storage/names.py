@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 TEMPORARY_PREFIX: Final = ".pyhudi-tmp-"
+#: temporary files that one storage remembers to have passed over
+MOST_PASSED: Final = 1_000
 
 
 def crc_neighbour(name: str) -> str:

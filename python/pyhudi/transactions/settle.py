@@ -34,6 +34,7 @@ from pyhudi.transactions.rollback import (
     was_rolled_back,
 )
 from pyhudi.transactions.spools import sweep_spools
+from pyhudi.transactions.temporaries import sweep_temporaries
 from pyhudi.transactions.times import TimeSource
 from pyhudi.transactions.undoing import check_undoing, pending_restore
 
@@ -159,8 +160,8 @@ def _requested_ms(table: Table, instant: Instant) -> int:
 
 
 def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
-    """Delete what settled instants left: markers, heartbeats, and files of late attempts; and the
-    spools of dead statements.
+    """Delete what settled instants left: markers, heartbeats, and files of late attempts; the
+    spools of dead statements; and files that never got their names.
 
     An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
     must go before archival passes its instant, or readers take it for data (FORMAT.md 2.4).
@@ -171,6 +172,7 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     left = {folder.rsplit("/", 1)[-1] for folder in folders}
     beats = {file.name for file in storage.list(HEARTBEATS)}
     left |= beats
+    sweep_temporaries(storage, clock)
     if probes := sorted(name for name in beats if name.startswith(PROBE)):
         storage.delete([f"{HEARTBEATS}/{name}" for name in probes])
     times = sorted(InstantTime(name) for name in left if name.isdecimal())
