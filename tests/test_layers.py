@@ -19,6 +19,7 @@ LAYERS = {
     "listing": 1,
     "format": 1,
     "choices": 2,
+    "foreign_options": 2,
     "hudi_keys": 2,
     "option": 3,
     "lock_options": 4,

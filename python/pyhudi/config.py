@@ -43,7 +43,14 @@ from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, IGNORED, has_no_effect
 from pyhudi.lock_options import LOCK_TABLE, NEEDED, LockOptions, check_lock_options
 from pyhudi.option import Option, Scope
-from pyhudi.option_tables import CALLBACK, READ_TABLE, WRITE_TABLE, ReadOptions, WriteOptions
+from pyhudi.option_tables import (
+    CALLBACK,
+    READ_TABLE,
+    SPARK_OVERWRITE_MODE,
+    WRITE_TABLE,
+    ReadOptions,
+    WriteOptions,
+)
 
 __all__ = [
     "BillingMode", "BloomType", "Codec", "ConcurrencyMode", "DuplicatePolicy", "FailedWrites",
@@ -102,7 +109,7 @@ def resolve_write(
     that does not parse, two names of one option that disagree, and an option that contradicts the
     table.
     """
-    given, later = _sort(_WRITE_KEYS, options), _sort(_WRITE_KEYS, session or {})
+    given, later = _sort(_WRITE_KEYS, options), _sort(_WRITE_KEYS, _hudi_first(session or {}))
     recorded = {} if table is None else _recorded(table)
     for name, (key, value) in given.found.items():
         if name in recorded and not _agree(name, value, recorded[name][1]):
@@ -138,6 +145,13 @@ def resolve_write(
         other=given.other,
         ignored=tuple(sorted(given.ignored | later.ignored)),
     )
+
+
+def _hudi_first(session: Mapping[str, str]) -> Mapping[str, str]:
+    """The session's settings, without one of Spark's that a key of Hudi's says for Hudi tables."""
+    if any(key.lower() == "hoodie.datasource.overwrite.mode" for key in session):
+        return {key: text for key, text in session.items() if key != SPARK_OVERWRITE_MODE}
+    return session
 
 
 def _require_bucket_index(index: object) -> None:

@@ -42,6 +42,8 @@ DS = "hoodie.datasource.write."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 CHECK = "hoodie.consistency.check."
+#: Spark's own setting for the same
+SPARK_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
 
 
@@ -110,7 +112,8 @@ class WriteOptions:
     partitions_to_delete: tuple[str, ...] = option((), DS + "partitions.to.delete", W,
         "Partition paths for delete_partition; a trailing * takes all that begin so.")
     overwrite_mode: OverwriteMode | None = option(None, "hoodie.datasource.overwrite.mode", W,
-        "Static empties the table, dynamic only the partitions written; else Spark's own setting.")
+        "Dynamic replaces the partitions written alone; operations that overwrite go before it.",
+        "partitionOverwriteMode", SPARK_OVERWRITE_MODE)
     combine_before_insert: bool = option(False, "hoodie.combine.before.insert", W,
         "Makes one row of rows with the same key before an insert.")
     combine_before_upsert: bool = option(True, "hoodie.combine.before.upsert", W,

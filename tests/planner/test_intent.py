@@ -7,9 +7,20 @@ import pytest
 from pyhudi.config import Operation, WriteOptions, resolve_write
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
-from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide, save_intent
+from pyhudi.planner.intent import (
+    Intent,
+    Overwrite,
+    Route,
+    action_of,
+    decide,
+    heeded,
+    save_intent,
+    settled,
+    without_overwriting,
+)
 
 OPERATION = "hoodie.datasource.write.operation"
+MODE = "hoodie.datasource.overwrite.mode"
 KEYED = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "k"}
 KEYLESS = {"hoodie.table.name": "t"}
 SAVE, SQL = Intent(Route.SAVE), Intent(Route.SQL)
@@ -17,8 +28,6 @@ SAVE, SQL = Intent(Route.SAVE), Intent(Route.SQL)
 
 def options(base: Mapping[str, str], **more: str) -> WriteOptions:
     given = {**base, **({OPERATION: more["operation"]} if "operation" in more else {})}
-    if "overwrite_mode" in more:
-        given["hoodie.datasource.overwrite.mode"] = more["overwrite_mode"]
     return resolve_write(given, None, {})
 
 
@@ -67,28 +76,132 @@ def test_what_needs_a_key_is_refused_without_one(operation: str) -> None:
     assert refused.value.facts["key"] == OPERATION
 
 
-@pytest.mark.parametrize("route", Route)
+PARTITIONED = {**KEYLESS, "hoodie.datasource.write.partitionpath.field": "a,b"}
+SPARK = "spark.sql.sources.partitionOverwriteMode"
+CLAUSE = ({"op": "<=>", "column": "a", "value": "x"},)
+WHOLE_CLAUSE = (*CLAUSE, {"op": "<=>", "column": "b", "value": "1"})
+CONDITION = ({"op": "=", "column": "a", "value": "x"},)
+
+
+def overwriting(
+    intent: Intent, session: Mapping[str, str], base: Mapping[str, str] = PARTITIONED, **more: str
+) -> tuple[Overwrite, Operation]:
+    """What a write replaces and how, its options and the session's settings heard."""
+    given = {**base, **more}
+    found = resolve_write(given, None, heeded(intent, session))
+    intent = settled(intent, found, session)
+    return intent.overwrite, decide(intent, found)
+
+
+TABLE = (Overwrite.ALL, Operation.INSERT_OVERWRITE_TABLE)
+WRITTEN = (Overwrite.DYNAMIC, Operation.INSERT_OVERWRITE)
+NAMED = (Overwrite.FILTER, Operation.INSERT_OVERWRITE)
+
+#: settings of a session, and what then replaces INSERT OVERWRITE, with PARTITION (a = 'x', b), and
+#: with both columns named
+ASKED: tuple[tuple[dict[str, str], tuple[object, object, object]], ...] = (
+    ({}, (TABLE, NAMED, NAMED)),
+    ({MODE: "static"}, (TABLE, NAMED, NAMED)),
+    ({MODE: "dynamic"}, (WRITTEN, WRITTEN, WRITTEN)),
+    ({MODE: "dynamic", SPARK: "static"}, (WRITTEN, WRITTEN, WRITTEN)),
+    ({OPERATION: "upsert"}, (TABLE, NAMED, NAMED)),
+    ({OPERATION: "insert_overwrite"}, (WRITTEN, WRITTEN, WRITTEN)),
+    ({OPERATION: "insert_overwrite", MODE: "static"}, (WRITTEN, WRITTEN, WRITTEN)),
+    ({OPERATION: "insert_overwrite_table"}, (TABLE, TABLE, TABLE)),
+    ({OPERATION: "insert_overwrite_table", MODE: "dynamic"}, (TABLE, TABLE, TABLE)),
+)
+
+
+@pytest.mark.parametrize(("session", "replaced"), ASKED)
+def test_a_statement_replaces_what_operation_and_mode_say(
+    session: dict[str, str], replaced: tuple[object, object, object]
+) -> None:
+    asked = (
+        Intent(Route.SQL, Overwrite.ALL),
+        Intent(Route.SQL, Overwrite.FILTER, CLAUSE),
+        Intent(Route.SQL, Overwrite.FILTER, WHOLE_CLAUSE),
+    )
+    assert tuple(overwriting(intent, session) for intent in asked) == replaced
+
+
 @pytest.mark.parametrize(
-    ("given", "operation"),
+    ("session", "options", "replaced"),
     [
-        ({}, Operation.INSERT_OVERWRITE_TABLE),
-        ({"operation": "upsert"}, Operation.INSERT_OVERWRITE_TABLE),
-        ({"operation": "insert_overwrite"}, Operation.INSERT_OVERWRITE),
-        ({"operation": "insert_overwrite_table"}, Operation.INSERT_OVERWRITE_TABLE),
-        ({"overwrite_mode": "dynamic"}, Operation.INSERT_OVERWRITE),
-        ({"operation": "delete_partition"}, Operation.DELETE_PARTITION),
+        ({}, {}, TABLE),
+        ({SPARK: "DYNAMIC"}, {}, WRITTEN),
+        ({SPARK: "dynamic"}, {"partitionOverwriteMode": "static"}, TABLE),
+        ({SPARK: "dynamic", MODE: "static"}, {}, TABLE),
+        ({SPARK: "static", MODE: "dynamic"}, {}, WRITTEN),
+        ({}, {"partitionOverwriteMode": "Dynamic"}, WRITTEN),
+        ({}, {"PARTITIONOVERWRITEMODE": "dynamic"}, WRITTEN),
+        ({MODE: "static"}, {"partitionOverwriteMode": "dynamic"}, WRITTEN),
+        ({}, {MODE: "dynamic"}, WRITTEN),
+        ({}, {OPERATION: "upsert", MODE: "dynamic"}, WRITTEN),
+        ({}, {OPERATION: "insert_overwrite"}, WRITTEN),
+        ({SPARK: "dynamic"}, {OPERATION: "insert_overwrite_table"}, TABLE),
     ],
 )
-def test_overwriting_all_replaces_the_table_or_the_partitions_at_hand(
-    route: Route, given: dict[str, str], operation: Operation
+def test_mode_overwrite_spares_partitions_where_dynamic_is_asked_for(
+    session: dict[str, str], options: dict[str, str], replaced: object
 ) -> None:
-    intent = Intent(route, Overwrite.ALL)
-    assert decide(intent, options(KEYLESS, **given)) is operation
+    assert overwriting(Intent(Route.SAVE, Overwrite.ALL), session, **options) == replaced
 
 
-@pytest.mark.parametrize("overwrite", [Overwrite.FILTER, Overwrite.DYNAMIC])
-def test_overwriting_partitions_is_an_insert_overwrite(overwrite: Overwrite) -> None:
-    assert decide(Intent(Route.SQL, overwrite), options(KEYED)) is Operation.INSERT_OVERWRITE
+def test_two_modes_of_overwriting_in_one_call_must_agree() -> None:
+    asked = Intent(Route.SAVE, Overwrite.ALL)
+    with pytest.raises(ConfigError, match="one option under two names"):
+        overwriting(asked, {}, **{MODE: "static", "partitionOverwriteMode": "dynamic"})
+
+
+def test_a_table_without_partitions_is_overwritten_whole() -> None:
+    for route in Route:
+        for how in (Overwrite.ALL, Overwrite.DYNAMIC):
+            for mode in ("static", "dynamic"):
+                session = {MODE: mode, SPARK: "dynamic"}
+                assert overwriting(Intent(route, how), session, KEYLESS) == TABLE
+
+
+@pytest.mark.parametrize("session", [asked for asked, _ in ASKED])
+def test_a_table_that_is_replaced_keeps_parts_only_by_options_of_the_write(
+    session: dict[str, str],
+) -> None:
+    replaced = Intent(Route.SQL, Overwrite.REPLACE)
+    assert overwriting(replaced, session) == TABLE
+    assert overwriting(replaced, session, **{MODE: "dynamic"}) == WRITTEN
+    properties = {MODE: "dynamic", OPERATION: "insert_overwrite", "primaryKey": "k"}
+    assert without_overwriting(properties, replaced, {}) == {"primaryKey": "k"}
+
+
+def test_properties_of_the_table_name_no_operation_and_yield_to_the_sessions_mode() -> None:
+    properties = {MODE: "dynamic", OPERATION: "insert_overwrite_table", "primaryKey": "k"}
+    clause = Intent(Route.SQL, Overwrite.FILTER, CLAUSE)
+    assert without_overwriting(properties, clause, {}) == {MODE: "dynamic", "primaryKey": "k"}
+    assert without_overwriting(properties, clause, {MODE: "static"}) == {"primaryKey": "k"}
+
+
+def test_rows_that_a_condition_names_are_replaced_whatever_the_mode() -> None:
+    asked = Intent(Route.SQL, Overwrite.FILTER, CONDITION)
+    for session in ({MODE: "dynamic"}, {OPERATION: "insert_overwrite"}, {SPARK: "dynamic"}):
+        assert overwriting(asked, session) == NAMED
+    with pytest.raises(ConfigError, match="which of the old rows shall go"):
+        overwriting(asked, {OPERATION: "insert_overwrite_table"})
+
+
+def test_a_clause_that_spark_takes_for_dynamic_is_refused_where_hudi_says_static() -> None:
+    asked = Intent(Route.SQL, Overwrite.DYNAMIC)
+    assert overwriting(asked, {SPARK: "dynamic"}) == WRITTEN
+    assert overwriting(asked, {MODE: "static"}) == WRITTEN, "overwritePartitions() by name"
+    both = {SPARK: "dynamic", MODE: "static"}
+    assert overwriting(asked, {**both, OPERATION: "insert_overwrite"}) == WRITTEN
+    assert overwriting(asked, {**both, OPERATION: "insert_overwrite_table"}) == TABLE
+    with pytest.raises(ConfigError, match="static.*is dynamic"):
+        overwriting(asked, both)
+
+
+def test_delete_partition_overwrites_nothing() -> None:
+    asked = Intent(Route.SAVE, Overwrite.ALL)
+    _, found = overwriting(asked, {MODE: "dynamic"}, **{OPERATION: "delete_partition"})
+    assert found is Operation.DELETE_PARTITION
 
 
 @pytest.mark.parametrize("operation", Operation)

@@ -5,8 +5,8 @@ Pure. Sources: issue "main job"; Hudi's documentation of INSERT INTO and of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -19,7 +19,12 @@ from pyhudi.config import (
 )
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
+from pyhudi.option_tables import SPARK_OVERWRITE_MODE
 
+OPERATION = "hoodie.datasource.write.operation"
+MODE = "hoodie.datasource.overwrite.mode"
+_SPARKS = frozenset({SPARK_OVERWRITE_MODE.lower()})
+_OF_OVERWRITES = _SPARKS | {OPERATION, MODE, "partitionoverwritemode"}
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 
 
@@ -37,6 +42,8 @@ class Overwrite(str, Enum):
     ALL = "all"
     FILTER = "filter"
     DYNAMIC = "dynamic"
+    #: the table itself, by REPLACE TABLE or ``saveAsTable``: settings of the session say nothing
+    REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +79,85 @@ def save_intent(mode: str, exists: bool, root: str) -> Intent | None:
     return Intent(Route.SAVE, overwrite)
 
 
+def heeded(intent: Intent, session: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of the session that have a say in what becomes of old rows.
+
+    SQL and ``writeTo`` come to us after Spark has heeded its own. A table that is replaced stays
+    whole, as with other formats: parts of it are kept where the write's own options say so.
+    """
+    if intent.route is Route.SAVE:
+        return session
+    passed = _OF_OVERWRITES if intent.overwrite is Overwrite.REPLACE else _SPARKS
+    return {key: text for key, text in session.items() if key.lower() not in passed}
+
+
+def without_overwriting(
+    properties: Mapping[str, str], intent: Intent, session: Mapping[str, str]
+) -> dict[str, str]:
+    """TBLPROPERTIES as an overwrite takes them: as with Hudi they name no operation for it, and
+    the session's mode goes before theirs."""
+    passed = {OPERATION}
+    if intent.overwrite is Overwrite.REPLACE or MODE in map(str.lower, session):
+        passed |= _OF_OVERWRITES
+    return {key: text for key, text in properties.items() if key.lower() not in passed}
+
+
+def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -> Intent:
+    """``intent`` once the options had their say: which rows an overwrite replaces.
+
+    As Hudi 1.2.0 decides it: an operation that overwrites goes before
+    ``hoodie.datasource.overwrite.mode``, and this before Spark's own setting. ``ConfigError`` where
+    they say what cannot be done.
+    """
+    how, given, mode = intent.overwrite, options.operation, options.overwrite_mode
+    if how is Overwrite.NONE or given is Operation.DELETE_PARTITION:
+        return intent
+    partitioned = bool(options.partition_fields)
+    if how is Overwrite.REPLACE or (how is Overwrite.DYNAMIC and not partitioned):
+        how = Overwrite.ALL
+    chosen = how is Overwrite.FILTER and not _is_partition_clause(intent.filters)
+    if given is Operation.INSERT_OVERWRITE_TABLE:
+        if chosen:
+            raise _contradiction(OPERATION, given.value, "the statement names the rows to replace")
+        return replace(intent, overwrite=Overwrite.ALL, filters=())
+    if chosen:
+        return intent
+    if how is Overwrite.DYNAMIC:
+        if mode is OverwriteMode.STATIC and given is not Operation.INSERT_OVERWRITE:
+            _refuse_lost_clause(session)
+        return intent
+    spares = mode is OverwriteMode.DYNAMIC and partitioned
+    if spares or given is Operation.INSERT_OVERWRITE:
+        return replace(intent, overwrite=Overwrite.DYNAMIC, filters=())
+    return replace(intent, overwrite=how)
+
+
+def _is_partition_clause(filters: Sequence[Any]) -> bool:
+    """Whether Spark made the filters of ``PARTITION (column = value)``: it compares so."""
+    return all(each["op"] == "<=>" for each in filters)
+
+
+def _refuse_lost_clause(session: Mapping[str, str]) -> None:
+    """Where Spark's setting is dynamic, no INSERT OVERWRITE says which partitions it names."""
+    if session.get(SPARK_OVERWRITE_MODE, "").lower() == OverwriteMode.DYNAMIC.value:
+        raise _contradiction(MODE, "static", f"{SPARK_OVERWRITE_MODE} is dynamic")
+
+
+def _contradiction(key: str, value: str, other: str) -> ConfigError:
+    return ConfigError(
+        f"'{key}' is '{value}', but {other}: which of the old rows shall go? Nothing was "
+        "written. Leave out one of them.",
+        key=key,
+    )
+
+
 def decide(intent: Intent, options: WriteOptions) -> Operation:
     """The operation; ``ConfigError`` where it cannot be done on a table without a key."""
     given = options.operation
     if given is Operation.DELETE_PARTITION:
         return given
     if intent.overwrite is Overwrite.ALL:
-        dynamic = given is Operation.INSERT_OVERWRITE or (
-            given is None and options.overwrite_mode is OverwriteMode.DYNAMIC
-        )
-        found = Operation.INSERT_OVERWRITE if dynamic else Operation.INSERT_OVERWRITE_TABLE
+        found = Operation.INSERT_OVERWRITE_TABLE
     elif intent.overwrite in (Overwrite.FILTER, Overwrite.DYNAMIC):
         found = Operation.INSERT_OVERWRITE
     elif intent.route is Route.SQL:
@@ -94,7 +170,7 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
         raise ConfigError(
             f"Operation {found.value} needs a record key, and this table has none (its keys are "
             "generated). Use insert, or make a table with hoodie.datasource.write.recordkey.field.",
-            key="hoodie.datasource.write.operation",
+            key=OPERATION,
         )
     if found is Operation.BULK_INSERT and options.insert_drop_duplicates:
         raise ConfigError(

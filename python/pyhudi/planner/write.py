@@ -20,7 +20,7 @@ from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
 from pyhudi.planner.create import create_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
-from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide
+from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.planner.kept import Kept
 from pyhudi.planner.key_encoding import named_by_rule, named_in_table
 from pyhudi.planner.operations import run_operation
@@ -102,7 +102,9 @@ def write_table(
         table = open_table(storage) if exists else None
         if table is not None:
             refuse_writes_to(table)
-        resolved = resolve_write(options, table.config.raw if table else None, session)
+        raw = table.config.raw if table else None
+        resolved = resolve_write(options, raw, heeded(intent, session))
+        intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
         try:
             request = Request(runtime, df, resolved, operation, intent)

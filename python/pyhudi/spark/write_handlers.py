@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation
-from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent
+from pyhudi.foreign_options import refuse_foreign
+from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent, without_overwriting
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows, spooled_changes
 from pyhudi.planner.runtime import Runtime
@@ -44,6 +45,7 @@ class WriteHandlers:
         **_: object,
     ) -> Committed | None:
         root = normalize_root(path)
+        refuse_foreign(options)
         given = with_partitioning(options, partitioning)
         return write_table(
             self._runtime,
@@ -77,6 +79,9 @@ class WriteHandlers:
         properties: Options | None,
         intent: Intent,
     ) -> Committed | None:
+        refuse_foreign(options)
+        if intent.overwrite is not Overwrite.NONE:
+            properties = without_overwriting(properties or {}, intent, session)
         given, root = given_options(properties, options), normalize_root(path)
         return write_table(self._runtime, df, root, given, session, lambda exists: intent)
 
@@ -90,6 +95,7 @@ class WriteHandlers:
         properties: Options | None = None,
         **_: object,
     ) -> Json:
+        refuse_foreign(options)
         given = given_options(properties, options)
         return {"spool": self._spools.begin(normalize_root(path), given, session)}
 

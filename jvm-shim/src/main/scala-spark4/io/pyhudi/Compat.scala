@@ -18,9 +18,13 @@ private[pyhudi] object Compat {
 
   def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()
 
-  /** The session's settings that are meant for Hudi; empty where no session is active. */
+  /** The session's settings that Python heeds: Hudi's, and Spark's for what an overwrite replaces.
+    * Empty where no session is active.
+    */
   def hoodieSettings: Map[String, String] =
     SparkSession.getActiveSession.fold(Map.empty[String, String]) { session =>
-      session.sessionState.conf.getAllConfs.filter(_._1.startsWith("hoodie."))
+      session.sessionState.conf.getAllConfs.filter { case (key, _) =>
+        key.startsWith("hoodie.") || key == SQLConf.PARTITION_OVERWRITE_MODE.key
+      }
     }
 }

@@ -95,7 +95,8 @@ private[pyhudi] class HudiReplacedTable(
     val target = existing.target
     new HudiWriteBuilder(
       target.copy(properties = target.properties ++ definition.userProperties),
-      info)
+      info,
+      whole = Overwrite.Replace)
   }
 
   override def commitStagedChanges(): Unit =

@@ -12,17 +12,22 @@ private[pyhudi] sealed abstract class Overwrite(val name: String)
 private[pyhudi] object Overwrite {
   case object Nothing extends Overwrite("none")
   case object All extends Overwrite("all")
+
+  /** The table itself: REPLACE TABLE and `saveAsTable`. */
+  case object Replace extends Overwrite("replace")
   final case class Matching(filters: Array[Filter]) extends Overwrite("filter")
 }
 
 /** Builds the write of one SQL INSERT, `writeTo` or `saveAsTable`.
   *
   * @param table the table where it is there already: a MERGE may come as an INSERT into it
+  * @param whole what it is to replace all rows
   */
 private[pyhudi] class HudiWriteBuilder(
     target: HudiTarget,
     info: LogicalWriteInfo,
-    table: Option[HudiCatalogTable] = None)
+    table: Option[HudiCatalogTable] = None,
+    whole: Overwrite = Overwrite.All)
     extends WriteBuilder
     with SupportsTruncate
     with SupportsOverwrite
@@ -30,7 +35,7 @@ private[pyhudi] class HudiWriteBuilder(
 
   private var write: Write = new HudiInsert(target, info, Overwrite.Nothing, table)
 
-  override def truncate(): WriteBuilder = set(new HudiInsert(target, info, Overwrite.All))
+  override def truncate(): WriteBuilder = set(new HudiInsert(target, info, whole))
 
   override def overwrite(filters: Array[Filter]): WriteBuilder =
     set(new HudiInsert(target, info, Overwrite.Matching(filters)))

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.errors import ConfigError
+from pyhudi.foreign_options import refuse_foreign
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("replaceWhere", "dt = 'x'"),
+        ("replacewhere", "dt = 'x'"),
+        ("replaceOn", "t.id = s.id"),
+        ("replaceUsing", "id"),
+        ("overwriteSchema", "true"),
+        ("mergeSchema", "false"),
+        ("txnAppId", "job"),
+        ("txnVersion", "3"),
+        ("overwrite-mode", "dynamic"),
+        ("branch", "audit"),
+        ("isolation-level", "snapshot"),
+        ("validate-from-snapshot-id", "7"),
+    ],
+)
+def test_what_another_format_would_heed_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{key}' is no option of pyhudi.*Nothing was written"):
+        refuse_foreign({key: value})
+
+
+def test_what_pyhudi_does_anyhow_passes_and_so_does_what_changes_no_row() -> None:
+    refuse_foreign({"mergeSchema": "True", "overwriteSchema": "false", "branch": "main"})
+    refuse_foreign(
+        {"maxRecordsPerFile": "10", "compression": "zstd", "target-file-size-bytes": "1"}
+    )
+    refuse_foreign({"hoodie.replace.where": "x"})
+
+
+def test_metadata_of_the_commit_is_nobodys_option() -> None:
+    refuse_foreign({"_branch": "audit"})
