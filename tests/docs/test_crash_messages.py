@@ -18,9 +18,15 @@ import pytest
 
 from pyhudi.cli.table_text import pending_text
 from pyhudi.errors import HudiError
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.planner.stage import worker_error
 from pyhudi.services.failed_writes import settle_and_tell
+from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.s3 import S3Storage
+from pyhudi.timeline.active import timeline_of
+from pyhudi.timeline.view import list_view
 from pyhudi.transactions import settle as settling
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 from pyhudi.write.announce import MarkerAddress, ServedMarkers
@@ -134,13 +140,24 @@ def lagging(world: World) -> None:
     await_visible(world.memory, FakeClock(), VisibilityPolicy(), time, wanted, ())
 
 
+def lost(_: World) -> None:
+    storage, time = MemoryStorage("s3a://lake/trips"), InstantTime("20230101000000001")
+    name = BaseFileName(FileId("5e7edde4-0"), "0-7-12", time).render()
+    stat = WriteStat(FileId("5e7edde4-0"), f"city=Oslo/{name}", "city=Oslo")
+    done = Instant(time, Action.COMMIT, State.COMPLETED, time)
+    folder = ".hoodie/timeline"
+    data = render_commit(CommitMetadata("UPSERT", (stat,)), 2)
+    storage.put_if_absent(f"{folder}/{instant_file_name(done, 2)}", data)
+    list_view(storage, timeline_of(storage.list(folder), 2, folder)).latest()
+
+
 SCENES: dict[str, Callable[[World], str]] = {
     "waiting": waiting,
     "cleaned": cleaned,
     "task": lambda _: str(worker_error(RuntimeError(SPARK_SAYS), "pyhudi upsert trips")),
     **{
         scene.__name__: lambda world, scene=scene: raised(scene, world)  # type: ignore[misc]
-        for scene in (attempt, markers, throttled, lagging)
+        for scene in (attempt, markers, throttled, lagging, lost)
     },
 }
 _BLOCK = re.compile(r"<!-- message: (\w+) -->\n```text\n(.*?)```", re.DOTALL)

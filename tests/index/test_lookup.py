@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.index.lookup import (
     BLOOM,
@@ -18,6 +20,7 @@ from pyhudi.index.lookup import (
     lookup,
     possible,
 )
+from pyhudi.index.matches import MatchSpec, match_files
 from pyhudi.write.spec import FileSystemSpec
 
 LOCAL = FileSystemSpec("local", {})
@@ -113,3 +116,18 @@ def test_a_filter_rules_a_file_out_before_its_keys_are_read(tmp_path: Path) -> N
     asked = pa.record_batch({ORDINAL: pa.array([0], pa.int32())})
 
     assert list(lookup(spec)(iter([asked]))) == []
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut off"])
+def test_a_damaged_file_is_told_by_its_path(tmp_path: Path, damage: str) -> None:
+    put(tmp_path, "one.parquet", ["a", "b"], {})
+    file = tmp_path / "one.parquet"
+    if damage == "gone":
+        file.unlink()
+    else:
+        os.truncate(file, 0 if damage == "empty" else file.stat().st_size // 2)
+    wanted = {"p": pa.array(["a"])}
+    with pytest.raises(TableCorrupt, match=r"one\.parquet"):
+        run(LookupSpec(str(tmp_path), LOCAL, {0: ("one.parquet", "p")}), 0)
+    with pytest.raises(TableCorrupt, match=r"one\.parquet"):
+        list(match_files(MatchSpec(str(tmp_path), LOCAL, wanted))([(0, "one.parquet", "p")]))

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import pyhudi
-from pyhudi.errors import TableCorrupt
+from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.view import VIEWS
 from tests.spark.tables import HudiTable, Lake, listing, rows_of
@@ -59,7 +59,7 @@ WRITES: dict[str, Callable[[HudiTable], object]] = {
 }
 
 
-@pytest.mark.parametrize(("version", "damage"), zip("689", DAMAGES, strict=True))
+@pytest.mark.parametrize(("version", "damage"), list(zip("689", DAMAGES, strict=True)))
 def test_every_statement_of_a_new_session_tells_of_a_damaged_file(
     lake: Lake, version: str, damage: str
 ) -> None:
@@ -75,6 +75,47 @@ def test_every_statement_of_a_new_session_tells_of_a_damaged_file(
         assert {p for p in after if p.endswith((".parquet", "commit"))} == {
             p for p in before if p.endswith((".parquet", "commit"))
         }, name
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_session_that_knows_a_file_tells_of_its_damage_on_one_line(
+    lake: Lake, damage: str, way: str
+) -> None:
+    """It has listed the table already, so the file is found damaged where it is read."""
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    lost = Path(table.path) / table.base_files()[0]
+    data = lost.read_bytes()
+    for name, statement in {"rows": READS["rows"], **WRITES}.items():
+        if "insert" in name or (name in ("DELETE", "MERGE") and damage != "lost"):
+            continue
+        lost.write_bytes(data)
+        new_session(table)
+        assert table.df().count() == 9
+        DAMAGES[damage](lost)
+        with pytest.raises(TableCorrupt) as told:
+            statement(table)
+        message = str(told.value)
+        assert message.startswith("[TABLE_CORRUPT]"), f"{name}: {message}"
+        assert lost.name in message, name
+        assert "\tat " not in message, name
+        assert len(message.splitlines()) == 1, name
+    assert len(table.instants()) == 1
+
+
+def test_a_query_that_a_clean_overtakes_is_told_so(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    frame = table.df()
+    old = [Path(table.path) / name for name in table.base_files()]
+    assert frame.count() == 9
+    frame._jdf.queryExecution().executedPlan()
+    table.write(rows_of(0, 9, "b", 2), "upsert")
+    for path in old:
+        path.unlink()
+    with pytest.raises(HistoryExpired, match="was cleaned before the query read it"):
+        frame.collect()
+    assert table.df().collect() != []
 
 
 def test_an_overwrite_is_a_way_out(lake: Lake) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.errors import InvalidRecord, StorageError, TableCorrupt, WriteFailed
+from pyhudi.errors import InvalidRecord, TableCorrupt, WriteFailed
 from pyhudi.write.groups import write_groups
 from pyhudi.write.spec import COMMIT_TIME, DELETE, GROUP, GroupPlan
 from tests.write.workers import (
@@ -200,9 +200,9 @@ def test_a_null_key_is_refused_with_its_column(tmp_path: Path) -> None:
     assert caught.value.column == "id"
 
 
-def test_a_missing_base_file_is_a_storage_error_with_its_path(tmp_path: Path) -> None:
+def test_a_missing_base_file_is_table_corruption_with_its_path(tmp_path: Path) -> None:
     gone = {"file_id": "f-0", "partition_path": "", "path": f"f-0_0-0-0_{T1}.parquet"}
-    with pytest.raises(StorageError, match="f-0_0-0-0"):
+    with pytest.raises(TableCorrupt, match="f-0_0-0-0.* is not there"):
         upsert(spec(tmp_path, T2), gone, rows_of(OLD))
 
 

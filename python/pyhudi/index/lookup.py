@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
+from pyhudi.write.damage import readable
 from pyhudi.write.spec import FileSystemSpec
 
 KEY = "_hoodie_record_key"
@@ -69,7 +70,7 @@ def file_hits(
         wanted = spec.wanted.get(partition)
         if wanted is None or len(wanted) == 0:
             return
-    with filesystem.open_input_file(f"{spec.root}/{path}") as source:
+    with readable(path), filesystem.open_input_file(f"{spec.root}/{path}") as source:
         file = pq.ParquetFile(source)
         if wanted is not None:
             wanted = possible(file.metadata.metadata or {}, wanted, spec.use_bloom)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.index.lookup import KEY, possible
+from pyhudi.write.damage import readable
 from pyhudi.write.spec import FileSystemSpec
 
 
@@ -41,7 +42,8 @@ def match_files(spec: MatchSpec) -> Callable[[Iterable[File]], Iterator[Match]]:
         for ordinal, path, partition in files:
             keys = spec.wanted.get(partition)
             if keys is not None and len(keys):
-                with filesystem.open_input_file(f"{spec.root}/{path}") as source:
+                place = f"{spec.root}/{path}"
+                with readable(path), filesystem.open_input_file(place) as source:
                     found = positions(pq.ParquetFile(source), keys, spec.use_bloom)
                 yield ordinal, found.tobytes()
 

@@ -30,7 +30,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
-from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.table import Table, open_with_timeline
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile, FileSystemView
 
@@ -151,8 +151,7 @@ def open_query(
     travels = as_of is not None or as_of_micros is not None
     resolved = resolve_read(options, session, travels)
     storage: Storage = runtime.storage(root)
-    table = open_table(storage)
-    timeline = table.timeline()
+    table, timeline = open_with_timeline(storage)
     utc = table.config.utc
     asked: InstantTime | None = None
     if as_of_micros is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
-from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, TableExists
+from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, TableCorrupt, TableExists
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.planner.after_commit import after_commit
@@ -240,14 +240,39 @@ def _tried(request: Request, table: Table) -> Committed:
     except HistoryExpired as expired:
         if not expired.facts.get("moved"):
             raise
-        raise CommitConflict(
-            f"{request.operation.value} to {table.config.name} began while another writer or a "
-            "table service changed the table, and files of the state that it began with are gone. "
-            "Nothing of this write is visible. Run it again: it then starts from the new state.",
-            ours=None,
-            theirs=None,
-            overlap=("table",),
-        ) from expired
+        raise _overtaken(request, table) from expired
+    except TableCorrupt as broken:
+        if _still_counts(table, str(broken)):
+            raise
+        raise _overtaken(request, table) from broken
+
+
+def _overtaken(request: Request, table: Table) -> CommitConflict:
+    return CommitConflict(
+        f"{request.operation.value} to {table.config.name} began while another writer or a "
+        "table service changed the table, and files of the state that it began with are gone. "
+        "Nothing of this write is visible. Run it again: it then starts from the new state.",
+        ours=None,
+        theirs=None,
+        overlap=("table",),
+    )
+
+
+def _still_counts(table: Table, told: str) -> bool:
+    """Whether the table as it is now needs the file that an error tells of, or no data file.
+
+    ``TableCorrupt`` names its commit where that is known.
+    """
+    before = table.view(table.timeline()).live()
+    named = next((f for f in before if f.name in told), None)
+    VIEWS.forget(table.storage)
+    view = table.view(table.timeline())
+    view.check()
+    if named is None:
+        return True
+    group = (named.partition_path, named.file_id)
+    newer = any(f.instant > named.instant for f in view.groups.get(group[0], {}).get(group[1], ()))
+    return not newer and group not in view.replaced
 
 
 def _attempt(request: Request, table: Table) -> Committed:

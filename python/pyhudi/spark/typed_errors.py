@@ -2,7 +2,8 @@
 
 PySpark makes its exceptions from the JVM's in one function. It is wrapped so that an error which
 began as one of ours arrives as both: ``except CommitConflict`` and ``except AnalysisException``
-catch it, and its named facts are attributes again.
+catch it, and its named facts are attributes again. One that a task raised, as for a data file that
+is gone, arrives as itself too, and not as the failure of its job.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from pyspark.errors.exceptions import captured
 
 from pyhudi.errors import HudiError
 from pyhudi.spark.endpoint import LAST_ERROR
+from pyhudi.write.task import error_from_text
+
+OURS = "org.apache.spark.sql.pyhudi.HudiAnalysisException"
+#: causes of causes that are looked at
+DEEPEST = 8
 
 _spark_converts = captured.convert_exception
 _made: dict[str, Any] = {}
@@ -25,8 +31,9 @@ def install() -> None:
 
 
 def _convert(error: Any) -> Any:
-    converted = _spark_converts(error)
-    ours = LAST_ERROR.find(str(converted))
+    own = _of_task(error)
+    converted = _spark_converts(error if own is None else own)
+    ours = LAST_ERROR.find(str(converted)) or (own and error_from_text(str(converted)))
     if ours is None:
         return converted
     kind = _both(type(converted), type(ours))
@@ -35,6 +42,17 @@ def _convert(error: Any) -> Any:
     both.__dict__["facts"] = ours.facts
     both.args = converted.args
     return both
+
+
+def _of_task(error: Any) -> Any:
+    """The error of ours that failed the job that ``error`` tells of, None where none did."""
+    for _ in range(DEEPEST):
+        error = error.getCause() if error is not None else None
+        if error is None:
+            return None
+        if error.getClass().getName() == OURS:
+            return error
+    return None
 
 
 def _both(spark: type[Exception], ours: type[HudiError]) -> Any:

@@ -146,6 +146,11 @@ class Listings:
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._lock = Lock()
 
+    def known(self, storage: Storage, folder: str) -> Known:
+        """The files of completed instants that the last listing showed, by path."""
+        with self._lock:
+            return self._known.get((storage.root, folder), {})
+
     def list(self, storage: Storage, folder: str, layout: int) -> Files:
         """What ``folder`` holds now."""
         key = (storage.root, folder)

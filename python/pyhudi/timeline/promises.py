@@ -202,8 +202,8 @@ def _slice(lost: LostFile) -> str:
 
 def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
     return TableCorrupt(
-        f"The data file {lost.path} of commit {lost.instant} {what}. Its rows would be missing "
-        f"without a word, so {storage.root} is neither read nor written. Nothing was changed. "
+        f"The data file {lost.path} of commit {lost.instant} in {storage.root} {what}. Its rows "
+        "would be missing without a word. Nothing that needs it was read, nothing was changed. "
         "Bring the file back from a copy, set the table back to a savepoint or an earlier commit "
         "with Apache Hudi, or overwrite the partition if its rows can be had from elsewhere.",
         path=lost.path,

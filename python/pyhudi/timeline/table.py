@@ -10,7 +10,7 @@ from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt, TableNotFound
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig, parse_table_config
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.active import Timeline, load_timeline
+from pyhudi.timeline.active import LISTINGS, Timeline, load_timeline, timeline_of
 from pyhudi.timeline.view import VIEWS, FileSystemView
 
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -19,6 +19,8 @@ BACKUP = f"{PROPERTIES}.backup"
 CHECKSUM = b"hoodie.table.checksum"
 #: looks at a table that moves on while it is listed, as by a commit and a clean, each time
 LOOKS = 5
+#: timeline layout -> where a table that moves to or from the other one has the rest of its timeline
+OTHER_FOLDER = {1: ".hoodie/timeline", 2: ".hoodie"}
 
 T = TypeVar("T")
 
@@ -31,8 +33,18 @@ class Table:
     config: TableConfig
 
     def timeline(self) -> Timeline:
-        """The active timeline as it is listed now."""
-        return load_timeline(self.storage, self.config)
+        """The active timeline as it is listed now.
+
+        ``HistoryExpired`` where the table has moved to another layout since it was opened: in its
+        old place it would look empty, or begin late. That is asked where completed instants have
+        left the timeline, or none was known.
+        """
+        storage, config = self.storage, self.config
+        before = LISTINGS.known(storage, config.timeline_folder)
+        timeline = load_timeline(storage, config)
+        if not before or before.keys() - LISTINGS.known(storage, config.timeline_folder).keys():
+            _check_layout(storage, config)
+        return timeline
 
     def view(self, timeline: Timeline) -> FileSystemView:
         """The file groups under ``timeline``."""
@@ -44,13 +56,14 @@ class Table:
         Where the table moved on while it was listed it is listed again: ``HistoryExpired`` only
         if that happens each time.
         """
-        for _ in range(LOOKS - 1):
-            try:
-                return question(self.view(self.timeline()))
-            except HistoryExpired as expired:
-                if not expired.facts.get("moved"):
-                    raise
-        return question(self.view(self.timeline()))
+
+        tables = iter((self,))
+
+        def ask() -> T:
+            table = next(tables, None) or open_table(self.storage)
+            return question(table.view(table.timeline()))
+
+        return _looking_again(ask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,54 @@ def open_table(storage: Storage) -> Table:
 def config_of(storage: Storage, data: bytes, path: str = PROPERTIES) -> TableConfig:
     """The facts that ``data``, read from ``path``, tells of the table that ``storage`` holds."""
     return parse_table_config(data, f"{storage.root}/{path}")
+
+
+def open_with_timeline(storage: Storage) -> tuple[Table, Timeline]:
+    """``open_table`` and the table's timeline, in one layout."""
+
+    def look() -> tuple[Table, Timeline]:
+        table = open_table(storage)
+        return table, table.timeline()
+
+    return _looking_again(look)
+
+
+def _looking_again(look: Callable[[], T]) -> T:
+    for _ in range(LOOKS - 1):
+        try:
+            return look()
+        except HistoryExpired as expired:
+            if not expired.facts.get("moved"):
+                raise
+    return look()
+
+
+def _check_layout(storage: Storage, config: TableConfig) -> None:
+    """``HistoryExpired`` where the timeline of the table is not, or not wholly, where it was."""
+    try:
+        now = open_table(storage).config
+    except TableNotFound:  # dropped, or never there
+        return
+    if now.timeline_folder != config.timeline_folder:
+        raise HistoryExpired(
+            f"The table {storage.root} was opened in version {config.version} and has moved to "
+            f"version {now.version} since, so its timeline is in another place. Nothing was "
+            "changed. Run it again.",
+            asked=None,
+            earliest=None,
+            moved=True,
+        )
+    other = 3 - config.layout
+    folder = OTHER_FOLDER[config.layout]
+    if timeline_of(storage.list(folder), other, folder).commits:
+        raise HistoryExpired(
+            f"The table {storage.root} is in version {config.version}, but {folder} has commits "
+            "of another one: it is being upgraded or downgraded, or that was cut off. Nothing was "
+            "changed. Run it again later; if nobody works on it, let Apache Hudi finish the move.",
+            asked=None,
+            earliest=None,
+            moved=True,
+        )
 
 
 def table_exists(storage: Storage) -> bool:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import StorageError, TableCorrupt
 from pyhudi.write.base_file import TableFiles, rows_per_unit
 from pyhudi.write.columns import converted
+from pyhudi.write.damage import damaged
 from pyhudi.write.encoding import coded_in_file
 from pyhudi.write.meta_columns import TEXT
 from pyhudi.write.spec import (
@@ -55,16 +56,18 @@ class OldFile:
         schema: pa.Schema,
         names: FileNames | None = None,
     ) -> None:
-        """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is no base file."""
+        """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is gone or none."""
         self._names = names or {}
         self._files, self._path, self._schema = files, path, schema
         try:
             self._source = files.fs.open_input_file(files.absolute(path))
             footer = pq.ParquetFile(self._source)
+        except FileNotFoundError as error:
+            raise damaged(path, "is not there") from error
         except OSError as error:
             raise StorageError(
-                f"Base file '{path}' cannot be read: {error}. The write was given up; if the file "
-                "is gone, a cleaner may keep too few versions for writes this long.",
+                f"Base file '{path}' cannot be read: {error}. The write was given up; try again "
+                "once the storage answers.",
                 path=path,
             ) from error
         except pa.ArrowInvalid as error:

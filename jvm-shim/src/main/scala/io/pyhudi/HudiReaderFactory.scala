@@ -2,6 +2,7 @@ package io.pyhudi
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
+import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
 import org.apache.spark.sql.execution.pyhudi.ColumnWidening
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -19,19 +20,28 @@ private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVari
     variant(partition).parquet.supportColumnarReads(partition)
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] = {
-    val reader = variant(partition).parquet.createColumnarReader(files(partition))
+    val parquet = variant(partition).parquet
+    val reader = guarded(partition, parquet.createColumnarReader(files(partition)))
     variant(partition).widening.fold(reader)(_.batches(reader))
   }
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] = {
-    val reader = variant(partition).parquet.createReader(files(partition))
+    val reader = guarded(partition, variant(partition).parquet.createReader(files(partition)))
     variant(partition).widening.fold(reader)(_.rows(reader))
   }
 
   private def variant(partition: InputPartition): HudiVariant =
     variants(partition.asInstanceOf[HudiInputPartition].physical)
 
-  private def files(partition: InputPartition): InputPartition =
+  private def guarded[T](
+      partition: InputPartition,
+      reader: PartitionReader[T]): PartitionReader[T] =
+    new HudiGuardedReader(
+      reader,
+      files(partition),
+      variant(partition).parquet.broadcastedConf.value.value)
+
+  private def files(partition: InputPartition): FilePartition =
     partition.asInstanceOf[HudiInputPartition].files
 }
 

@@ -1,0 +1,98 @@
+"""A write whose table moves on while it begins has lost a race: it is written again, or says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyhudi.config import Operation, resolve_write
+from pyhudi.errors import CommitConflict, TableCorrupt
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.planner import write
+from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.write import Request
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import PROPERTIES, open_table
+from tests.fakes import FakeClock
+
+TIMES = [InstantTime(f"2024010100000000{n}") for n in range(9)]
+
+
+class World:
+    def __init__(self, root: Path) -> None:
+        self.storage = LocalStorage(str(root))
+        self.declare(9)
+
+    def declare(self, version: int) -> None:
+        properties = new_table_properties(
+            name="t", version=version, record_key_fields=["id"], partition_fields=[],
+            ordering_fields=[], merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+            key_generator=KeyGenerator.NON_PARTITION,
+        )  # fmt: skip
+        self.storage.replace(PROPERTIES, render_properties(properties))
+
+    def commit(self, at: int) -> str:
+        """A commit of one file of the one group; its path."""
+        path = BaseFileName(FileId("g"), "0-0-0", TIMES[at]).render()
+        self.storage.put_if_absent(path, b"x")
+        done = Instant(TIMES[at], Action.COMMIT, State.COMPLETED, TIMES[at + 1])
+        stat = WriteStat(FileId("g"), path, "", num_writes=1, file_size_bytes=1)
+        data = render_commit(CommitMetadata("UPSERT", (stat,)), 2)
+        self.storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
+        return path
+
+    def request(self, since: Timeline | None) -> Request:
+        """An insert whose rows nobody will ask for."""
+        table = open_table(self.storage)
+        runtime = Runtime(FakeClock(), None, None, None, None)  # type: ignore[arg-type]
+        options = resolve_write({}, table.config.raw, {})
+        rows = None
+        return Request(
+            runtime, rows, options, Operation.INSERT, Intent(Route.SQL), since=since  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
+def test_a_view_that_a_commit_and_a_clean_have_torn_is_a_lost_race(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old = world.commit(1)
+    table = open_table(world.storage)
+    listed = table.timeline()
+    world.commit(3)
+    world.storage.delete([old])
+
+    with pytest.raises(CommitConflict, match="files of the state that it began with are gone"):
+        write._tried(world.request(listed), table)
+
+
+def test_a_lost_file_is_no_lost_race(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old = world.commit(1)
+    table = open_table(world.storage)
+    world.storage.delete([old])
+
+    with pytest.raises(TableCorrupt, match=TIMES[1]):
+        write._tried(world.request(table.timeline()), table)
+
+
+def test_a_table_that_was_downgraded_before_the_first_listing_is_a_lost_race(
+    tmp_path: Path,
+) -> None:
+    """In its old place the timeline is empty: each key would be written once more."""
+    world = World(tmp_path)
+    world.commit(1)
+    table = open_table(world.storage)
+    for file in world.storage.list(".hoodie/timeline"):
+        world.storage.put_if_absent(f".hoodie/{TIMES[1]}.commit", world.storage.read(file.path))
+        world.storage.delete([file.path])
+    world.declare(6)
+
+    with pytest.raises(CommitConflict):
+        write._tried(world.request(None), table)

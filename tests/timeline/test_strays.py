@@ -1,0 +1,115 @@
+"""Late files of failed writes are no rows, though the timeline has moved past their instants."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.view import list_view
+from tests.fakes import FakeClock
+from tests.golden_tables import BY_NAME, COPY_ON_WRITE, GoldenTable
+
+ARCHIVED = ["h0150_v6-cow_clean_archive", "h120_v6-cow_clean_archive", "h120_v9-cow_clean_archive"]
+HOUR = 3_600_000
+
+
+class Past:
+    """A golden table whose first commits are archived, and files that come to it late or early."""
+
+    def __init__(self, table: GoldenTable) -> None:
+        self.clock = FakeClock()
+        self.storage = MemoryStorage(f"memory:/strays-{table.name}", self.clock)
+        files = dict(table.files())
+        # As in time: what was written first is the oldest.
+        for path in sorted(files, key=lambda p: (p.startswith(".hoodie"), p)):
+            self.storage.replace(path, files[path])
+        self.table: Table = open_table(self.storage)
+        self.commits = [
+            e.instant.time
+            for e in archived_instants(self.storage, self.table.config)
+            if e.instant.action is Action.COMMIT
+        ]
+
+    def put(self, instant: str, late: bool, group: str = "stray-0", partition: str = "") -> str:
+        """A data file that no commit names; early ones are there before any commit."""
+        name = BaseFileName(FileId(group), "9-9-9", InstantTime(instant)).render()
+        path = f"{partition}/{name}".lstrip("/")
+        self.clock.advance((HOUR if late else -HOUR) / 1000)
+        self.storage.replace(path, b"x")
+        return path
+
+    def seen(self) -> set[str]:
+        archive = Archive(self.storage, self.table.config)
+        view = list_view(self.storage, self.table.timeline(), archive)
+        return {file.path for file in view.latest()}
+
+
+def between(one: str, other: str) -> str:
+    return str((int(one) + int(other)) // 2)
+
+
+@pytest.fixture(params=ARCHIVED)
+def past(request: pytest.FixtureRequest) -> Past:
+    return Past(BY_NAME[request.param])
+
+
+def test_a_file_that_came_late_and_that_no_archived_commit_names_is_left_out(past: Past) -> None:
+    before = past.seen()
+    failed = between(past.commits[0], past.commits[1])
+    stray = past.put(failed, late=True)
+    assert failed not in past.commits
+    assert stray not in past.seen()
+    assert past.seen() == before
+
+
+def test_a_file_of_an_archived_commit_that_names_others_is_left_out(past: Past) -> None:
+    before = past.seen()
+    past.put(past.commits[1], late=True)
+    assert past.seen() == before
+
+
+def test_a_file_that_is_older_than_all_that_the_archive_knows_is_data(past: Past) -> None:
+    """An archive may have been cut off by hand: its silence means nothing there."""
+    old = past.put("20000101000000000", late=True)
+    assert old in past.seen()
+
+
+def test_a_file_of_an_instant_that_a_rollback_names_is_left_out(past: Past) -> None:
+    before = past.seen()
+    failed = between(past.commits[0], past.commits[1])
+    stray = past.put(failed, late=False)
+    assert stray in past.seen(), "nothing speaks against it, as in Apache Hudi"
+
+    time = past.table.timeline().greatest_time()
+    completion = InstantTime(str(int(time) + 1)) if past.table.config.layout == 2 else None
+    done = Instant(time, Action.ROLLBACK, State.COMPLETED, completion)
+    target = InstantInfo(InstantTime(failed), "commit")
+    said = RollbackMetadata(time, 1, 0, (failed,), {}, (target,))
+    name = instant_file_name(done, past.table.config.layout)
+    past.storage.replace(
+        f"{past.table.config.timeline_folder}/{name}", render_rollback_metadata(said)
+    )
+    assert past.seen() == before
+
+
+@pytest.mark.parametrize(
+    "table", [t for t in COPY_ON_WRITE if t.moment != "midfail"], ids=lambda table: table.name
+)
+def test_a_copied_table_shows_all_that_it_showed(table: GoldenTable) -> None:
+    """Its data files are later than all commits: the archive is asked, and names them."""
+    clock = FakeClock()
+    storage = MemoryStorage(f"memory:/copied-{table.name}", clock)
+    for path, data in sorted(table.files().items()):
+        clock.advance(1)
+        storage.replace(path, data)
+    opened = open_table(storage)
+    timeline = opened.timeline()
+    archive = Archive(storage, opened.config)
+    shown = list_view(storage, timeline, archive).latest()
+    assert shown == list_view(storage, timeline).latest()
