@@ -116,8 +116,8 @@ def test_a_lost_history_is_an_error_only_where_it_is_needed(table: Table) -> Non
 def test_a_table_without_a_history_is_looked_at_once(new_storage: MemoryStorage) -> None:
     """Until one of its commits says a version; a history file alone counts for those before."""
     table = open_table(new_storage)
-    assert SchemaHistory(table, table.timeline()).current() is None
     first = commit(table, "20261121060000000", "id")
+    assert SchemaHistory(table, table.timeline()).current() is None
     text = '{"schemas":[{"version_id":0,"max_column_id":5,"fields":[]}]}'
     new_storage.put_if_absent(f"{SCHEMA_FOLDER}/{first}.schemacommit", text.encode())
 

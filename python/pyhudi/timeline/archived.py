@@ -55,6 +55,25 @@ def archived_since(
     return [entry for entry in _completed(entries) if entry.instant.time >= least]
 
 
+def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
+    """Whether the archive has commits older than ``time``, but not that one.
+
+    For an instant below all active ones: it then never completed. False where the archive does
+    not reach back so far, or is gone. Of layout 2 the files around ``time`` are read, of layout 1
+    all. ``TableCorrupt`` as above.
+    """
+    if config.layout == 1:
+        entries = _layout_1(storage, config)
+    else:
+        folder = config.history_folder
+        ranges = {name: history_file_range(name) for name in _manifest(storage, folder)}
+        older = max((n for n, r in ranges.items() if r and r[1] < time), default=None)
+        around = [n for n, r in ranges.items() if r is None or r[0] <= time <= r[1]]
+        entries = _history_files(storage, folder, [*around, *([older] if older else ())])
+    commits = [e.instant.time for e in _completed(entries) if e.instant.action in COMMIT_ACTIONS]
+    return time not in commits and any(commit < time for commit in commits)
+
+
 def _completed(entries: Iterable[ArchivedInstant]) -> list[ArchivedInstant]:
     # A crash while archiving leaves an entry in two files; they say the same.
     found = {

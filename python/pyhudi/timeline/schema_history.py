@@ -2,7 +2,8 @@
 
 Rules (FORMAT.md 9): a commit that says its version is believed; one that says none, as writers
 without schema-on-read make them, has the columns of the version before it by their names. A file
-of ``.hoodie/.schema`` counts if its commit does. A table without either has no history, and its
+of ``.hoodie/.schema`` counts if its commit does; once it may be archived, unless the archive has
+older commits and not that one. A table without either has no history, and its
 columns are told by their names.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.column_ids import Identified, held_columns, identified, version_of
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.instants import Instant, InstantTime
@@ -26,8 +28,10 @@ from pyhudi.format.schema_history import (
     render_history,
     version_at,
 )
-from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.archived import passed_over
 from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 
 
@@ -133,41 +137,47 @@ class SchemaHistory:
     def _saved(self) -> Saved:
         if NO_HISTORY.knows(self):
             return Saved()
-        first, known = self.timeline.first_time, {i.time for i in self._commits()}
-        files, listed = [], self.table.storage.list(SCHEMA_FOLDER)
+        listed = self.table.storage.list(SCHEMA_FOLDER)
         if not listed:
             NO_HISTORY.add(self)
-        for file in listed:
-            time = history_time(file.name)
-            if time is not None and (time in known or (first is not None and time < first)):
-                files.append((time, file))
-        if not files:
-            return Saved()
-        path = max(files)[1].path
-        text = self.table.storage.read(path).decode()
-        return Saved(_parsed_history(text, path), text)
+        known = {i.time for i in self._commits()}
+        files = ((history_time(file.name), file.path) for file in listed)
+        for time, path in sorted(((t, p) for t, p in files if t is not None), reverse=True):
+            if time in known or self._was_archived(time):
+                text = self.table.storage.read(path).decode()
+                return Saved(_parsed_history(text, path), text)
+        return Saved()
+
+    def _was_archived(self, time: InstantTime) -> bool:
+        """Whether a commit that is not active has completed, as far as the archive tells.
+
+        A change of columns that failed may leave its history: nothing of Apache Hudi's removes it.
+        """
+        first = self.timeline.first_time
+        return first is not None and time < first and not PASSED_OVER.has(self.table, time)
 
 
 class NoHistory:
     """Tables that were seen without a history, so that nobody lists for it again.
 
     A history begins with a commit that says its version: as long as none of the commits since
-    then does, there is none.
+    then does, there is none. Where some have been archived since then nobody can tell that.
     """
 
     def __init__(self, limit: int = 1024, commits: int = 32) -> None:
         self._limit = limit
         self._commits = commits
-        self._seen: OrderedDict[str, frozenset[InstantKey]] = OrderedDict()
+        self._seen: OrderedDict[str, Timeline] = OrderedDict()
         self._lock = Lock()
 
     def knows(self, history: SchemaHistory) -> bool:
         """Whether the table surely has none; few commits are read for it, which are cached."""
         with self._lock:
             seen = self._seen.get(history.table.storage.root)
-        if seen is None:
+        timeline = history.timeline
+        if seen is None or seen.first_time != timeline.first_time:
             return False
-        new = [i for i in history.timeline.commits if instant_key(i) not in seen]
+        new = [i for i in timeline.since(seen) if i.action in COMMIT_ACTIONS]
         if len(new) > self._commits or any(map(history.declared_text, new)):
             return False
         self.add(history)
@@ -176,13 +186,41 @@ class NoHistory:
     def add(self, history: SchemaHistory) -> None:
         """Remember that the table has none now."""
         with self._lock:
-            self._seen[history.table.storage.root] = history.timeline.keys()
+            self._seen[history.table.storage.root] = history.timeline
             self._seen.move_to_end(history.table.storage.root)
             while len(self._seen) > self._limit:
                 self._seen.popitem(last=False)
 
 
 NO_HISTORY = NoHistory()
+
+
+class PassedOver:
+    """Times that the archive has passed without a commit, so that it is read for each only once."""
+
+    def __init__(self, limit: int = 1024) -> None:
+        self._limit = limit
+        self._known: OrderedDict[tuple[str, InstantTime], bool] = OrderedDict()
+        self._lock = Lock()
+
+    def has(self, table: Table, time: InstantTime) -> bool:
+        """Whether no commit ``time`` of the table ever completed; False where none can tell."""
+        key = (table.storage.root, time)
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            try:
+                known = passed_over(table.storage, table.config, time)
+            except TableCorrupt:  # who reads the table needs no archive
+                known = False
+            with self._lock:
+                self._known[key] = known
+                while len(self._known) > self._limit:
+                    self._known.popitem(last=False)
+        return known
+
+
+PASSED_OVER = PassedOver()
 
 
 def extended(version: SchemaVersion, text: str) -> str:

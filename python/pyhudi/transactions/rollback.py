@@ -34,8 +34,10 @@ from pyhudi.format.plans import (
     render_rollback_metadata,
     render_rollback_plan,
 )
+from pyhudi.format.schema_history import SCHEMA_FOLDER, history_time
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.renewal import kept
+from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
@@ -88,7 +90,10 @@ def roll_back(
             if found is not None:  # its files are off the timeline, the rest is still to be done
                 _execute(table, lock, clock, policy.times, *found)
                 return Undone.BEFORE
-            return Undone.BEFORE if was_rolled_back(table, timeline, time) else Undone.NO
+            if not was_rolled_back(table, timeline, time):
+                return Undone.NO
+            delete_history(table.storage, time)
+            return Undone.BEFORE
         if target.state is State.COMPLETED:
             return Undone.NO
         log.warning("rolling back %s %s, which failed", target.action.value, time)
@@ -174,6 +179,13 @@ def pending_rollbacks(timeline: Timeline) -> list[Instant]:
     return [i for i in timeline.pending if i.action is Action.ROLLBACK]
 
 
+def delete_history(storage: Storage, time: InstantTime) -> None:
+    """Delete the schema history that a failed change of columns saved before its commit."""
+    saved = [file.path for file in storage.list(SCHEMA_FOLDER) if history_time(file.name) == time]
+    if saved:
+        storage.delete(saved)
+
+
 def read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPlan | None:
     """The plan of a pending rollback; None, with a warning, where it is gone or torn."""
     return plan_of(table, timeline, rollback, parse_rollback_plan)
@@ -212,7 +224,7 @@ def _execute(
     rollback: Instant,
     plan: RollbackPlan,
 ) -> None:
-    """Delete, in this order: data files, markers, the failed instant; then complete.
+    """Delete, in this order: data files, markers, history, the failed instant; then complete.
 
     The lock is renewed on the way and looked at before the end: whoever lost it stops, and the
     rollback stays pending for another.
@@ -229,6 +241,7 @@ def _execute(
     lock.renew()
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
     delete_markers(storage, target.commit_time)
+    delete_history(storage, target.commit_time)
     action = Action(target.action)
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete([_path(table, Instant(target.commit_time, action, state))])

@@ -29,6 +29,7 @@ from pyhudi.transactions.heartbeat import (
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.rollback import (
     WRITES,
+    delete_history,
     finish_rollback,
     roll_back,
     was_rolled_back,
@@ -188,5 +189,6 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
             if not was_rolled_back(table, timeline, time):
                 continue
             delete_files(storage, marked_files(storage, time) or ())
+            delete_history(storage, time)
         delete_markers(storage, time)
         storage.delete([f"{HEARTBEATS}/{time}"])
