@@ -101,7 +101,7 @@ def test_a_lease_is_no_longer_than_hudi_lets_our_file_grow_old(
     lock = FilesystemLock(storage, clock, lease_s=600, margin_s=2, expire_minutes=1)
     lock.acquire(0, ANN)
 
-    assert lock.check() == 60
+    assert lock.check() == 60 - 2, "Hudi's clock may be ahead of the storage's"
 
 
 def test_hudi_taking_the_lock_from_us_fences_us(storage: MemoryStorage, clock: FakeClock) -> None:

@@ -16,6 +16,7 @@ from pyhudi.errors import ConfigError, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.dynamodb import DynamoRegister, DynamoTable
 from pyhudi.locks.leased import LeasedLock, Sightings
+from pyhudi.locks.numbered import NumberedFiles
 from pyhudi.locks.register import Entry, Register, RegisterLock
 from pyhudi.locks.storage_lock import PATH, StorageRegister
 from pyhudi.storage.base import VersionedStorage
@@ -62,13 +63,13 @@ def test_the_object_has_hudis_keys_and_ours_beside_them(
 
     content = json.loads(storage.read(".hoodie/.locks/table_lock.json"))
     assert content["expired"] is False
-    assert content["validUntil"] == NOW_MS + 65_000
+    assert content["validUntil"] == NOW_MS + 65_600
     assert "the writer of instant 20240101000000001 on ann.example" in content["owner"]
-    assert content["pyhudi"]["leaseSeconds"] == 60
+    assert content["pyhudi"]["leaseSeconds"] == 60.6
 
     lock.release()
     left = json.loads(storage.read(PATH))
-    assert left == {"expired": True, "validUntil": NOW_MS + 65_000, "owner": content["owner"]}
+    assert left == {"expired": True, "validUntil": NOW_MS + 65_600, "owner": content["owner"]}
 
 
 def test_a_renewal_prolongs_what_hudi_sees(storage: MemoryStorage, clock: FakeClock) -> None:
@@ -77,7 +78,7 @@ def test_a_renewal_prolongs_what_hudi_sees(storage: MemoryStorage, clock: FakeCl
     clock.advance(30)
     lock.renew()
 
-    assert json.loads(storage.read(PATH))["validUntil"] == NOW_MS + 95_000
+    assert json.loads(storage.read(PATH))["validUntil"] == NOW_MS + 95_600
 
 
 @pytest.mark.parametrize("content", [hudis(NOW_MS + 1_000), b"{}", b"", b"[1]", b"\xff"])
@@ -136,7 +137,7 @@ def test_a_holder_long_dead_by_the_stores_clock_is_taken_over_at_once(clock: Fak
     stores = FakeClock(now_ms=99)
     storage = MemoryStorage(clock=stores)
     handle(storage, clock).acquire(0, ANN)
-    stores.advance(61)
+    stores.advance(66)  # its servers may be some seconds apart
     with pytest.raises(LockTimeout):
         handle(storage, clock).acquire(0, BOB)
     stores.advance(2)
@@ -231,10 +232,37 @@ def test_a_lease_begins_before_the_request_that_took_or_renewed_it(
     assert lock.check() == pytest.approx(60 - 12)
 
 
+@pytest.mark.parametrize("kind", ["storage", "numbered files"])
+def test_a_waiter_whose_clock_is_faster_never_has_the_lock_beside_its_holder(kind: str) -> None:
+    """Amazon's lock client waits for what the item declares, and no longer."""
+    slow, fast = FakeClock(now_ms=NOW_MS), FakeClock(now_ms=NOW_MS)
+    storage = MemoryStorage(clock=FakeClock(now_ms=NOW_MS))
+    sightings = Sightings()
+
+    def opened(clock: FakeClock) -> TableLock:
+        if kind == "storage":
+            return handle(storage, clock, sightings)
+        files = NumberedFiles(storage, clock, lease_s=60, sightings=sightings)
+        return LeasedLock(files, clock)
+
+    holder, waiter = opened(slow), opened(fast)
+    holder.acquire(0, ANN)
+    for _ in range(1_300):
+        slow.advance(0.05 * 0.995)
+        fast.advance(0.05)
+        try:
+            waiter.acquire(0, BOB)
+        except LockTimeout:
+            continue
+        break
+    assert waiter.held()
+    assert not holder.held()
+
+
 def test_of_two_heirs_one_has_the_lock(storage: MemoryStorage, clock: FakeClock) -> None:
     """The other strikes between the first heir's look and its put."""
     handle(storage, clock).acquire(0, ANN)
-    clock.advance(63)
+    clock.advance(68)
     rival = handle(storage, clock)
     struck: list[Call] = []
 
@@ -286,7 +314,7 @@ def test_the_item_is_laid_out_as_amazons_client_does(dynamodb: DynamoDb, client:
     item = client.get_item(TableName="rides-locks", Key={"key": {"S": "rides"}})["Item"]
 
     assert set(item) == {"key", "ownerName", "leaseDuration", "recordVersionNumber", "data"}
-    assert item["leaseDuration"] == {"S": "60000"}
+    assert item["leaseDuration"] == {"S": "60600"}
     assert item["ownerName"]["S"].startswith("pyhudi-ann.example-")
     assert json.loads(item["data"]["B"])["instant"] == ANN.instant
     lock.release()
@@ -340,7 +368,7 @@ def test_a_released_item_is_free(dynamodb: DynamoDb, client: Any) -> None:
         Item={
             "key": {"S": "rides"},
             "ownerName": {"S": "hudi"},
-            "leaseDuration": {"S": "60000"},
+            "leaseDuration": {"S": "60600"},
             "recordVersionNumber": {"S": "v"},
             "isReleased": {"S": "1"},
         },

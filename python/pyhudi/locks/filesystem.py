@@ -33,6 +33,8 @@ LOCK_PATH: Final = ".hoodie/lock"
 
 _LOG: Final = logging.getLogger(__name__)
 _LEAST_LEASE_S: Final = 30.0
+# How far Hudi's wall clock may be before the storage's, by which it tells the age of our lock.
+_DRIFT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class FilesystemLock:
                 key="hoodie.write.lock.filesystem.expire",
             )
         if expire_minutes:  # Hudi breaks our lock at that age, so it must not seem ours for longer
-            self._lease_s = min(self._lease_s, expire_minutes * 60.0)
+            self._lease_s = min(self._lease_s, expire_minutes * 60.0 - _DRIFT_S)
         if self._lease_s <= 3 * self._margin_s:
             raise ConfigError(
                 f"A lock lease of {self._lease_s:g} s is too short for a storage whose puts may "

@@ -21,6 +21,9 @@ from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_MS: Final = 20
 _LONGEST_PAUSE_MS: Final = 1_000
+#: A holder counts on less than it declares, as its clock may be slower than a waiter's: by so much,
+#: which is twenty times what NTP slews a clock. Amazon's lock client allows for nothing of its own.
+DECLARED: Final = 1.01
 #: for services that keep a queue, where whoever is next in it should not be asleep
 QUEUE_PAUSE_MS: Final = 100
 

@@ -23,7 +23,7 @@ from typing import Final
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, StorageError
 from pyhudi.locks.base import LockHolder, LockOwner
-from pyhudi.locks.leased import Sightings
+from pyhudi.locks.leased import DECLARED, Sightings
 from pyhudi.locks.owner_text import owner_facts, owner_of
 from pyhudi.storage.base import Storage
 
@@ -192,7 +192,8 @@ class NumberedFiles:
 
     def _content(self, token: str, owner: LockOwner) -> bytes:
         facts = owner_facts(owner, self._clock.now_ms())
-        return json.dumps({**facts, "leaseSeconds": self._lease_s, "token": token}).encode()
+        declared_s = self._lease_s * DECLARED
+        return json.dumps({**facts, "leaseSeconds": declared_s, "token": token}).encode()
 
     def _tidy(self, files: _Files) -> None:
         """Delete what is far behind; a failure is left to the next holder."""

@@ -6,7 +6,8 @@ holder is refused as well.
 
 Invariant: a waiter takes a lock over only once it has seen one version for the whole lease that the
 holder declares, or where the register itself can say that so much time has passed since the
-version was written, or by the rule of the program that wrote it.
+version was written, or by the rule of the program that wrote it. A holder declares a longer lease
+than it counts on, as clocks may run at different rates.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Protocol
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.locks.base import LockHolder, LockOwner
-from pyhudi.locks.leased import Sightings
+from pyhudi.locks.leased import DECLARED, Sightings
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Register(Protocol):
 
 
 class RegisterLock:
-    """A ``LockService`` over ``register``; ``lease_s`` is the lease of what is written here."""
+    """A ``LockService`` over ``register``; ``lease_s`` is what the holder counts on."""
 
     def __init__(
         self,
@@ -99,7 +100,8 @@ class RegisterLock:
         found = self._register.read()
         if found is not None and not found.free and not self._is_dead(found, before):
             return False
-        entry = Entry(self._clock.uuid(), owner, self._clock.now_ms(), self._lease_s)
+        declared_s = self._lease_s * DECLARED
+        entry = Entry(self._clock.uuid(), owner, self._clock.now_ms(), declared_s)
         if not self._write(entry, found):
             return False
         self._entry = entry

@@ -23,7 +23,8 @@ from pyhudi.storage.base import FileVersion, VersionedStorage
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
 
-# How far the wall clocks of a fleet may be apart before Hudi takes a lock over that is still used.
+# How far wall clocks may be apart, those of a fleet and those of a store's servers, before a lock
+# is taken over that is still used.
 _DRIFT_MS: Final = 5_000
 _ROUNDING_S: Final = 2.0  # object stores tell times in whole seconds
 
@@ -54,7 +55,8 @@ class StorageRegister:
         except FileNotFoundError:
             return None
         content, said = _parse(found.data)
-        age_s = (found.now_ms - found.modified_ms) / 1_000 - _ROUNDING_S
+        # Not one clock, but those of a store's servers.
+        age_s = (found.now_ms - found.modified_ms - _DRIFT_MS) / 1_000 - _ROUNDING_S
         try:
             ours = content["pyhudi"]
             owner, since_ms = owner_of(ours)
