@@ -47,17 +47,16 @@ MANNERS = {
     LOCK + "wait_time_ms": "120000",
     LOCK + "num_retries": "100",
 }
-#: how often each service comes, by the names that the report gives them
-SERVICES = {
-    "clean by commits": 3,
-    "clean by versions": 3,
-    "archive": 4,
-    "savepoint": 3,
-    "delete savepoint": 1,
-    "restore": 2,
-    "roll back": 2,
-    "cluster": 2,
-}
+SERVICES = (
+    "clean by commits",
+    "clean by versions",
+    "archive",
+    "savepoint",
+    "delete savepoint",
+    "restore",
+    "roll back",
+    "cluster",
+)
 PROCEDURES = {
     "clean by commits": "run_clean(table => '{name}', clean_policy => 'KEEP_LATEST_COMMITS', "
     "retain_commits => {kept})",
@@ -115,16 +114,21 @@ class Ran:
 
 
 class Services:
-    """Runs Hudi's services in an order by the seed, until told to stop (a ``with`` block)."""
+    """Runs Hudi's services in rounds, each in an order by the seed (a ``with`` block).
+
+    After ``rounds`` the file ``enough`` in the folder tells writers to end; the services go on
+    until the block does.
+    """
 
     def __init__(
         self, settings: Mapping[str, str], storage: Storage, folder: Path, seed: str,
-        only: tuple[str, ...] = (), pause_s: float = 1.0,
+        only: tuple[str, ...] = (), pause_s: float = 1.0, rounds: int = 1,
     ) -> None:  # fmt: skip
         self.ran: list[Ran] = []
         self._storage, self._lots = storage, random.Random(f"{seed}/services")
-        self._only = only or tuple(SERVICES)
-        self._pause_s = pause_s
+        self._only = only or SERVICES
+        self._pause_s, self._rounds = pause_s, rounds
+        self.enough = folder / "enough"
         self._log = folder / "services.events"
         self.peer = SparkPeer("services", "hudi", settings, module="integration.storm_hudi")
         path = storage.root
@@ -151,19 +155,32 @@ class Services:
         return Counter(one.service + (" failed" if one.failed else "") for one in self.ran)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._lots.random() * self._pause_s):
-            names = [name for name in SERVICES if name in self._only]
-            (service,) = self._lots.choices(names, [SERVICES[name] for name in names])
-            self._serve(service)
+        turn = 0
+        while not self._stop.is_set():
+            self._round()
+            turn += 1
+            if turn == self._rounds:
+                self.enough.touch()
 
-    def _serve(self, service: str) -> None:
+    def _round(self) -> None:
+        """Each service once; what needs a savepoint or another commit comes once it is there."""
+        left = self._lots.sample(self._only, len(self._only))
+        for service in (*left, *left):
+            if self._stop.wait(self._lots.random() * self._pause_s):
+                return
+            if service in left and self._serve(service):
+                left.remove(service)
+
+    def _serve(self, service: str) -> bool:
+        """Run a service; False where there is nothing for it."""
         timeline = open_table(self._storage).timeline()
         instant = self._instant_for(service, timeline)
         if instant is None:
-            return
+            return False
         ran = self._call(service, instant)
         if ran.failed and service in ("restore", "cluster"):
             self._finish_what_is_pending()
+        return True
 
     def _instant_for(self, service: str, timeline: Timeline) -> str | None:
         """What the service is asked to work on; None where there is nothing, "" for no instant."""

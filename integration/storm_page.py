@@ -21,13 +21,13 @@ TEXT = f"""\
 {HEADING}
 
 `python -m integration.storm_services` writes this part. Writers, killed and stopped as above,
-upsert into one table while one session of Apache Hudi 1.2.0 runs its services on it, in an order by
-the seed: it cleans by commits and by file versions, archives, clusters, makes and deletes
-savepoints, restores the table to one, and rolls the newest commit back. Services and writers share
-ZooKeeper's lock. Three readers plan and read the whole table; one look of three travels to a
-commit. Now and then a put of a writer takes long: its effect comes late, or only its answer, or no
-answer, or neither. The longest put outlasts a heartbeat, which lapses after 6 s; the lock's lease
-is 1.4 times as long as the longest put.
+upsert into one table while one session of Apache Hudi 1.2.0 runs its services on it, each at least
+once, in an order by the seed: it cleans by commits and by file versions, archives, clusters, makes
+and deletes savepoints, restores the table to one, and rolls the newest commit back. Services and
+writers share ZooKeeper's lock. Three readers plan and read the whole table; one look of three
+travels to a commit. Now and then a put of a writer takes long: its effect comes late, or only its
+answer, or no answer, or neither. The longest put outlasts a heartbeat, which lapses after 6 s; the
+lock's lease is 1.4 times as long as the longest put.
 
 Each look must give the rows that the commits of its own listing make: those that are listed and
 those that were archived, none that was undone. An error that asks to try again counts as *refused
@@ -69,7 +69,7 @@ def summary(report: Report) -> Sequence[object]:
         ", ".join(f"{n} {kind}" for kind, n in sorted(others.items())) or 0,
         len(told.unknown),
         f"{ran['clean by commits']} + {ran['clean by versions']}",
-        ran["archive"],
+        f"{report.figures['archived']} commits",
         saved,
         ran["restore"],
         ran["roll back"],

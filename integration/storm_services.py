@@ -127,7 +127,13 @@ def rage(version: int, weather: Weather, seed: str, folder: Path) -> Report:
         told.counts.clear()
         settings = session_settings(options, version, BEAT_MS, MISSES)
         services = Services(
-            settings, place.open(), folder, seed, weather.only, weather.service_pause_s
+            settings,
+            place.open(),
+            folder,
+            seed,
+            weather.only,
+            weather.service_pause_s,
+            weather.rounds,
         )
         stack.callback(services.close)
         chronicle = _blow(report, spec, place, services, folder)
@@ -145,7 +151,7 @@ def _blow(report: Report, spec: Spec, place: Place, services: Services, folder: 
     specs = [
         replace(
             spec, writer=number, new_keys=weather.scale.new_keys, pace_s=weather.pace_s,
-            put_s=weather.put_s, late=weather.late,
+            put_s=weather.put_s, late=weather.late, until=str(services.enough),
         )
         for number in range(weather.scale.writers)
     ]  # fmt: skip
@@ -218,6 +224,8 @@ def _settle(report: Report, place: Place, options: dict[str, str], chronicle: Ch
         {n for n, time in told.acknowledged.items() if time in chronicle.undone}
     )
     figures["silent"] = len(told.silent)
+    shown = {entry.time for entry in chronicle.seen_by(listing, None)}
+    figures["archived"] = len(shown - listing.commits)
 
 
 def orphans(storage: Storage, chronicle: Chronicle) -> list[str]:
@@ -270,7 +278,7 @@ def main() -> int:
     parser.add_argument("--seed", action="append")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--sample", action="store_true")
-    parser.add_argument("--only", action="append", choices=tuple(SERVICES), default=[])
+    parser.add_argument("--only", action="append", choices=SERVICES, default=[])
     parser.add_argument("--upserts", type=int)
     parser.add_argument("--quick-store", action="store_true", help="no put is late")
     parser.add_argument("--publish", action="store_true", help="as without any argument")

@@ -13,11 +13,13 @@ from integration.storm_victims import Scale
 class Weather:
     """How hard a storm with services is; a put takes up to ``put_s``, ``late`` of a thousand do."""
 
-    scale: Scale = field(default_factory=lambda: Scale(8, 25, 3, 1, 2, 1, new_keys=True))
+    scale: Scale = field(default_factory=lambda: Scale(8, 12, 3, 1, 2, 1, new_keys=True))
     put_s: float = 40.0
     late: int = 2
     pace_s: float = 4.0
     service_pause_s: float = 1.0
+    #: how often each service comes at least, while writers write
+    rounds: int = 1
     #: services that run; all where none is named
     only: tuple[str, ...] = ()
 
@@ -28,9 +30,9 @@ class Weather:
 
 
 #: a storm for the tests: short, and with puts that are late by seconds
-SAMPLE = Weather(Scale(4, 10, 1, 0, 1, 0, new_keys=True), 3.0, 4, 1.0, 0.2)
+SAMPLE = Weather(Scale(4, 6, 1, 0, 1, 0, new_keys=True), 3.0, 4, 1.0, 0.2)
 #: one that shows faults quickly
-SMALL = Weather(Scale(8, 12, 1, 0, 1, 0, new_keys=True), 3.0, 4, 2.0, 0.2)
+SMALL = Weather(Scale(8, 10, 1, 0, 1, 0, new_keys=True), 3.0, 4, 2.0, 0.2)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import pyarrow as pa
@@ -84,6 +86,8 @@ class Spec:
     #: what a put may take on the store, and how many of a thousand puts do; 0 for a quick store
     put_s: float = 0.0
     late: int = 0
+    #: go on, though all is done, until this file is there
+    until: str = ""
 
     def partition(self, number: int) -> str:
         return f"p{number % PARTITIONS}"
@@ -100,7 +104,9 @@ class Spec:
                 places = [self.partition(p) for p in range(PARTITIONS)]
                 yield group, [k for place in places for k in group_keys(place, group)]
             return
-        for number in range(self.first, self.upserts):
+        for number in count(self.first):
+            if number >= self.upserts and (not self.until or Path(self.until).exists()):
+                return
             yield number, self._batch(number, random.Random(f"{self.seed}/{self.writer}/{number}"))
 
     def _batch(self, number: int, lots: random.Random) -> list[Key]:
