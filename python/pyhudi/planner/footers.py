@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
 from pyhudi.planner.scan import Query, count_rows, partition_columns
 from pyhudi.timeline.view import BaseFile
+from pyhudi.write.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
 
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
 BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
@@ -232,14 +233,24 @@ def facts_of(file: pq.ParquetFile) -> FileFacts:
     """What a footer says of the columns at the top level."""
     kinds = {f["name"]: f["type"] for f in arrow_to_spark(file.schema_arrow)["fields"]}
     metadata = file.metadata
+    old = old_calendar(metadata.metadata)
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
     found: dict[str, ColumnFacts] = {}
     for at in range(metadata.num_columns):
         name = file.schema.column(at).path
         if name in kinds:
             chunks = [group.column(at) for group in groups]
-            found[name] = _column(kinds[name], metadata.num_rows, chunks)
+            facts = _column(kinds[name], metadata.num_rows, chunks)
+            found[name] = facts if old is None else _of_today(facts)
     return found
+
+
+def _of_today(facts: ColumnFacts) -> ColumnFacts:
+    """Without the bounds of days and times that a file of the old calendar counts otherwise."""
+    first = {"date": FIRST_SAME_DAY, "timestamp": FIRST_SAME_MICROS}.get(facts.kind)
+    if first is None or facts.bounds is None or facts.bounds[0] >= first:
+        return facts
+    return replace(facts, bounds=None)
 
 
 def _column(kind: Any, rows: int, chunks: Sequence[Any]) -> ColumnFacts:

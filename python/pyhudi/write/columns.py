@@ -6,6 +6,8 @@ elements (Apache Hudi cannot merge a file that has one), every field nullable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -130,6 +132,23 @@ def converted(
         return _with_nulls_of(array, moved, kind)
     rounds = pa.types.is_integer(array.type) and pa.types.is_floating(kind)
     return array.cast(kind, safe=exact or not rounds)
+
+
+def with_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """``array`` after ``change``, which keeps types, of what its structs, lists and maps hold."""
+    kind = array.type
+    if not pa.types.is_nested(kind):
+        return change(array)
+    array = _compact(array)
+    if pa.types.is_struct(kind):
+        parts = [with_leaves(array.field(at), change) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
+    if pa.types.is_map(kind):
+        keys, items = with_leaves(array.keys, change), with_leaves(array.items, change)
+        return _with_nulls_of(array, pa.MapArray.from_arrays(array.offsets, keys, items), kind)
+    held = with_leaves(array.values, change)
+    moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
+    return _with_nulls_of(array, moved, kind)
 
 
 def _inside(names: FileNames | None, part: str) -> FileNames | None:

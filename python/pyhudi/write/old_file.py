@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import StorageError, TableCorrupt
 from pyhudi.write.base_file import TableFiles, rows_per_unit
+from pyhudi.write.calendars import old_calendar
 from pyhudi.write.columns import converted
 from pyhudi.write.damage import damaged
 from pyhudi.write.encoding import coded_in_file
@@ -73,6 +74,8 @@ class OldFile:
         except pa.ArrowInvalid as error:
             raise _corrupt(path, str(error)) from error
         self.metadata = footer.metadata
+        self._calendar = old_calendar(self.metadata.metadata)
+        self._int96 = _int96_columns(footer.schema) if self._calendar else frozenset()
         held = set(footer.schema_arrow.names)
         if missing := [name for name in META_COLUMNS if name not in held]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
@@ -167,6 +170,8 @@ class OldFile:
                 continue
             own, inner = self._names.get(wanted.name, (wanted.name, None))
             column = unit.column(KEY_COLUMN if wanted.name == self._key_copy else own)
+            if self._calendar is not None:
+                column = self._calendar.turned(column, own in self._int96, self._path)
             if inner or (column.type != wanted.type and not pa.types.is_dictionary(column.type)):
                 column = self._converted(column, wanted, inner)
             columns.append(column)
@@ -185,6 +190,11 @@ class OldFile:
                 f"{wanted.type} ({reason})",
             ) from error
         return pa.chunked_array(parts, wanted.type)
+
+
+def _int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
+    leaves = (schema.column(at) for at in range(len(schema)))
+    return frozenset(c.path.split(".")[0] for c in leaves if c.physical_type == "INT96")
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
