@@ -330,6 +330,17 @@ def test_the_cache_lists_a_table_once_and_never_serves_another_timeline() -> Non
     assert listed() == 3
 
 
+def test_views_of_fewer_tables_are_kept_where_the_tables_are_large() -> None:
+    cache, config = ViewCache(groups=3), config_of_a_golden_table()
+    tables = [Bare(), Bare()]
+    for bare in tables:
+        bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
+        cache.load(bare.storage, config, bare.timeline())
+    assert [root for root, *_ in cache._views] == [tables[1].storage.root]
+    cache.load(tables[0].storage, config, tables[0].timeline())
+    assert [root for root, *_ in cache._views] == [tables[0].storage.root]
+
+
 def config_of_a_golden_table():  # type: ignore[no-untyped-def]
     return open_table(in_memory(COPY_ON_WRITE[0])).config
 

@@ -360,9 +360,11 @@ class ViewCache:
     effect metadata does not tell in full causes a new listing.
     """
 
-    def __init__(self, limit: int = 64) -> None:
-        self._limit = limit
+    def __init__(self, limit: int = 64, groups: int = 1_000_000) -> None:
+        """Views of so many tables, fewer where they have more than ``groups`` file groups."""
+        self._limit, self._groups = limit, groups
         self._views: dict[tuple[str, int, int], FileSystemView] = {}
+        self._sizes: dict[tuple[str, int, int], int] = {}
         self._lock = Lock()
 
     def load(self, storage: Storage, config: TableConfig, timeline: Timeline) -> FileSystemView:
@@ -379,15 +381,23 @@ class ViewCache:
         with self._lock:
             self._views.pop(key, None)
             self._views[key] = view
-            while len(self._views) > self._limit:
-                self._views.pop(next(iter(self._views)))
+            if view is not cached or key not in self._sizes:
+                self._sizes[key] = sum(map(len, view.groups.values()))
+            while len(self._views) > 1 and self._too_many():
+                self._drop(next(iter(self._views)))
         return view
+
+    def _too_many(self) -> bool:
+        return len(self._views) > self._limit or sum(self._sizes.values()) > self._groups
+
+    def _drop(self, key: tuple[str, int, int]) -> None:
+        del self._views[key], self._sizes[key]
 
     def forget(self, storage: Storage) -> None:
         """Drop what is known of a table, as after it was deleted or changed by hand."""
         with self._lock:
             for key in [k for k in self._views if k[0] == storage.root]:
-                del self._views[key]
+                self._drop(key)
 
 
 def _fingerprint(config: TableConfig) -> tuple[int, int]:
