@@ -59,7 +59,7 @@ def settle_and_tell(
     writes = {i.time for i in before.pending if is_write(table, before, i)}
     settle_failed_writes(table, lock, clock, policy)
     if policy.failed_writes is not FailedWrites.NEVER:
-        sweep_temporaries(table.storage, clock, everywhere=True)
+        sweep_temporaries(table, clock, everywhere=True)
     after = table.timeline()
     undone = _rollbacks(table, before, after)
     left = Outcome.NEVER if policy.failed_writes is FailedWrites.NEVER else Outcome.ALIVE

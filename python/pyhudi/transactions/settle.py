@@ -173,7 +173,7 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     left = {folder.rsplit("/", 1)[-1] for folder in folders}
     beats = {file.name for file in storage.list(HEARTBEATS)}
     left |= beats
-    sweep_temporaries(storage, clock)
+    sweep_temporaries(table, clock)
     if probes := sorted(name for name in beats if name.startswith(PROBE)):
         storage.delete([f"{HEARTBEATS}/{name}" for name in probes])
     times = sorted(InstantTime(name) for name in left if name.isdecimal())

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Final
 
 from pyhudi.clock import Clock
-from pyhudi.storage.base import PassesTemporariesOver, Storage
+from pyhudi.storage.base import PassesTemporariesOver
+from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import storage_now_ms
 
 #: no put takes so long
@@ -22,16 +23,17 @@ OLD_MS: Final = 3_600_000
 TABLE_FOLDER: Final = ".hoodie"
 
 
-def sweep_temporaries(storage: Storage, clock: Clock, everywhere: bool = False) -> None:
-    """Delete the old ones among the temporary files that listings of this storage passed over.
+def sweep_temporaries(table: Table, clock: Clock, everywhere: bool = False) -> None:
+    """Delete the old ones among the temporary files that listings of the table passed over.
 
     ``everywhere`` looks into each folder of the table's metadata for them.
     """
+    storage = table.storage
     if not isinstance(storage, PassesTemporariesOver):
         return
     if everywhere:
         storage.walk(TABLE_FOLDER)
-    else:
+    elif table.config.timeline_folder != TABLE_FOLDER:
         storage.list(TABLE_FOLDER)
     left = storage.passed_over()
     # Our clock is asked first, for that costs nothing.
