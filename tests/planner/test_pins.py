@@ -17,6 +17,7 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, count_rows, open_query, plan_scan
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import PROPERTIES
+from pyhudi.timeline.view import VIEWS
 from tests.fakes import FakeClock
 
 SCHEMA = {
@@ -260,3 +261,28 @@ def test_a_limit_cuts_the_plan_only_where_no_filter_is_left(world: World) -> Non
     assert len(plan_scan(query, [], [], limit=2)["files"]) == 1
     assert len(plan_scan(query, [], [equal("b")], limit=2)["files"]) == 1
     assert len(plan_scan(query, [by_id], [], limit=2)["files"]) == 2
+
+
+def test_a_count_behind_a_clean_is_refused_instead_of_given_in_part(world: World) -> None:
+    world.commit(1, "a", "b")
+    asked = world.describe()
+    assert world.rows(asked) == 6
+    world.commit(2, "a")
+    cleaned = next(f.path for f in world.storage.walk("a") if "00001.parquet" in f.name)
+    world.storage.delete([cleaned])
+    replaced = instant_file_name(
+        Instant(
+            InstantTime("20240101000000003"),
+            Action.REPLACECOMMIT,
+            State.COMPLETED,
+            InstantTime("20240102000000003"),
+        ),
+        2,
+    )
+    data = render_commit(CommitMetadata("INSERT_OVERWRITE", replaced={"a": (FileId("1-0"),)}), 2)
+    world.storage.put_if_absent(f"{TIMELINE}/{replaced}", data)
+    VIEWS.forget(world.storage)
+
+    assert count_rows(world.open(), []) == 6
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        count_rows(world.open(asked.instant), [])
