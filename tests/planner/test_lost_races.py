@@ -21,6 +21,7 @@ from pyhudi.planner.write import Request
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import PROPERTIES, open_table
+from pyhudi.write.damage import damaged
 from tests.fakes import FakeClock
 
 TIMES = [InstantTime(f"2024010100000000{n}") for n in range(9)]
@@ -39,15 +40,21 @@ class World:
         )  # fmt: skip
         self.storage.replace(PROPERTIES, render_properties(properties))
 
-    def commit(self, at: int) -> str:
-        """A commit of one file of the one group; its path."""
-        path = BaseFileName(FileId("g"), "0-0-0", TIMES[at]).render()
-        self.storage.put_if_absent(path, b"x")
-        done = Instant(TIMES[at], Action.COMMIT, State.COMPLETED, TIMES[at + 1])
-        stat = WriteStat(FileId("g"), path, "", num_writes=1, file_size_bytes=1)
-        data = render_commit(CommitMetadata("UPSERT", (stat,)), 2)
+    def commit(self, at: int, *groups: str, replaced: str | None = None) -> str:
+        """A commit of one file of each group; the first one's path."""
+        paths = [BaseFileName(FileId(g), "0-0-0", TIMES[at]).render() for g in groups]
+        for path in paths:
+            self.storage.put_if_absent(path, b"x")
+        stats = tuple(
+            WriteStat(FileId(group), path, "", num_writes=1, file_size_bytes=1)
+            for group, path in zip(groups, paths, strict=True)
+        )
+        gone = {"": (FileId(replaced),)} if replaced else None
+        action = Action.REPLACECOMMIT if replaced else Action.COMMIT
+        done = Instant(TIMES[at], action, State.COMPLETED, TIMES[at + 1])
+        data = render_commit(CommitMetadata("UPSERT", stats, replaced=gone), 2)
         self.storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
-        return path
+        return paths[0] if paths else ""
 
     def request(self, since: Timeline | None) -> Request:
         """An insert whose rows nobody will ask for."""
@@ -62,10 +69,10 @@ class World:
 
 def test_a_view_that_a_commit_and_a_clean_have_torn_is_a_lost_race(tmp_path: Path) -> None:
     world = World(tmp_path)
-    old = world.commit(1)
+    old = world.commit(1, "g", "h")
     table = open_table(world.storage)
     listed = table.timeline()
-    world.commit(3)
+    world.commit(3, "g")
     world.storage.delete([old])
 
     with pytest.raises(CommitConflict, match="files of the state that it began with are gone"):
@@ -74,7 +81,7 @@ def test_a_view_that_a_commit_and_a_clean_have_torn_is_a_lost_race(tmp_path: Pat
 
 def test_a_lost_file_is_no_lost_race(tmp_path: Path) -> None:
     world = World(tmp_path)
-    old = world.commit(1)
+    old = world.commit(1, "g", "h")
     table = open_table(world.storage)
     world.storage.delete([old])
 
@@ -87,7 +94,7 @@ def test_a_table_that_was_downgraded_before_the_first_listing_is_a_lost_race(
 ) -> None:
     """In its old place the timeline is empty: each key would be written once more."""
     world = World(tmp_path)
-    world.commit(1)
+    world.commit(1, "g")
     table = open_table(world.storage)
     for file in world.storage.list(".hoodie/timeline"):
         world.storage.put_if_absent(f".hoodie/{TIMES[1]}.commit", world.storage.read(file.path))
@@ -96,3 +103,33 @@ def test_a_table_that_was_downgraded_before_the_first_listing_is_a_lost_race(
 
     with pytest.raises(CommitConflict):
         write._tried(world.request(None), table)
+
+
+@pytest.mark.parametrize("how", ["a newer slice", "a replace", "nothing"])
+def test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more(
+    tmp_path: Path, how: str
+) -> None:
+    """The process knew the file: it listed the table before the clean."""
+    world = World(tmp_path)
+    old = world.commit(1, "g", "h")
+    table = open_table(world.storage)
+    assert len(table.view(table.timeline()).latest()) == 2
+    if how == "a newer slice":
+        world.commit(3, "g")
+    elif how == "a replace":
+        world.commit(3, replaced="g")
+    world.storage.delete([old])
+    told = str(damaged(f"p 1/{old}", "is not there"))
+
+    if how == "nothing":
+        with pytest.raises(TableCorrupt, match=TIMES[1]):
+            write._still_counts(table, told)
+    else:
+        assert not write._still_counts(table, told)
+
+
+def test_a_file_of_an_archived_commit_that_a_worker_misses_is_lost(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.commit(2, "g")
+    archived = BaseFileName(FileId("h"), "0-0-0", TIMES[1]).render()
+    assert write._still_counts(open_table(world.storage), str(damaged(archived, "is not there")))

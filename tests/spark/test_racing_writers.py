@@ -50,6 +50,24 @@ def retries_told(table: HudiTable) -> str | None:
     return last.extra.get("pyhudi.conflict.retries")
 
 
+def test_a_write_whose_files_a_clean_takes_while_it_runs_is_written_again(
+    table: HudiTable, tmp_path: Path, way: str
+) -> None:
+    """Were they not missed, the keys in them would be taken for new ones."""
+    rows = slow(table, tmp_path, [row(0, "slow", ts=3), row(100, "new")])
+    old = [Path(table.path) / name for name in table.base_files()]
+    with in_background(table.write, rows.df, "upsert") as done:
+        rows.wait_until_read()
+        table.write([row(n, "fast", "ab"[n % 2], 2) for n in range(8)], "upsert")
+        for path in old:
+            path.unlink()
+        rows.go()
+        done.result()
+    found = names(table)
+    assert (found[0], found[1], found[100]) == ("slow", "fast", "new")
+    assert retries_told(table) is not None
+
+
 def test_a_lost_race_heals_and_the_input_is_evaluated_once(
     table: HudiTable, tmp_path: Path, way: str
 ) -> None:

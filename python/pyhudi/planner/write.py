@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, TableCorrupt, TableExists
+from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.planner.after_commit import after_commit
@@ -263,16 +264,16 @@ def _still_counts(table: Table, told: str) -> bool:
 
     ``TableCorrupt`` names its commit where that is known.
     """
-    before = table.view(table.timeline()).live()
-    named = next((f for f in before if f.name in told), None)
     VIEWS.forget(table.storage)
     view = table.view(table.timeline())
     view.check()
+    words = (word.strip("'(),:;").rsplit("/", 1)[-1] for word in told.split())
+    named = next((name for word in words if (name := parse_base_file_name(word))), None)
     if named is None:
         return True
-    group = (named.partition_path, named.file_id)
-    newer = any(f.instant > named.instant for f in view.groups.get(group[0], {}).get(group[1], ()))
-    return not newer and group not in view.replaced
+    files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))
+    newer = any(f.instant > named.instant for f in files)
+    return not newer and all(file_id != named.file_id for _, file_id in view.replaced)
 
 
 def _attempt(request: Request, table: Table) -> Committed:
