@@ -10,6 +10,7 @@ import pytest
 from pyhudi.errors import ConfigError, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
+from pyhudi.locks.leased import Sightings
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import READS, Call, Effect, Fault, FaultyStorage
 from pyhudi.storage.local import LocalStorage
@@ -246,6 +247,91 @@ def test_an_heir_that_strikes_after_its_rivals_margin_neither_has_the_lock_nor_g
     with pytest.raises(WriterFenced, match=BOB.host):
         rival.check()
     assert storage.exists(LOCK_PATH)
+
+
+def test_a_holder_that_shows_life_right_before_a_takeover_keeps_its_lock(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    """It slept on until the heir had seen enough, and renewed before the heir struck."""
+    holder = handle(storage, clock)
+    holder.acquire(0, ANN)
+    sightings = Sightings()
+    with pytest.raises(LockTimeout):
+        heir_of(storage, clock, sightings).acquire(0, BOB)
+    clock.advance(30)
+    holder.renew()
+    old = storage.read(LOCK_PATH)
+    with pytest.raises(LockTimeout):
+        heir_of(storage, clock, sightings).acquire(0, BOB)
+    clock.advance(61)
+    reads: list[Call] = []
+
+    def show_life(call: Call) -> None:
+        reads.extend([call] if call.method == "read" else [])
+        if len(reads) == 2 and storage.read(LOCK_PATH) == old:
+            # Its own clock stood still meanwhile.
+            storage.replace(LOCK_PATH, old.replace(b'"beat": 1', b'"beat": 2'))
+
+    heir = heir_of(FaultyStorage(storage, before=show_life), clock, sightings)
+    with pytest.raises(LockTimeout):
+        heir.acquire(0, BOB)
+
+    assert b'"beat": 2' in storage.read(LOCK_PATH)
+    assert not heir.held()
+
+
+def heir_of(storage: Storage, clock: FakeClock, sightings: Sightings) -> FilesystemLock:
+    return FilesystemLock(storage, clock, lease_s=60.0, margin_s=2.0, sightings=sightings)
+
+
+@pytest.mark.parametrize("effect", [Effect.LOSE_REPLY, Effect.LOSE_REQUEST])
+def test_a_takeover_that_got_no_answer_does_not_count_and_fails_nothing(
+    storage: MemoryStorage, clock: FakeClock, effect: Effect
+) -> None:
+    """It may land late, on whoever else takes the lock over: it is left to its lease."""
+    handle(storage, clock).acquire(0, ANN)
+    lost = Fault(effect, methods=frozenset({"replace"}))
+    faulty = FaultyStorage(storage, lost)
+    heir = handle(faulty, clock)
+
+    heir.acquire(150, BOB)
+
+    assert heir.check() > 0
+    assert [call.method for call in faulty.writes].count("replace") == 2
+
+
+def test_a_release_leaves_another_programs_lock_alone(
+    storage: MemoryStorage, clock: FakeClock
+) -> None:
+    """Hudi overwrites ours where it looked before we took it, whatever our lease says."""
+    lock = handle(storage, clock)
+    lock.acquire(0, ANN)
+    storage.replace(LOCK_PATH, HUDI_JSON)
+    assert lock.held()
+
+    lock.release()
+
+    assert storage.read(LOCK_PATH) == HUDI_JSON
+
+
+@pytest.mark.parametrize("how", ["taken", "renewed", "taken over"])
+def test_a_lease_begins_before_the_request_that_took_or_renewed_it(
+    storage: MemoryStorage, clock: FakeClock, how: str
+) -> None:
+    def slow(call: Call) -> None:
+        if call.method in ("put_if_absent", "replace"):
+            clock.advance(1)
+
+    if how == "taken over":
+        handle(storage, clock).acquire(0, ANN)
+    lock = handle(FaultyStorage(storage, before=slow), clock)
+    lock.acquire(70, BOB)
+    if how == "renewed":
+        clock.advance(20)
+        lock.renew()
+
+    # A takeover waits for its rivals' requests as well, 2 s here.
+    assert lock.check() == pytest.approx(60 - (3 if how == "taken over" else 1))
 
 
 def test_a_takeover_that_was_too_slow_does_not_count_but_blocks_others_for_a_lease(

@@ -253,6 +253,25 @@ def test_a_renewal_that_fails_is_no_loss_yet(error: Exception) -> None:
         mine.check()
 
 
+def test_a_loss_that_a_renewal_told_of_is_remembered() -> None:
+    """The lease has not ended yet, but nobody renews it any more."""
+    clock = FakeClock()
+    storage = MemoryStorage(clock=clock)
+    mine = GroupLocks(
+        lambda n: FilesystemLock(storage, clock, path=n, lease_s=60, margin_s=2), clock, 10, 20
+    )
+    with mine:
+        mine.hold(["a"], owner())
+        clock.advance(59)
+        assert mine.intact()
+        mine.renew()
+
+        assert not mine.intact()
+        with pytest.raises(WriterFenced, match="too late to renew") as lost:
+            mine.check()
+        assert lost.value.facts["group"] == "a"
+
+
 @pytest.mark.parametrize("error", [None, ValueError("bad"), CommitUnknown("no answer")])
 def test_only_after_an_unknown_outcome_the_leases_are_left_to_end(
     shop: Shop, error: Exception | None

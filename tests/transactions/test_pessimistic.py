@@ -19,6 +19,7 @@ from pyhudi.format.filenames import bucket_file_id
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.properties import parse_properties, render_properties
 from pyhudi.locks.base import LockOwner
+from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.timeline.active import COMMITS
@@ -118,6 +119,34 @@ def shared(world: World) -> World:
     with hand(world) as groups:
         upsert(world, {"k": "0", "j": "0"}, groups)
     return world
+
+
+# -- who has lost its locks
+
+
+def test_a_lock_of_a_group_that_another_program_took_is_asked_for_before_the_commit(
+    shared: World,
+) -> None:
+    """By its own clock the write still has it; the table lock is not even taken."""
+
+    def opened(name: str) -> FilesystemLock:
+        return FilesystemLock(
+            shared.memory, shared.clock, path=f".hoodie/.locks/{len(name)}", lease_s=LEASE_S
+        )
+
+    with GroupLocks(opened, shared.clock, 9, 20) as groups:
+        transaction = begin(shared, groups)
+        transaction.check_updates(groups_of(shared, transaction))
+        written = work(transaction, {"k": "1"})
+        (taken,) = shared.memory.walk(".hoodie/.locks")
+        shared.memory.replace(taken.path, b"")
+        assert groups.intact()
+
+        with pytest.raises(WriterFenced, match="did not last"):
+            finish(transaction, written)
+        transaction.abort()
+
+    assert shared.rows() == {"k": "0", "j": "0"}
 
 
 # -- who waits

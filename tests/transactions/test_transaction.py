@@ -371,11 +371,13 @@ def test_a_lapsed_heartbeat_fences(world: World) -> None:
     assert world.leftovers() == []
 
 
-def test_a_lock_that_is_lost_before_the_put_fences(world: World) -> None:
+@pytest.mark.parametrize("seconds", [61, 59.5], ids=["lost", "shorter than a put may take"])
+def test_a_lease_that_does_not_outlast_the_put_fences(world: World, seconds: float) -> None:
     def steal(call: Call) -> None:
-        # A pause longer than the lease, after the lock was taken and before the final put.
+        # A pause after the lock was taken and before the final put.
         if call.method == "read" and call.paths[0] == PROPERTIES and armed:
-            world.clock.advance(61)
+            armed.clear()
+            world.clock.advance(seconds)
 
     armed: list[bool] = []
     transaction = world.begin(FaultyStorage(world.memory, before=steal))
