@@ -131,6 +131,37 @@ def test_a_commit_between_the_two_listings_waits_for_the_next_call() -> None:
     assert (after.instant, after.action) == (InstantTime(late[:17]), Action.COMMIT)
 
 
+class Torn(MemoryStorage):
+    """Memory storage whose next listing of the timeline misses what ended while it was made."""
+
+    missed = ""
+
+    def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
+        found = super().list(folder, known)
+        if folder.endswith("timeline") and self.missed:
+            missed, self.missed = self.missed, ""
+            found = tuple(f for f in found if f.name != missed)
+        return found
+
+
+def test_a_commit_that_a_listing_misses_is_not_passed_over() -> None:
+    """It ended in a part of the folder that was read already; a later one shows in another part."""
+    storage = in_memory("h120_v9-cow_part", Torn)
+    assert isinstance(storage, Torn)
+    table = open_table(storage)
+    whole = table_commits(table, None)
+    *_, last_but_one, last = table.timeline().commits
+    storage.missed = table.timeline().file_of(last_but_one).rsplit("/", 1)[-1]
+
+    found = table_commits(table, None)
+    rest = table_commits(table, found.checkpoint)
+
+    assert [e.instant for e in (*found.commits, *rest.commits)] == [
+        e.instant for e in whole.commits
+    ]
+    assert last.time in {e.instant for e in found.commits}
+
+
 def test_a_clustering_that_is_pending_in_version_6_holds_nothing_up() -> None:
     storage = in_memory("h120_v6-cow_cluster")
     table = open_table(storage)

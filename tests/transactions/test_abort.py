@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pyhudi.format.markers import marker_folder
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.rollback import roll_back
@@ -91,3 +92,22 @@ def test_a_writer_taken_for_dead_deletes_what_it_went_on_writing(world: World) -
     transaction.abort()
 
     assert world.leftovers() == []
+
+
+def test_an_abort_that_finds_no_trace_of_its_instant_deletes_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may have been committed and archived: its files may be data, as its markers tell."""
+    ours = world.begin()
+    work(ours, {"k": "1"})
+    folder = world.table().config.timeline_folder
+    world.memory.delete([f.path for f in world.memory.list(folder) if ours.instant in f.name])
+    files, markers = world.data_files(), world.memory.walk(marker_folder(ours.instant))
+    assert files
+    assert markers
+
+    ours.abort()
+
+    assert world.data_files() == files
+    assert world.memory.walk(marker_folder(ours.instant)) == markers
+    assert "is not undone" in caplog.text

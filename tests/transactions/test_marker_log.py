@@ -355,6 +355,24 @@ def test_a_successor_keeps_what_was_answered(clock: FakeClock) -> None:
     assert successor.successor() is None, "what is sealed stays sealed"
 
 
+def test_a_file_whose_put_was_lost_rests_for_a_successor_too(clock: FakeClock) -> None:
+    inner = MemoryStorage()
+    storage = FaultyStorage(inner, Fault(Effect.LOSE_REQUEST, path="*MARKERS0"))
+    log = MarkerLog(storage, T, clock, Batching(interval_ms=0, threads=2))
+    with pytest.raises(StorageError):
+        log.ask([name(1)]).result(SOON_S)
+    successor = log.successor()
+    assert successor is not None
+    for number in (1, 2):
+        successor.ask([name(number)]).result(SOON_S)
+    assert lists(inner) == {"MARKERS1": [name(1), name(2)]}
+
+    clock.advance(storage.put_timeout_s)
+    successor.ask([name(3)]).result(SOON_S)
+    successor.seal(SOON_S)
+    assert lists(inner)["MARKERS0"] == [name(3)]
+
+
 def test_many_threads_lose_nothing_on_a_real_disk(tmp_path: object) -> None:
     storage = LocalStorage(str(tmp_path))
     log = MarkerLog(storage, T, SystemClock(), Batching(interval_ms=1, threads=4))

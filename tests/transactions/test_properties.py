@@ -215,3 +215,30 @@ def leave_backup(world: World, torn: bytes | None) -> bytes:
     if torn is not None:
         world.memory.put_if_absent(PROPERTIES, torn)
     return data
+
+
+def test_a_metadata_table_that_is_only_being_made_is_given_up_too(
+    new_world: NewWorld,
+) -> None:
+    """Who makes it goes on with the files of before the commit."""
+    world = new_world(9, {"hoodie.table.metadata.partitions.inflight": "files"})
+    world.memory.put_if_absent(".hoodie/metadata/files/a", b"x")
+
+    drops(world, world.table(), other_lock(world))
+
+    assert world.table().config.metadata_partitions_inflight == ()
+    assert world.memory.walk(".hoodie/metadata") == []
+
+
+@pytest.mark.parametrize("effect", [Effect.CRASH_BEFORE, Effect.CRASH_AFTER])
+def test_no_crash_leaves_the_promise_of_a_metadata_table_without_its_folder(
+    new_world: NewWorld, effect: Effect
+) -> None:
+    world = new_world(9, PROMISE)
+    world.memory.put_if_absent(".hoodie/metadata/files/a", b"x")
+    dies = Fault(effect, path=".hoodie/metadata*", methods=frozenset({"delete_folder"}))
+
+    with pytest.raises(SimulatedCrash):
+        drops(world, world.table(FaultyStorage(world.memory, dies)), other_lock(world))
+
+    assert world.table().config.metadata_partitions == ()

@@ -13,6 +13,7 @@ from pyhudi.format.markers import marker_folder
 from pyhudi.format.plans import (
     InstantInfo,
     RollbackPlan,
+    RollbackRequest,
     parse_rollback_metadata,
     render_rollback_plan,
 )
@@ -240,3 +241,36 @@ def test_an_instant_that_was_only_requested_needs_no_listing(world: World) -> No
         (marker_folder(dead.instant),)
     ]
     assert world.leftovers() == []
+
+
+@pytest.mark.parametrize("action", [Action.DELTACOMMIT, Action.COMPACTION, Action.LOGCOMPACTION])
+def test_a_rollback_of_what_is_no_write_of_ours_is_not_finished(
+    world: World, action: Action
+) -> None:
+    """Log files take more than deletions to undo: that is left to Apache Hudi."""
+    world.upsert({"k": "1"})
+    target, time = InstantTime("20231114221320500"), InstantTime("20231114221320600")
+    put_instant(world, Instant(target, action, State.INFLIGHT))
+    world.memory.put_if_absent("a/of-the-target.parquet", b"")
+    request = RollbackRequest("a", FileId("f"), target, ("/t/a/of-the-target.parquet",))
+    plan = render_rollback_plan(RollbackPlan(InstantInfo(target, action.value), (request,)))
+    put_instant(world, Instant(time, Action.ROLLBACK, State.REQUESTED), plan)
+
+    settle(world)
+
+    assert world.memory.exists("a/of-the-target.parquet")
+    assert {i.time for i in world.table().timeline().pending} == {target, time}
+
+
+def test_a_failed_instant_loses_its_requested_file_last(world: World) -> None:
+    """Apache Hudi, which may have to finish the rollback, fails on an inflight file alone."""
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S)
+    path = f"{world.table().config.timeline_folder}/{dead.instant}.*"
+    dies = Fault(Effect.CRASH_AFTER, path=path, methods=frozenset({"delete"}))
+    storage = FaultyStorage(world.memory, dies)
+    with pytest.raises(SimulatedCrash):
+        roll_back(world.table(storage), other_lock(world), world.clock, POLICY, dead.instant)
+
+    (left,) = world.table().timeline().at(dead.instant)
+    assert left.state is State.REQUESTED
