@@ -265,7 +265,7 @@ def test_save_as_table_overwrites_in_one_commit(
 ) -> None:
     save(frame(spark, (3, 3.5, "wed")), "overwrite")
     assert rows(spark) == [(3, 3.5, "wed")]
-    assert planner.named("insert")[-1]["overwrite"] == "all"
+    assert planner.named("insert")[-1]["overwrite"] == "replace"
     assert len(planner.named("create_table")) == 1
 
 
