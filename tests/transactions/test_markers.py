@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
 from pyhudi.storage.faults import FaultyStorage
+from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.transactions import markers
 from pyhudi.transactions.markers import (
@@ -15,6 +18,10 @@ from pyhudi.transactions.markers import (
     files_of,
     marked_files,
 )
+from pyhudi.write.base_file import TableFiles
+from pyhudi.write.spec import GroupPlan
+from pyhudi.write.task import Task
+from tests.write.workers import spec
 
 T = InstantTime("20240101000000000")
 OTHER = InstantTime("20240101000000001")
@@ -112,3 +119,36 @@ def test_only_the_own_markers_go() -> None:
 
     assert marked_files(storage, T) is None
     assert marked_files(storage, OTHER) == [name("a", OTHER)]
+
+
+class Killed:
+    """A file system whose process dies when it gives a file its name."""
+
+    def __init__(self, real: object) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._real, name)
+
+    def move(self, *_: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_metadata_of_a_partition_that_a_killed_task_did_not_name_goes_with_its_file(
+    tmp_path: Path,
+) -> None:
+    storage = LocalStorage(str(tmp_path))
+    files = TableFiles(spec(tmp_path), Task(3, 7))
+    files.fs = Killed(files.fs)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        files.ensure_partition("p")
+    (left,) = storage.walk("")
+    assert left.name.startswith(".hoodie_partition_metadata_")
+    others = ["p/.hoodie_partition_metadata", "p/of-another.parquet"]
+    data = files.file_of(GroupPlan(0, "0" * 36, "p")).data_path
+    for path in (data, *others):
+        storage.put_if_absent(path, b"")
+
+    delete_files(storage, [data])
+
+    assert [file.path for file in storage.walk("")] == others

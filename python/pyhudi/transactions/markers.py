@@ -17,7 +17,8 @@ from pyhudi.format.markers import (
     parse_marker,
     parse_marker_list,
 )
-from pyhudi.storage.base import Storage
+from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.storage.base import PassesTemporariesOver, Storage
 
 DELETE_BATCH = 1_000
 DELETE_THREADS = 8
@@ -84,11 +85,23 @@ def delete_files(
 ) -> None:
     """Delete data files in parallel batches; files already gone are no error.
 
+    Where a task that was killed may have left the metadata of a new partition under a name of its
+    own (``write/base_file.py``), that goes as well.
+
     ``progress`` is called after each batch, by which the caller renews what may run out.
     """
     todo = list(paths)
+    if isinstance(storage, PassesTemporariesOver):
+        todo += sorted({own for path in todo if (own := _own_metadata(path))})
     batches = [todo[i : i + DELETE_BATCH] for i in range(0, len(todo), DELETE_BATCH)]
     with ThreadPoolExecutor(min(DELETE_THREADS, len(batches) or 1)) as pool:
         for _ in pool.map(storage.delete, batches):
             if progress is not None:
                 progress()
+
+
+def _own_metadata(path: str) -> str | None:
+    """Where the task that wrote a data file first put the metadata of the partition."""
+    folder, slash, name = path.rpartition("/")
+    parsed = parse_base_file_name(name)
+    return f"{folder}{slash}{PARTITION_METADATA}_{parsed.write_token}" if parsed else None
