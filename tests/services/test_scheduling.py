@@ -10,6 +10,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import ActionInstant, CleanerPlan, parse_cleaner_plan, render_cleaner_plan
 from pyhudi.locks.base import LockOwner
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
+from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.transactions.transaction import WriterPolicy
 from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
@@ -148,6 +149,24 @@ def test_a_planner_that_takes_longer_than_the_lease_keeps_the_lock(world: World)
     planned = planners.schedule(world.table(), lock, world.clock, POLICY, ONE)
 
     assert [i.action for i in planned] == [Action.CLEAN]
+
+
+def test_a_plan_is_not_published_again_under_a_lease_that_has_ended(world: World) -> None:
+    """The first time was taken, and by the second the table may have moved on."""
+    world.upsert({"k": "1"})
+    asked: list[str] = []
+
+    def take(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".clean.requested"):
+            asked.append(call.paths[0])
+            world.memory.put_if_absent(call.paths[0], b"")
+            world.clock.advance(61)
+
+    table = world.table(FaultyStorage(world.memory, before=take))
+    with pytest.raises(WriterFenced):
+        registered(CleanAll()).schedule(table, other_lock(world), world.clock, POLICY, ONE)
+
+    assert len(asked) == 1
 
 
 def test_a_planner_whose_lock_is_lost_publishes_nothing(world: World) -> None:

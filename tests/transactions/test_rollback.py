@@ -162,6 +162,24 @@ def test_nothing_comes_between_the_lock_and_the_request_of_a_rollback(world: Wor
     assert calls[asked - 1] == f"replace {LOCK_PATH}"
 
 
+def test_a_rollback_is_not_requested_again_under_a_lease_that_has_ended(world: World) -> None:
+    """The first time was taken, and by the second the lock may be a successor's."""
+    dead = dead_writer(world)
+    asked: list[str] = []
+
+    def take(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".rollback.requested"):
+            asked.append(call.paths[0])
+            world.memory.put_if_absent(call.paths[0], b"")
+            world.clock.advance(61)
+
+    table = world.table(FaultyStorage(world.memory, before=take))
+    with pytest.raises(WriterFenced):
+        roll_back(table, other_lock(world), world.clock, POLICY, dead.instant)
+
+    assert len(asked) == 1
+
+
 def test_a_writer_cleans_up_after_a_rollback_of_it_that_died_before_its_end(world: World) -> None:
     """Found by the explorer: the instant was gone, its rollback pending, and a file stayed."""
     slow = world.begin()

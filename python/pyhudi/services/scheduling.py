@@ -97,9 +97,14 @@ class ServicePlanners:
                 if plan is None:
                     continue
                 lock.renew()
-                lock.check(table.storage.put_timeout_s)
                 time, timeline = take_time(
-                    table, clock, plan.action, plan.content, timeline, policy.times
+                    table,
+                    clock,
+                    plan.action,
+                    plan.content,
+                    timeline,
+                    policy.times,
+                    lambda: lock.check(table.storage.put_timeout_s),
                 )
                 log.info("scheduled %s %s", plan.action.value, time)
                 planned.append(Instant(time, plan.action, State.REQUESTED))

@@ -102,10 +102,11 @@ def roll_back(
             with kept(lock):  # a listing of the whole table may take longer than a lease
                 plan = _plan(table, timeline, target)
             content = render_rollback_plan(plan)
-            # From here to the request nothing but the clock is asked: a stop in between might
-            # leave a rollback of a write that has committed meanwhile, which nobody finishes.
-            lock.renew()
-            rollback, _ = take_time(table, clock, Action.ROLLBACK, content, timeline, policy.times)
+            # Between the lock and each request nothing is asked: a stop in between might leave a
+            # rollback of a write that has committed meanwhile, which nobody finishes.
+            rollback, _ = take_time(
+                table, clock, Action.ROLLBACK, content, timeline, policy.times, lock.renew
+            )
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
         _execute(table, lock, clock, policy.times, *found)
         return undone

@@ -6,6 +6,7 @@ table share. Times of clocks are kept apart by the timeline, a counter's are so 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from pyhudi.clock import Clock
@@ -72,15 +73,18 @@ def take_time(
     content: bytes,
     loaded: Timeline | None = None,
     source: TimeSource = CLOCK_TIMES,
+    before: Callable[[], object] = lambda: None,
 ) -> tuple[InstantTime, Timeline]:
     """Request an instant of ``action``: its time, and the timeline that shows it.
 
-    ``loaded`` is a timeline that the caller has just listed. ``WriteFailed`` where other writers
-    took each time first; nothing is left then.
+    ``loaded`` is a timeline that the caller has just listed. ``before`` is asked right before each
+    request, of which there are several where others take the same times. ``WriteFailed`` where
+    they took each time first; nothing is left then.
     """
     for _ in range(ATTEMPTS):
         shown = loaded or table.timeline()
         time = next_time(clock, shown, table.config.utc, source)
+        before()
         timeline = _try_time(table, clock, action, content, time)
         if timeline is not None:
             return time, timeline
