@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.errors import HistoryExpired
+from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
@@ -286,3 +286,15 @@ def test_a_count_behind_a_clean_is_refused_instead_of_given_in_part(world: World
     assert count_rows(world.open(), []) == 6
     with pytest.raises(HistoryExpired, match="cleaned"):
         count_rows(world.open(asked.instant), [])
+
+
+def test_a_query_that_missed_a_file_looks_again_for_it(world: World) -> None:
+    world.commit(1, "a", "b")
+    query = world.open()
+    [lost] = world.storage.walk("a")
+    data = world.storage.read(lost.path)
+    world.storage.delete([lost.path])
+    with pytest.raises(TableCorrupt, match="is not there"):
+        count_rows(query, [])
+    world.storage.put_if_absent(lost.path, data)
+    assert count_rows(query, []) == 6

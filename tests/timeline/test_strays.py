@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pyhudi.errors import TableCorrupt
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
@@ -95,6 +97,25 @@ def test_a_file_of_an_instant_that_a_rollback_names_is_left_out(past: Past) -> N
     past.storage.replace(
         f"{past.table.config.timeline_folder}/{name}", render_rollback_metadata(said)
     )
+    assert past.seen() == before
+
+
+def test_a_file_of_a_commit_that_archived_ones_have_followed_is_not_missed(past: Past) -> None:
+    """Its savepoint kept the commit there; who replaced the file only the archive may know."""
+    before, layout = past.seen(), past.table.config.layout
+    time = InstantTime("20000101000000000")
+    stat = WriteStat(FileId("g-0"), f"g-0_0-0-0_{time}.parquet", "", file_size_bytes=1)
+    contents = {
+        Action.COMMIT: render_commit(CommitMetadata("UPSERT", (stat,)), layout),
+        Action.SAVEPOINT: b"",
+    }
+    for action, data in contents.items():
+        done = Instant(time, action, State.COMPLETED, time if layout == 2 else None)
+        name = instant_file_name(done, layout)
+        past.storage.replace(f"{past.table.config.timeline_folder}/{name}", data)
+
+    with pytest.raises(TableCorrupt):
+        list_view(past.storage, past.table.timeline()).latest()
     assert past.seen() == before
 
 

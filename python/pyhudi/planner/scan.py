@@ -91,9 +91,12 @@ class Query:
         return {f["name"]: f["type"] for f in self.schema()["fields"]}
 
     def view(self) -> FileSystemView:
-        if self._found.view is None:
-            self._found.view = self.table.view(self.timeline)
-        return self._found.view
+        view = self._found.view
+        if view is None:
+            view = self.table.view(self.timeline)
+            if view.whole:  # else a lost file may be put back
+                self._found.view = view
+        return view
 
     @property
     def listed_files(self) -> int:

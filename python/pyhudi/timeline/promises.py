@@ -154,6 +154,23 @@ def lost_files(
     return by_partition
 
 
+def still_promised(
+    lost: Lost, timeline: Timeline, archived: Collection[InstantTime]
+) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
+    """``lost`` without what an archived commit may have replaced.
+
+    A savepoint keeps its commit on the timeline while later ones are archived. Once it is deleted
+    a clean takes files of that commit, and what has replaced them is told by the archive alone.
+    """
+    active = {instant.time for instant in timeline.commits}
+    newest = max((time for time in archived if time not in active), default=InstantTime(""))
+    kept: dict[str, dict[FileId, tuple[LostFile, ...]]] = {}
+    for partition, groups in lost.items():
+        for file_id, files in groups.items():
+            kept.setdefault(partition, {})[file_id] = tuple(f for f in files if f.instant > newest)
+    return kept
+
+
 def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) -> HudiError:
     """The error for a file that a query under ``timeline`` needs; looks at the timeline again.
 

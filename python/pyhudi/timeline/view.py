@@ -33,6 +33,7 @@ from pyhudi.timeline.promises import (
     loss,
     lost_files,
     promises_of,
+    still_promised,
 )
 from pyhudi.timeline.strays import Archive, strays
 
@@ -263,38 +264,48 @@ def list_view(
     promises = promises_of(storage, timeline)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
     late = strays(old, timeline, archive) if archive is not None and old else frozenset()
+    bases = [
+        (base, file)
+        for base, file in bases
+        if file.path not in late and not promises.disowns(base.instant, file.path)
+    ]
+    listed = {file.path: file.size_bytes for _, file in bases}
+    groups = _grouped(bases, promises)
+    log_groups = {p: {k: tuple(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    replaced = _replaced(timeline, promises)
+    held = {
+        (partition, file_id): frozenset(f.instant for f in files)
+        for partition, by_id in groups.items()
+        for file_id, files in by_id.items()
+    }
+    lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
+    for partition in lost:
+        groups.setdefault(partition, {})
+    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost)
+    if archive is None or view.whole:
+        return view
+    return replace(view, lost=still_promised(lost, timeline, archive.commits()))
+
+
+def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promises) -> Groups:
+    """The files by partition and group, without those that were cut off: they count as lost."""
     groups: dict[str, dict[FileId, list[BaseFile]]] = {}
-    listed: dict[str, int] = {}
     for base, file in bases:
-        if file.path in late or promises.disowns(base.instant, file.path):
-            continue
-        listed[file.path] = file.size_bytes
         stat, _ = promises.named.get(file.path, (None, None))
         if stat is not None and file.size_bytes < stat.file_size_bytes:
-            continue  # cut off: it counts as lost
+            continue
         rows = stat.num_writes if stat is not None else -1
         partition = _partition(file)
         groups.setdefault(partition, {}).setdefault(base.file_id, []).append(
             BaseFile(partition, file.name, base.file_id, base.instant, file.size_bytes, rows)
         )
-    sorted_groups = {
+    return {
         partition: {
             file_id: tuple(sorted(files, key=lambda f: f.instant))
             for file_id, files in by_id.items()
         }
         for partition, by_id in groups.items()
     }
-    log_groups = {p: {k: tuple(v) for k, v in by_id.items()} for p, by_id in logs.items()}
-    replaced = _replaced(timeline, promises)
-    held = {
-        (partition, file_id): frozenset(f.instant for f in files)
-        for partition, by_id in sorted_groups.items()
-        for file_id, files in by_id.items()
-    }
-    lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
-    for partition in lost:
-        sorted_groups.setdefault(partition, {})
-    return FileSystemView(storage, timeline, sorted_groups, log_groups, replaced, lost)
 
 
 def _partition(file: StoredFile) -> str:
