@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyhudi.config import resolve_read
 from pyhudi.errors import ConfigError
 from pyhudi.foreign_options import refuse_foreign
 
@@ -18,6 +19,7 @@ from pyhudi.foreign_options import refuse_foreign
         ("txnAppId", "job"),
         ("txnVersion", "3"),
         ("overwrite-mode", "dynamic"),
+        ("dynamic-partition-overwrite", "true"),
         ("branch", "audit"),
         ("isolation-level", "snapshot"),
         ("validate-from-snapshot-id", "7"),
@@ -38,3 +40,26 @@ def test_what_pyhudi_does_anyhow_passes_and_so_does_what_changes_no_row() -> Non
 
 def test_metadata_of_the_commit_is_nobodys_option() -> None:
     refuse_foreign({"_branch": "audit"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("readChangeFeed", "true"),
+        ("startingVersion", "1"),
+        ("endingTimestamp", "2024-01-01"),
+        ("start-snapshot-id", "7"),
+        ("branch", "audit"),
+        ("tag", "v1"),
+        ("pathGlobFilter", "*.parquet"),
+        ("modifiedAfter", "2024-01-01T00:00:00"),
+    ],
+)
+def test_a_read_refuses_what_would_show_other_rows(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{key}' is no option of pyhudi.*other rows"):
+        resolve_read({key: value})
+    resolve_read({}, {key: value})
+
+
+def test_a_read_passes_over_what_shows_the_same_rows() -> None:
+    resolve_read({"readChangeFeed": "false", "branch": "main", "mergeSchema": "true"})

@@ -38,6 +38,7 @@ from pyhudi.choices import (
     TimestampType,
 )
 from pyhudi.errors import ConfigError
+from pyhudi.foreign_options import refuse_foreign_reads
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, IGNORED, has_no_effect
@@ -249,6 +250,7 @@ def resolve_read(
                 key=key,
                 nearest="as.of.instant",
             )
+    refuse_foreign_reads(given.other)
     if given.found.get("as_of", ("", "given"))[1] is None:
         raise ConfigError(
             "as.of.instant is empty. Give it an instant or a time, or leave it out to read the "
