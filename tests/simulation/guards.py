@@ -16,6 +16,7 @@ from pyhudi.transactions.markers import delete_files, delete_markers, marked_fil
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.transaction import Transaction
 from tests.simulation.explore import Bound, Explored, Finding, Weather, explore, search_seeds
+from tests.simulation.hudi_services import HudiRollback, Target
 from tests.simulation.programs import Clean, Cluster, Upsert
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
@@ -63,6 +64,7 @@ GUARDS: Guards = {
         **LOOK_BACK,
     },
     "lease before each try of the final put": {f"{PUBLISH}._look_again": nothing, **LOOK_BACK},
+    "look back after the final put": LOOK_BACK,
     "heartbeat check before commit": {
         f"{TRANSACTION}.Transaction._check_fences": nothing,
         **LOOK_BACK,
@@ -103,6 +105,11 @@ ONE_KEY = {"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}
 ONE_ROW = (("k1",),)
 STOP = Bound(preemptions=0, faults=1, kinds=(FaultKind.PAUSE,))
 
+#: Apache Hudi's EAGER policy, which asks for no lock
+UNDONE_AMID = Scenario(
+    {"w1": Upsert(("k1",)), "hudi": HudiRollback(target=Target.PENDING, locked=False)}, ONE_ROW
+)
+
 CASES = (
     Case("conflict check", Scenario(ONE_KEY, ONE_ROW), Bound(preemptions=1), LOST),
     Case(
@@ -135,6 +142,7 @@ CASES = (
         Bound(preemptions=0, faults=2, kinds=(FaultKind.LOSE_REQUEST,)),
         LOST,
     ),
+    Case("look back after the final put", UNDONE_AMID, Bound(preemptions=1), LOST),
     Case(
         "heartbeat check before commit",
         Scenario(

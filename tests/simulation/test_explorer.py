@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.explore import Bound, Seeded, Weather, explore, judge, run_seed, shrink
-from tests.simulation.guards import CASES, off
+from tests.simulation.guards import CASES, LIVE, UNDONE_AMID, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import PAGE, cells
 from tests.simulation.programs import Upsert
@@ -64,6 +64,13 @@ def test_a_comparison_that_takes_longer_than_the_lease_ends_in_a_commit(lock: st
 
     assert compared
     assert explore(scenario, Bound(1)).findings == []
+
+
+def test_what_apache_hudi_undoes_without_a_lock_beside_the_final_put_is_not_acknowledged() -> None:
+    """A reader may meet the commit in the moment before it is taken back, and fails then."""
+    explored = explore(UNDONE_AMID, Bound(1), lambda _: False)
+
+    assert {name for f in explored.findings for name in f.broken} == {LIVE}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
