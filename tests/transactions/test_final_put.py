@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pyhudi.errors import CommitUnknown, StorageError, WriterFenced
+from pyhudi.errors import CommitConflict, CommitUnknown, StorageError, WriterFenced
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import (
     InstantInfo,
@@ -24,7 +25,9 @@ from tests.transactions.world import (
     World,
     begin_beside,
     finish,
+    footprint,
     put_instant,
+    schema,
     work,
 )
 
@@ -221,6 +224,28 @@ def test_a_put_is_not_sent_again_over_what_completed_since_it_was_judged(world: 
 
     assert rival.instant in str(unknown.value)
     assert world.rows() == {"k": "2"}
+
+
+def test_the_keys_of_what_came_beside_the_final_put_are_compared_as_well(world: World) -> None:
+    world.upsert({"k": "0"})
+    rival = begin_beside(world)
+    theirs = work(rival, {"new": "2"})
+
+    def overtake() -> None:
+        rival._lock = InProcessLock(InProcessLocks(), "t", world.clock)
+        finish(rival, theirs)
+
+    faulty = FaultyStorage(world.memory, before=at_the_final_put(world, 1, overtake))
+    ours = world.begin(faulty, policy=NEVER)
+    mine = work(ours, {"new": "1"}, partition="b")
+    ours.seal(lambda timeout_s: True, [s.path for s in mine.stats])
+
+    def same_key(theirs: Instant, metadata: CommitMetadata) -> None:
+        raise CommitConflict("both brought 'new'", theirs=theirs.time, overlap=("new",))
+
+    metadata = CommitMetadata("UPSERT", mine.stats, {SCHEMA_KEY: schema("key", "value")})
+    with pytest.raises(CommitUnknown, match="both changed new"):
+        ours.commit(metadata, footprint(ours, mine), same_key)
 
 
 def test_a_put_is_not_sent_again_once_somebody_rolls_the_write_back(world: World) -> None:

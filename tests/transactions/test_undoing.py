@@ -7,14 +7,27 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pyhudi.errors import CommitConflict, WriterFenced
+from pyhudi.errors import CommitConflict, CommitUnknown, WriterFenced
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import InstantInfo, RestorePlan, render_restore_plan
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.judgement import check_conflicts
 from pyhudi.transactions.transaction import Transaction
 from tests.archiver import archive
-from tests.transactions.world import LAZY, NEVER, POLICY, World, finish, put_instant, settle, work
+from tests.transactions.world import (
+    LAZY,
+    NEVER,
+    POLICY,
+    World,
+    finish,
+    footprint,
+    put_instant,
+    schema,
+    settle,
+    work,
+)
 from tests.undoing import Step, Undoing
 
 NewWorld = Callable[..., World]
@@ -164,6 +177,41 @@ def test_a_commit_under_a_savepoint_that_is_no_target_stops_nobody(world: World)
     loaded = world.table().timeline()
 
     check_conflicts(world.table(), loaded, loaded, LATE, Footprint("upsert X"))
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_restore_that_comes_beside_the_final_put_is_told(world: World, answered: bool) -> None:
+    """By a program that takes no lock of ours; what got no answer is not sent again beside it."""
+    steps = all_after_a_savepoint(world)
+    world.clock.advance(7_200)
+
+    def request(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".commit"):
+            next(steps, lambda: None)()
+
+    lost = () if answered else (Fault(Effect.LOSE_REQUEST, path="*.commit"),)
+    ours = world.begin(FaultyStorage(world.memory, *lost, before=request), policy=NEVER)
+    mine = work(ours, {"j": "ours"})
+
+    with pytest.raises(CommitUnknown, match="20231114231320000"):
+        finish(ours, mine)
+
+
+def test_a_restore_that_comes_while_commits_are_compared_is_a_conflict(world: World) -> None:
+    steps = all_after_a_savepoint(world)
+    world.clock.advance(7_200)
+    rival, ours = world.begin(policy=NEVER), world.begin(policy=NEVER)
+    mine = work(ours, {"j": "ours"})
+    finish(rival, work(rival, {"z": "1"}, partition="z"))
+    ours.seal(lambda timeout_s: True, [s.path for s in mine.stats])
+
+    with pytest.raises(CommitConflict, match="restore 20231114231320000"):
+        ours.commit(
+            CommitMetadata("UPSERT", mine.stats, {SCHEMA_KEY: schema("key", "value")}),
+            footprint(ours, mine),
+            lambda *_: next(steps, lambda: None)(),
+        )
+    ours.abort()
 
 
 # -- plans that cannot be read

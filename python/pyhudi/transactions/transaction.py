@@ -66,6 +66,7 @@ from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
 from pyhudi.transactions.settle import settled_timeline
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
+from pyhudi.transactions.undoing import grounds
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
 
 log = logging.getLogger(__name__)
@@ -310,7 +311,7 @@ class Transaction:
             metadata = with_history(self._history, now, self.instant, completion, metadata)
 
             def compare(later: Timeline) -> None:
-                if later.keys() != now.keys():
+                if grounds(later) != grounds(now):
                     self._check_conflicts(later, footprint, check_theirs)
 
             self._publish(now, completion, metadata, compare)
@@ -332,7 +333,7 @@ class Transaction:
         for number in range(LOOKS):
             now = self.table.timeline()
             self._check_fences(now)
-            news = now.keys() != judged.keys()
+            news = grounds(now) != grounds(judged)
             if number and not news:
                 break
             with kept(self._lock) if news else nullcontext():

@@ -13,7 +13,7 @@ from typing import Final
 from pyhudi.errors import CommitConflict
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_restore_plan
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import InstantKey, Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
@@ -25,6 +25,12 @@ _AGAIN: Final = (
     "Nothing of this write is visible. Run it again once that has completed. If the program that "
     "ran it is dead, let Apache Hudi"
 )
+
+
+def grounds(now: Timeline) -> tuple[frozenset[InstantKey], frozenset[InstantKey]]:
+    """What a judgement rests on: what has completed, and what is about to undo some of that."""
+    undoing = (i for i in now.pending if i.action in (Action.RESTORE, Action.ROLLBACK))
+    return now.keys(), frozenset((i.time, i.action) for i in undoing)
 
 
 def pending_restore(table: Table, now: Timeline) -> Instant | None:
