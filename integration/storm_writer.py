@@ -243,7 +243,7 @@ def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], d
     if spec.writer == SEEDER:
         options = resolve_write(spec.options, None, {})
         config = new_table_config(spec.root, options, SCHEMA, record_schema=False)
-        create_table(runtime.storage(spec.root), config)
+        create_table(runtime, runtime.storage(spec.root), config, options)
 
     def upsert(rows: pa.Table, tag: str) -> dict[str, Any]:
         options = {**spec.options, TAG: tag}

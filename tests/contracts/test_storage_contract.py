@@ -209,6 +209,20 @@ def test_a_deleted_name_can_be_put_again(storage: Storage) -> None:
     assert storage.read("a") == b"2"
 
 
+def test_folders_go_with_their_last_file_and_no_file_with_its_folder(storage: Storage) -> None:
+    for path in ("t/kept/1", "t/gone/deep/2"):
+        storage.put_if_absent(path, b"x")
+    storage.delete(["t/gone/deep/2"])
+    storage.delete_empty_folders("t")
+    storage.delete_empty_folders("t/absent")
+    assert storage.list_folders("t") == ["t/kept"]
+    assert storage.read("t/kept/1") == b"x"
+    storage.delete(["t/kept/1"])
+    storage.delete_empty_folders("")
+    assert storage.list_folders("") == []
+    storage.put_if_absent("again", b"y")
+
+
 def test_delete_folder_takes_all_below_it_and_nothing_beside_it(storage: Storage) -> None:
     for path in ["t/x/1", "t/x/y/2", "t/xx/3", "t/x.txt"]:
         storage.put_if_absent(path, b"")

@@ -167,6 +167,16 @@ class FakePlanner:
             "runtime_filters": [],
         }
 
+    def on_discard_table(self, request: dict[str, Any]) -> bool:
+        shutil.rmtree(local(request["made"]))
+        return True
+
+    def on_drop_table(self, request: dict[str, Any]) -> bool:
+        found = self.on_exists(request)
+        if found:
+            shutil.rmtree(local(request["path"]))
+        return found
+
     def on_decide(self, request: dict[str, Any]) -> list[bool]:
         return [f.get("column") in self.decisive for f in request["filters"]]
 
@@ -219,8 +229,11 @@ class FakePlanner:
             raise FakeError(f"[FAKE_ERROR] there is no table at {path}: name its columns.")
         if not adopted:
             self.create(path, request["schema"], request["partitioning"])
+        if adopted and not request["adopt"]:
+            raise TableExists(f"[TABLE_EXISTS] there is a table at {path}.")
         table = self.load(path)
         return {
+            "made": None if adopted else path,
             "schema": table["schema"],
             "partitioning": table["partitioning"],
             "adopted": adopted,

@@ -8,9 +8,19 @@ import pytest
 
 from pyhudi.config import resolve_write
 from pyhudi.errors import ConfigError, SchemaConflict
-from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.format.table_config import TableConfig
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.planner.create import new_table_config
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import table_exists
+from pyhudi.transactions.presence import make_table
+from pyhudi.transactions.transaction import WriterPolicy
+from tests.fakes import FakeClock
+
+
+def make(storage: MemoryStorage, config: TableConfig) -> None:
+    clock = FakeClock()
+    make_table(storage, config, InProcessLock(InProcessLocks(), "t"), clock, WriterPolicy())
 
 
 def column(name: str, kind: Any) -> dict[str, Any]:
@@ -65,7 +75,7 @@ def test_a_folder_with_files_of_something_else_becomes_no_table(file: str) -> No
     config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
     storage.put_if_absent(file, b"rows")
     with pytest.raises(ConfigError, match=f"other files, such as '{file}'"):
-        create_table(storage, config)
+        make(storage, config)
     assert not table_exists(storage)
 
 
@@ -74,5 +84,5 @@ def test_hidden_files_do_not_keep_a_folder_from_becoming_a_table() -> None:
     config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
     for file in ("_SUCCESS", ".part-0.crc", ".hoodie/.temp/x", "_tmp/x", "p/.hoodie_partition"):
         storage.put_if_absent(file, b"rows")
-    create_table(storage, config)
+    make(storage, config)
     assert table_exists(storage)

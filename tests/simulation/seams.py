@@ -156,6 +156,9 @@ class SteppedStorage:
     def delete_folder(self, folder: str) -> None:
         self._write("delete_folder", (folder,), lambda: self._files.delete_folder(folder))
 
+    def delete_empty_folders(self, folder: str) -> None:
+        self._files.delete_empty_folders(folder)
+
     def _read(self, what: str, path: str, act: Callable[[], _Result]) -> _Result:
         event = self._scheduler.reach(Op(Kind.READ, what, (path,)))
         self._pass_the_cut(event)

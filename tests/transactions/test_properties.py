@@ -8,7 +8,6 @@ import pytest
 
 from pyhudi.errors import StorageError, TableCorrupt, TableExists, TableNotFound, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
-from pyhudi.planner.create import create_table
 from pyhudi.storage.faults import (
     Call,
     Effect,
@@ -21,8 +20,9 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, table_exists
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.pessimistic import declare_pessimistic
+from pyhudi.transactions.presence import make_table
 from pyhudi.transactions.renaming import rename_table
-from tests.transactions.world import LAZY, VERSIONS, World, other_lock
+from tests.transactions.world import LAZY, POLICY, VERSIONS, World, other_lock
 
 NewWorld = Callable[..., World]
 Change = Callable[[World, Table, TableLock], object]
@@ -72,7 +72,7 @@ def test_a_table_whose_properties_are_being_changed_is_not_created_again(world: 
     leave_backup(world, None)
 
     with pytest.raises(TableExists):
-        create_table(world.memory, config)
+        make_table(world.memory, config, other_lock(world), world.clock, POLICY)
 
 
 def test_a_change_that_ends_while_it_is_read_is_no_missing_table(world: World) -> None:

@@ -76,6 +76,15 @@ def register(entry: NewEntry) -> None:
         client.create_table(made)
 
 
+def forget(name: EntryName) -> None:
+    """Take the entry away, the files of its table stay; none of this name is no error."""
+    with _client(name) as client:
+        try:
+            client.drop_table(name.database, name.table, False)
+        except ttypes.NoSuchObjectException:
+            return
+
+
 def properties_of(name: EntryName) -> dict[str, str]:
     """All properties of the entry, Spark's own among them."""
     with _client(name) as client:

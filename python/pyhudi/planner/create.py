@@ -1,10 +1,11 @@
 """New tables: what a first write or a CREATE TABLE puts into ``hoodie.properties``.
 
-The file appears by put-if-absent, so of two creators one wins and the other adopts its table.
+Of two creators one wins, and the other adopts its table.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
-from pyhudi.errors import ConfigError, FileExists, SchemaConflict, TableExists, UnsupportedTable
+from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro, type_text
@@ -25,14 +26,17 @@ from pyhudi.format.table_config import (
 )
 from pyhudi.format.widening import same_type
 from pyhudi.planner.columns import check_distinct, check_names, own_spelling
+from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
-from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, table_exists
+from pyhudi.timeline.table import PROPERTIES, Table
 from pyhudi.transactions.pessimistic import MARK
+from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.presence import discard, make_table
+
+log = logging.getLogger(__name__)
 
 KEYGEN = "hoodie.keygen.timebased."
-#: names that Spark and Hudi both pass over
-HIDDEN = (".", "_")
 
 
 def new_table_config(
@@ -82,44 +86,35 @@ def new_table_config(
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
 
 
-def create_table(storage: Storage, config: TableConfig) -> Table:
-    """Put the properties; ``TableExists`` where another writer was first.
+def create_table(
+    runtime: Runtime, storage: Storage, config: TableConfig, options: WriteOptions
+) -> Table:
+    """Make the table under its lock; errors of ``presence.make_table``."""
+    table = Table(storage, config)
+    policy = writer_policy(options, table, runtime.clock)
+    return make_table(storage, config, runtime.lock(table, options), runtime.clock, policy)
 
-    ``ConfigError`` where the folder holds files of something else.
+
+def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
+    """Take away a table that could not be filled, as far as it is its creator's alone.
+
+    Whether it is gone. Raises nothing that would hide why the table could not be filled.
     """
-    stranger = _visible_file(storage, "")
-    # Files may also be those of a table that another writer has made meanwhile.
-    if stranger is not None and not table_exists(storage):
-        raise ConfigError(
-            f"The folder {storage.root} holds no Hudi table, but other files, such as "
-            f"'{stranger}'. Choose an empty folder, or delete them first.",
-            key="path",
-        )
     try:
-        # Apache Hudi takes the file away for a moment when it changes it.
-        if storage.exists(BACKUP):
-            raise FileExists(f"'{storage.root}/{BACKUP}' is there.", path=BACKUP)
-        storage.put_if_absent(PROPERTIES, render_properties(config.raw))
-    except FileExists as e:
-        raise TableExists(
-            f"A table was created at {storage.root} meanwhile. Write to it, or choose another "
-            "path.",
-            path=storage.root,
-        ) from e
-    return Table(storage, config)
-
-
-def _visible_file(storage: Storage, folder: str) -> str | None:
-    """A file at any depth whose path has no part that begins with ``.`` or ``_``, if any."""
-    for file in storage.list(folder):
-        if not file.name.startswith(HIDDEN):
-            return file.path
-    for inner in storage.list_folders(folder):
-        if not inner.rsplit("/", 1)[-1].startswith(HIDDEN):
-            found = _visible_file(storage, inner)
-            if found is not None:
-                return found
-    return None
+        policy = writer_policy(options, table, runtime.clock)
+        gone = discard(table, runtime.lock(table, options), runtime.clock, policy)
+    except Exception as e:
+        log.warning(
+            "The table at %s was made, and its first write failed. It stays, empty, as it could "
+            "not be taken away: %s", table.storage.root, e,
+        )  # fmt: skip
+        return False
+    if not gone:
+        log.warning(
+            "The first write of the table at %s failed. The table stays: another writer has to do "
+            "with it by now.", table.storage.root,
+        )  # fmt: skip
+    return gone
 
 
 def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:

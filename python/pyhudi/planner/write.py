@@ -13,13 +13,20 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
-from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, TableCorrupt, TableExists
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    HistoryExpired,
+    TableCorrupt,
+    TableExists,
+    TableNotFound,
+)
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.planner.after_commit import after_commit
 from pyhudi.planner.buckets import check_index
-from pyhudi.planner.create import create_table, new_table_config
+from pyhudi.planner.create import create_table, discard_table, new_table_config
 from pyhudi.planner.filters import require_whole_partitions
 from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.planner.kept import Kept
@@ -41,11 +48,11 @@ from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.table import Table, open_table, table_exists
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.transaction import Committed, Transaction
 
 log = logging.getLogger(__name__)
@@ -57,7 +64,6 @@ REPLACING = frozenset(
 )
 #: times that a table may appear between the look for it and its creation
 CREATION_RACES = 5
-PARTITION_METADATA = ".hoodie_partition_metadata"
 BACKOFF_CAP_MS = 2_000
 #: times that a pessimistic write begins anew because its groups changed while it waited for locks
 MOST_WAITS = 20
@@ -96,25 +102,32 @@ def write_table(
     """
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
-        exists = table_exists(storage)
-        intent = intent_of(exists)
+        found = find_table(storage, runtime.clock)
+        intent = intent_of(found is not None)
         if intent is None:
             return None
-        table = open_table(storage) if exists else None
-        if table is not None:
-            refuse_writes_to(table)
-        raw = table.config.raw if table else None
+        if found is None and intent.route is Route.SQL:
+            found = open_table(storage)  # the catalog has it: an error that says what is missing
+        if found is not None:
+            refuse_writes_to(found)
+        raw = found.config.raw if found else None
         resolved = resolve_write(options, raw, heeded(intent, session))
         intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
         try:
             request = Request(runtime, df, resolved, operation, intent)
-            table = table or _new_table(storage, request)
+            table = found or _new_table(storage, request)
         except TableExists:
             # Another writer's table: whether and how to write to it is decided anew.
             continue
         _warn(resolved)
-        done = _written(request, table, created=not exists)
+        try:
+            done = _written(request, table, created=found is None)
+        except TableNotFound:
+            if found is None or intent.route is Route.SQL:
+                raise
+            # Its creator has taken it away, as that one's write failed: this write is the first.
+            continue
         after_commit(runtime, table, resolved, action_of(operation), done)
         return done
     raise TableExists(
@@ -169,7 +182,7 @@ def _written(request: Request, table: Table, created: bool) -> Committed:
         raise
     except Exception:
         if created:
-            discard_if_unused(table)
+            discard_table(request.runtime, table, request.options)
         raise
 
 
@@ -195,7 +208,7 @@ def _new_table(storage: Storage, request: Request) -> Table:
     config = new_table_config(storage.root, options, schema, record_schema=False)
     refuse_writes_to(Table(storage, config))
     prepare(df, config, None, operation, options, named_by_rule(config, options))
-    return create_table(storage, config)
+    return create_table(request.runtime, storage, config, options)
 
 
 def _with_retries(request: Request, table: Table) -> Committed:
@@ -342,22 +355,3 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
     return prepare(request.df, table.config, current, operation, options, named)
-
-
-def discard_if_unused(table: Table) -> None:
-    """Take away a table that this write created, while nobody else has to do with it.
-
-    A first write that fails shall leave nothing on disk; a table that another writer began to
-    write to, or whose properties another changed, stays.
-    """
-    storage, timeline = table.storage, table.timeline()
-    beats = storage.list(HEARTBEATS)
-    if timeline.commits or timeline.pending or beats:
-        return
-    if not table_exists(storage) or open_table(storage).config.raw != table.config.raw:
-        return
-    storage.delete_folder(".hoodie")
-    storage.delete([f.path for f in storage.walk("") if f.name == PARTITION_METADATA])
-    if not storage.walk(""):
-        storage.delete_folder("")
-    VIEWS.forget(storage)

@@ -22,7 +22,7 @@ from pyhudi.transactions.transaction import Committed
 class Entries:
     """One instance per application; its state is what is known of each entry."""
 
-    QUESTIONS = "register_table alter_entry rename_entry"
+    QUESTIONS = "register_table forget_entry alter_entry rename_entry"
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -51,6 +51,12 @@ class Entries:
             name, path, entry_columns(schema, partitioning), {**properties, **known}, managed
         )
         hive_metastore.register(made)
+
+    def forget_entry(self, entry: Json, **_: object) -> None:
+        """Take the entry away; the files of its table stay."""
+        name = _name(entry)
+        self._registered.forget(name)
+        hive_metastore.forget(name)
 
     def alter_entry(
         self,

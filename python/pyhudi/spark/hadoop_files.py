@@ -51,6 +51,9 @@ class Py4JHadoopFiles:
     def delete_folder(self, folder: str) -> None:
         _raised(lambda: self._java.deleteFolder(folder))
 
+    def delete_empty_folders(self, folder: str) -> None:
+        _raised(lambda: self._java.deleteEmptyFolders(folder))
+
 
 def hadoop_files(jvm: Any, conf: Any, root: str) -> Py4JHadoopFiles:
     """The folder ``root`` by the Hadoop client of ``jvm``, with its configuration ``conf``.

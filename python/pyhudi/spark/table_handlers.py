@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.config import resolve_write
+from pyhudi.errors import TableCorrupt, TableExists, TableNotFound, UnsupportedTable
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
 from pyhudi.planner.alter import alter_columns
-from pyhudi.planner.create import check_adoption, create_table, new_table_config
+from pyhudi.planner.create import (
+    check_adoption,
+    create_table,
+    discard_table,
+    new_table_config,
+)
 from pyhudi.planner.failed_writes import settle_now
 from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
 from pyhudi.planner.rename import rename
@@ -24,16 +30,20 @@ from pyhudi.spark.questions import (
     with_partitioning,
 )
 from pyhudi.spark.sessions import Sessions
+from pyhudi.storage.base import Storage
 from pyhudi.storage.open import normalize_root
-from pyhudi.timeline.table import open_table, table_exists
-from pyhudi.timeline.view import VIEWS
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.presence import ID, adopt, find_table, remove
 from pyhudi.transactions.transaction import Committed
 
 
 class TableHandlers:
     """Statements about a table as a whole."""
 
-    QUESTIONS = "create_table rename_table can_delete_where clean_failed_writes"
+    QUESTIONS = (
+        "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes"
+    )
     COMMITS = "alter_columns truncate_table delete_where"
 
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
@@ -48,26 +58,87 @@ class TableHandlers:
         partitioning: Sequence[str],
         properties: Options,
         session: Options,
+        adopt: bool = True,
         **_: object,
     ) -> Json:
+        """Make the table, or ``adopt`` the one that is there.
+
+        The answer's ``made`` is the id of a table that was made here, by which `discard_table`
+        knows it.
+        """
         root = normalize_root(path)
         storage = self._runtime.storage(root)
-        adopted = table_exists(storage)
         given = with_partitioning(hudi_properties(properties), partitioning)
-        if adopted:
-            check_adoption(open_table(storage), schema, given)
-        else:
-            database, dot, table_name = table.rpartition(".")
-            given.setdefault("hoodie.table.name", table_name)
-            if dot:
-                given.setdefault("hoodie.database.name", database)
-            options = resolve_write(given, None, session)
-            stored: Json = avro_to_spark(spark_to_avro(schema, table_name))
-            config = new_table_config(root, options, stored, record_schema=True)
-            VIEWS.forget(storage)
-            create_table(storage, config)
+        there = find_table(storage, self._runtime.clock)
+        made = None
+        if there is None:
+            try:
+                made = self._make(storage, table, schema, given, session)
+            except TableExists:
+                there = open_table(storage)
+        if there is not None and not adopt:
+            raise TableExists(
+                f"There is a Hudi table at {root}. CREATE TABLE without AS SELECT adopts it, and "
+                "INSERT then adds to it.",
+                path=root,
+            )
+        if there is not None:
+            check_adoption(there, schema, given)
+            self._adopt(there, given, session)
         query = open_query(self._runtime, root, {}, {})
-        return {**describe(query), "adopted": adopted}
+        return {**describe(query), "adopted": made is None, "made": made}
+
+    def _make(
+        self, storage: Storage, table: str, schema: Json, given: Options, session: Options
+    ) -> str:
+        database, dot, name = table.rpartition(".")
+        named = {"hoodie.table.name": name, **({"hoodie.database.name": database} if dot else {})}
+        options = resolve_write({**named, **given}, None, session)
+        stored: Json = avro_to_spark(spark_to_avro(schema, name))
+        config = new_table_config(storage.root, options, stored, record_schema=True)
+        return create_table(self._runtime, storage, config, options).config.raw[ID]
+
+    def _adopt(self, table: Table, given: Options, session: Options) -> None:
+        options, clock = resolve_write(given, table.config.raw, session), self._runtime.clock
+        lock, policy = self._runtime.lock(table, options), writer_policy(options, table, clock)
+        adopt(table, lock, clock, policy)
+
+    def discard_table(
+        self,
+        path: str,
+        made: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> bool:
+        """Take away the table that was ``made`` for a statement that failed; whether it is gone."""
+        try:
+            table = open_table(self._runtime.storage(normalize_root(path)))
+        except TableNotFound:
+            return True
+        if table.config.raw.get(ID) != made:
+            return False
+        resolved = resolve_write(given_options(properties, options), table.config.raw, session)
+        return discard_table(self._runtime, table, resolved)
+
+    def drop_table(
+        self,
+        path: str,
+        options: Options,
+        session: Options,
+        properties: Options | None = None,
+        **_: object,
+    ) -> bool:
+        """Delete the table and its rows; False where there is none that pyhudi could open."""
+        try:
+            table = open_table(self._runtime.storage(normalize_root(path)))
+        except (TableNotFound, TableCorrupt, UnsupportedTable):
+            return False
+        resolved = resolve_write(given_options(properties, options), table.config.raw, session)
+        policy = writer_policy(resolved, table, self._runtime.clock)
+        remove(table, self._runtime.lock(table, resolved), self._runtime.clock, policy)
+        return True
 
     def rename_table(
         self,

@@ -83,6 +83,12 @@ class Storage(Protocol):
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all below it; absent is no error."""
 
+    def delete_empty_folders(self, folder: str) -> None:
+        """Delete a folder and those below it, as far as they hold no file.
+
+        Nothing happens where a folder exists by its files alone, as on an object store.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:

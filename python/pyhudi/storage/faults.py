@@ -169,6 +169,9 @@ class FaultyStorage:
     def delete_folder(self, folder: str) -> None:
         self._do("delete_folder", (folder,), lambda: self._inner.delete_folder(folder))
 
+    def delete_empty_folders(self, folder: str) -> None:
+        self._inner.delete_empty_folders(folder)
+
     def _do(
         self, method: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
     ) -> _Result:

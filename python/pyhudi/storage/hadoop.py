@@ -67,6 +67,9 @@ class HadoopFiles(Protocol):
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all below it."""
 
+    def delete_empty_folders(self, folder: str) -> None:
+        """Delete a folder and those below it, as far as they hold no file."""
+
 
 class HadoopStorage:
     """Files below ``root``, reached through the JVM; ``clock`` gives temporary names."""
@@ -122,6 +125,10 @@ class HadoopStorage:
     def delete_folder(self, folder: str) -> None:
         inside = checked(folder)
         self._ask("delete", inside, lambda: self._files.delete_folder(inside))
+
+    def delete_empty_folders(self, folder: str) -> None:
+        inside = checked(folder)
+        self._ask("delete", inside, lambda: self._files.delete_empty_folders(inside))
 
     def _listed(self, folder: str, deep: bool) -> Files:
         inside = checked(folder)

@@ -170,6 +170,15 @@ class LocalStorage:
         if file := _facts(inside, entry):
             self._passed[file.path] = file
 
+    def delete_empty_folders(self, folder: str) -> None:
+        full = self._base + checked(folder)
+        for path, _, _ in os.walk(full.rstrip("/"), topdown=False):
+            try:
+                os.rmdir(path)
+            except OSError as error:
+                if error.errno not in (*_ABSENT, errno.ENOTEMPTY, errno.EEXIST):
+                    raise _failed("delete", path, error) from error
+
     def _full(self, path: str) -> str:
         inside = checked(path)
         if not inside:

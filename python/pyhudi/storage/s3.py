@@ -163,6 +163,9 @@ class S3Storage:
         pages = self._pages(self._key(folder, "/"), "")
         self._delete_keys(entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
+    def delete_empty_folders(self, folder: str) -> None:
+        checked(folder)
+
     def _key(self, path: str, end: str = "") -> str:
         inside = checked(path)
         return self._base + inside + end if inside else self._base

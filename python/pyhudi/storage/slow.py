@@ -155,6 +155,9 @@ class SlowStorage:
                 pass
         self._inner.delete_folder(folder)  # what listings do not show
 
+    def delete_empty_folders(self, folder: str) -> None:
+        self._inner.delete_empty_folders(folder)
+
     def _listed(self, folder: str, act: Callable[[], Files]) -> Files:
         self._request("list", folder, 1, changes=False)
         found = act()

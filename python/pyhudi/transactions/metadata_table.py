@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyhudi.format.table_config import without_metadata_table
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.renewal import kept
-from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.presence import still_there
 from pyhudi.transactions.properties import rewrite_properties
 
 FOLDER = ".hoodie/metadata"
@@ -19,9 +20,10 @@ FOLDER = ".hoodie/metadata"
 def drop_metadata_table(table: Table, lock: TableLock) -> Table:
     """The table without a metadata table; unchanged, and no I/O but one read, where none is.
 
-    ``WriterFenced`` where the lease on ``lock``, which is held, might not outlast the change.
+    ``WriterFenced`` where the lease on ``lock``, which is held, might not outlast the change,
+    ``TableNotFound`` where the table was taken away since it was opened.
     """
-    table = open_table(table.storage)
+    table = still_there(table)
     if not (table.config.metadata_partitions or table.config.metadata_partitions_inflight):
         return table
     table = rewrite_properties(table, without_metadata_table(table.config.raw), lock)

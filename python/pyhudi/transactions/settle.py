@@ -160,6 +160,12 @@ def _requested_ms(table: Table, instant: Instant) -> int:
     return max((f.modified_ms for f in files if f.name.startswith(instant.time)), default=0)
 
 
+def last_sign_ms(table: Table, instant: Instant) -> int:
+    """When the writer of a pending instant was last heard of, by the storage's clock."""
+    beat = last_beat_ms(table.storage, instant.time)
+    return max(beat or 0, _requested_ms(table, instant))
+
+
 def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     """Delete what settled instants left: markers, heartbeats, and files of late attempts; the
     spools of dead statements; and files that never got their names.

@@ -61,6 +61,7 @@ from pyhudi.transactions.pessimistic import (
     refuse_without_locks,
 )
 from pyhudi.transactions.phases import TRANSITIONS, Phase
+from pyhudi.transactions.presence import is_gone, while_there
 from pyhudi.transactions.publish import FinalPut, check_alive
 from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
@@ -303,7 +304,8 @@ class Transaction:
         owner = LockOwner.this_process(self.instant)
         self._lock.acquire(self._policy.lock_timeout_s, owner)
         try:
-            now, metadata = self._judged(metadata, footprint, check_theirs)
+            with while_there(self.table):
+                now, metadata = self._judged(metadata, footprint, check_theirs)
             completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
             self.table = drop_metadata_table(self.table, self._lock)
             if self._groups is None:
@@ -472,16 +474,15 @@ class Transaction:
         """Roll back; delete nothing where the timeline does not say that the write is undone."""
         storage = self.table.storage
         undone = roll_back(self.table, self._lock, self._clock, self._policy, self.instant)
-        if undone is Undone.NO:
+        if undone is Undone.NO and not is_gone(self.table):
             log.warning(
                 "%s is not undone, as it is not pending: either its commit has landed all the "
                 "same, or it has been archived. Nothing of it was deleted.",
                 self.instant,
             )
             return
-        if undone is Undone.BEFORE:
-            # Another took this writer for dead and deleted what there was; it has gone on since,
-            # and most of its markers are gone.
+        if undone is not Undone.NOW:
+            # Another has deleted what there was, most markers too; this writer has gone on since.
             delete_files(storage, listed_files(storage, self.instant))
         delete_markers(storage, self.instant)
 

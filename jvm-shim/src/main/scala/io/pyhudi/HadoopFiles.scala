@@ -113,6 +113,19 @@ final class HadoopFiles private (
     try fs.delete(at(folder), true)
     catch { case Absent() => }
 
+  def deleteEmptyFolders(folder: String): Unit = { deleteIfEmpty(at(folder)); () }
+
+  private def deleteIfEmpty(folder: Path): Boolean =
+    try {
+      val (folders, files) = fs.listStatus(folder).toSeq.partition(_.isDirectory)
+      // Each is tried, also where another one is not empty.
+      val empty = folders.map(inner => deleteIfEmpty(inner.getPath)).forall(identity)
+      empty && files.isEmpty && fs.delete(folder, false)
+    } catch {
+      case Absent() => true
+      case _: PathIsNotEmptyDirectoryException => false
+    }
+
   private def delete(target: Path): Unit =
     try fs.delete(target, false)
     catch {

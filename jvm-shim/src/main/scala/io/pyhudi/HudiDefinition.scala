@@ -36,8 +36,12 @@ private[pyhudi] final case class HudiDefinition(
   /** Makes the table at `path`, or adopts the one that is there.
     *
     * @param options those of a `df.write`, which count as properties of the table
+    * @param adopt false where a table that is there already is an error
     */
-  def create(path: String, options: Map[String, String]): HudiDefinition.Made = {
+  def create(
+      path: String,
+      options: Map[String, String],
+      adopt: Boolean = true): HudiDefinition.Made = {
     val answer = Bridge.ask(
       "create_table",
       "path" -> path,
@@ -45,11 +49,13 @@ private[pyhudi] final case class HudiDefinition(
       "schema" -> Json.of(HudiDefinition.stored(schema)),
       "partitioning" -> partitioning,
       "properties" -> (userProperties ++ options),
-      "external" -> location.isDefined
+      "external" -> location.isDefined,
+      "adopt" -> adopt
     )
     HudiDefinition.Made(
       Json.toStruct(answer.get("schema")),
-      HudiSnapshot.texts(answer.get("partitioning")))
+      HudiSnapshot.texts(answer.get("partitioning")),
+      Option(answer.get("made")).filterNot(_.isNull).map(_.asText))
   }
 
   /** This definition with the columns and partitioning of the table that was made or adopted. */
@@ -83,7 +89,14 @@ private[pyhudi] object HudiDefinition {
   private def stored(schema: StructType): StructType =
     CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
 
-  final case class Made(schema: StructType, partitioning: Seq[String])
+  /** @param id by which Python knows a table that was made; `None` for one that was there */
+  final case class Made(schema: StructType, partitioning: Seq[String], id: Option[String]) {
+
+    /** Has Python take the table away, if it was made here; whether no table is left. */
+    def discarded(target: HudiTarget): Boolean = id.exists { made =>
+      Bridge.ask("discard_table", target.request(Map.empty) :+ ("made" -> made): _*).asBoolean
+    }
+  }
 
   def apply(
       ident: Identifier,

@@ -71,6 +71,12 @@ private[pyhudi] object HudiMetastore {
     ()
   }
 
+  /** Takes the entry away and leaves the files, whose removal is another step. */
+  def forget(entry: Map[String, Any]): Unit = {
+    Bridge.ask("forget_entry", "entry" -> entry)
+    ()
+  }
+
   /** What an ALTER TABLE says beside the columns, which Python has changed by then. */
   def alter(entry: Map[String, Any], changes: Seq[TableChange]): Unit = {
     val settings = changes.collect { case set: TableChange.SetProperty =>

@@ -4,8 +4,10 @@ import java.util
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.analysis.{NoSuchTableException, TableAlreadyExistsException}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
@@ -94,18 +96,23 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       // An existing table is adopted: its own columns go into the catalog.
       case Some(path) =>
         val made = definition.create(path, Map.empty)
-        register(ident, definition.as(made))
+        try register(ident, definition.as(made))
+        catch {
+          case cause: Throwable =>
+            val target = HudiTarget(path, name(), definition.table, definition.userProperties)
+            after(cause)(made.discarded(target))
+        }
         loadTable(ident)
       // Spark accepts a managed table only while its folder is empty: the catalog comes first.
       case None =>
-        register(ident, definition)
-        orDrop(ident) {
-          definition.create(HudiCatalogTable.path(entry(ident).get), Map.empty)
-          loadTable(ident)
-        }
+        val stored = register(ident, definition)
+        try definition.create(HudiCatalogTable.path(stored), Map.empty)
+        catch { case cause: Throwable => after(cause)(unregister(ident, stored)) }
+        loadTable(ident)
     }
 
-  private def register(ident: Identifier, definition: HudiDefinition): Unit =
+  /** Makes the entry of the table; as the catalog has it. */
+  private def register(ident: Identifier, definition: HudiDefinition): CatalogTable = {
     HudiMetastore.entry(ident) match {
       case Some(entry) => HudiMetastore.register(entry, definition)
       case None =>
@@ -116,14 +123,25 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
           definition.properties.asJava)
         ()
     }
+    entry(ident).getOrElse(throw new NoSuchTableException(ident))
+  }
 
-  private def orDrop[T](ident: Identifier)(body: => T): T =
-    try body
-    catch {
-      case cause: Throwable =>
-        dropTable(ident)
-        throw cause
+  /** Takes back an entry that was made here, and no file. One that is another by now stays. */
+  private def unregister(ident: Identifier, stored: CatalogTable): Unit =
+    if (known(ident).exists(CatalogEntries.isSame(_, stored))) forget(ident, stored)
+
+  private def forget(ident: Identifier, stored: CatalogTable): Unit =
+    HudiMetastore.entry(stored) match {
+      case Some(shared) => HudiMetastore.forget(shared)
+      case None => CatalogEntries.forget(Compat.activeSession.sessionState.catalog, stored)
     }
+
+  /** Tidies up after a failure, which is what the user is told. */
+  private def after(cause: Throwable)(tidy: => Any): Nothing = {
+    try tidy
+    catch { case NonFatal(more) => cause.addSuppressed(more) }
+    throw cause
+  }
 
   // ---- CREATE TABLE AS SELECT, REPLACE TABLE and saveAsTable
 
@@ -135,13 +153,12 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     if (isHudi(properties)) {
       val definition = HudiDefinition(ident, columns, partitions, properties)
       definition.location.foreach(definition.requireNoTable)
-      register(ident, definition)
-      orDrop(ident)(
-        new HudiCreatedTable(
-          name(),
-          definition,
-          HudiCatalogTable.target(entry(ident).get),
-          () => { dropTable(ident); () }))
+      val stored = register(ident, definition)
+      new HudiCreatedTable(
+        name(),
+        definition,
+        HudiCatalogTable.target(stored),
+        () => unregister(ident, stored))
     } else {
       // Null tells Spark to go on with the table as loaded: nothing is staged for other providers.
       super.createTable(ident, columns, partitions, properties)
@@ -164,7 +181,41 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
           "ConfigError")
     }
 
-  // ---- alter and drop
+  // ---- drop
+
+  /** A managed table goes with its rows, under its lock; of any other the entry goes alone. */
+  override def dropTable(ident: Identifier): Boolean = dropped(ident, super.dropTable(ident))
+
+  override def purgeTable(ident: Identifier): Boolean = dropped(ident, super.purgeTable(ident))
+
+  override def dropNamespace(namespace: Array[String], cascade: Boolean): Boolean = {
+    if (cascade && namespaceExists(namespace)) {
+      // Temporary views are among them, without a namespace.
+      val tables = listTables(namespace).filter(_.namespace.sameElements(namespace))
+      tables.filter(managed(_).isDefined).foreach(dropTable)
+    }
+    super.dropNamespace(namespace, cascade)
+  }
+
+  private def dropped(ident: Identifier, otherwise: => Boolean): Boolean =
+    managed(ident) match {
+      case Some(stored) if deleted(stored) =>
+        forget(ident, stored)
+        true
+      case _ => otherwise
+    }
+
+  private def deleted(stored: CatalogTable): Boolean =
+    Bridge.ask("drop_table", HudiCatalogTable.target(stored).request(Map.empty): _*).asBoolean
+
+  private def managed(ident: Identifier): Option[CatalogTable] =
+    known(ident).filter(_.tableType == CatalogTableType.MANAGED)
+
+  private def known(ident: Identifier): Option[CatalogTable] =
+    try entry(ident)
+    catch { case _: NoSuchTableException => None }
+
+  // ---- alter
 
   /** Columns are altered in the table, by Python; all else is the built-in catalog's. */
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {

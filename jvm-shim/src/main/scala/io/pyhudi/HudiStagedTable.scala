@@ -31,7 +31,10 @@ private[pyhudi] abstract class HudiStagedTable(catalog: String, definition: Hudi
 
 /** A new table. It is made when the rows arrive, for only then the options of `df.write` are known.
   *
-  * @param unregister takes back what the catalog has of it already, if anything fails
+  * Where anything fails Python takes it away again, unless another writer has to do with it by
+  * then.
+  *
+  * @param unregister takes back what the catalog has of it already, where no table stays
   */
 private[pyhudi] class HudiCreatedTable(
     catalog: String,
@@ -40,9 +43,7 @@ private[pyhudi] class HudiCreatedTable(
     unregister: () => Unit)
     extends HudiStagedTable(catalog, definition) {
 
-  private val folder = new Path(target.path)
-  private val folderWasThere = hasContent
-  private var made = false
+  private var made: Option[HudiDefinition.Made] = None
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
     new WriteBuilder with SupportsTruncate {
@@ -59,24 +60,10 @@ private[pyhudi] class HudiCreatedTable(
 
   override def commitStagedChanges(): Unit = create(Map.empty)
 
-  override def abortStagedChanges(): Unit = {
-    unregister()
-    if (made && !folderWasThere) {
-      folder.getFileSystem(Compat.newHadoopConf()).delete(folder, true)
-      ()
-    }
-  }
+  override def abortStagedChanges(): Unit = if (made.forall(_.discarded(target))) unregister()
 
   private def create(options: Map[String, String]): Unit =
-    if (!made) {
-      definition.create(target.path, options)
-      made = true
-    }
-
-  private def hasContent: Boolean = {
-    val storage = folder.getFileSystem(Compat.newHadoopConf())
-    storage.exists(folder) && storage.listStatus(folder).nonEmpty
-  }
+    if (made.isEmpty) made = Some(definition.create(target.path, options, adopt = false))
 }
 
 /** An existing table whose rows are replaced in one commit; until then nothing is touched. */

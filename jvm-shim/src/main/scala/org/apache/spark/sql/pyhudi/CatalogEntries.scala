@@ -25,6 +25,25 @@ object CatalogEntries {
   /** Keys of table properties that Spark uses itself, such as `provider` and `location`. */
   def isReserved(key: String): Boolean = CatalogV2Util.TABLE_RESERVED_PROPERTIES.contains(key)
 
+  /** Whether two looks at the catalog saw one and the same entry, which nobody has changed. */
+  def isSame(one: CatalogTable, other: CatalogTable): Boolean = {
+    def facts(entry: CatalogTable) = (
+      entry.identifier,
+      entry.createTime,
+      entry.tableType,
+      entry.storage.locationUri,
+      entry.properties)
+    facts(one) == facts(other)
+  }
+
+  /** Drops an entry alone: the catalog would delete the folder of a managed table. */
+  def forget(catalog: SessionCatalog, entry: CatalogTable): Unit = {
+    if (entry.tableType == CatalogTableType.MANAGED) {
+      catalog.alterTable(entry.copy(tableType = CatalogTableType.EXTERNAL))
+    }
+    catalog.dropTable(entry.identifier, ignoreIfNotExists = true, purge = false)
+  }
+
   /** Hadoop's settings with those of hive-site.xml, which say where the metastore is. */
   def hadoopConf(shared: SharedState): Configuration = shared.hadoopConf
 

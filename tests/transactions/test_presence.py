@@ -1,0 +1,389 @@
+"""A table's coming and going beside other writers, each order of steps played by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.errors import (
+    ConfigError,
+    LockTimeout,
+    TableCorrupt,
+    TableExists,
+    TableNotFound,
+    WriteFailed,
+)
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.properties import render_properties
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.in_process import InProcessLock
+from pyhudi.storage.faults import Call, FaultyStorage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, table_exists
+from pyhudi.transactions.presence import (
+    ID,
+    TORN_MS,
+    adopt,
+    discard,
+    find_table,
+    make_table,
+    remove,
+)
+from pyhudi.transactions.transaction import WriterPolicy
+from tests.transactions.world import (
+    LAPSE_S,
+    NEVER,
+    POLICY,
+    VERSIONS,
+    World,
+    begin_beside,
+    dead_writer,
+    die,
+    finish,
+    other_lock,
+    put_file,
+    put_instant,
+    work,
+)
+
+
+@pytest.fixture(params=VERSIONS)
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A table that its creator has just made, and has not written to."""
+    found = World(request.param)
+    config = found.table().config
+    found.memory.delete_folder("")
+    make_table(found.memory, config, other_lock(found), found.clock, POLICY)
+    yield found
+    found.close()
+
+
+class Waiting(InProcessLock):
+    """A lock for which its holder waits while ``first`` goes on."""
+
+    def __init__(self, world: World, first: Callable[[], object]) -> None:
+        super().__init__(world.locks, "t", world.clock)
+        self._first: Callable[[], object] | None = first
+
+    def acquire(self, timeout_s: float, owner: LockOwner) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            first()
+        super().acquire(timeout_s, owner)
+
+
+def make(world: World, config_of: Table, policy: WriterPolicy = POLICY) -> Table:
+    plain = {k: v for k, v in config_of.config.raw.items() if k != ID}
+    config = replace(config_of.config, raw=plain)
+    return make_table(world.memory, config, other_lock(world), world.clock, policy)
+
+
+def give_up(world: World, table: Table, first: Callable[[], object] = lambda: None) -> bool:
+    return discard(table, Waiting(world, first), world.clock, POLICY)
+
+
+def on(storage: MemoryStorage, method: str, path: str, act: Callable[[], object]) -> FaultyStorage:
+    """The storage, with ``act`` right before the first such call."""
+    todo = [act]
+
+    def before(call: Call) -> None:
+        if todo and call.method == method and path in call.paths:
+            todo.pop()()
+
+    return FaultyStorage(storage, before=before)
+
+
+# -- a creator that gives its table up
+
+
+def test_a_table_that_nobody_uses_leaves_nothing(world: World) -> None:
+    table = world.table()
+    failed = world.begin()
+    work(failed, {"k": "1"})
+    failed.abort()
+    assert give_up(world, table)
+    assert world.memory.walk("") == []
+
+
+def test_a_commit_that_came_first_under_the_lock_stays(world: World) -> None:
+    table = world.table()
+    assert not give_up(world, table, lambda: world.upsert({"k": "theirs"}, policy=NEVER))
+    assert world.rows() == {"k": "theirs"}
+
+
+def test_a_write_that_has_begun_keeps_the_table(world: World) -> None:
+    table, theirs = world.table(), begin_beside(world)
+    assert not give_up(world, table)
+    finish(theirs, work(theirs, {"k": "theirs"}))
+    assert world.rows() == {"k": "theirs"}
+
+
+@pytest.mark.parametrize(
+    "left", [".hoodie/.heartbeat/20240101000000000", ".hoodie/.temp/.spool-1/x"]
+)
+def test_a_sign_of_another_writer_keeps_the_table(world: World, left: str) -> None:
+    world.memory.put_if_absent(left, b"")
+    assert not give_up(world, world.table())
+    assert table_exists(world.memory)
+
+
+def test_an_instant_that_nobody_settled_keeps_the_table(world: World) -> None:
+    requested = Instant(InstantTime("20240101000000000"), Action.COMMIT, State.REQUESTED)
+    put_instant(world, requested)
+    assert not give_up(world, world.table())
+
+
+def test_a_table_whose_properties_another_changed_stays(world: World) -> None:
+    table = world.table()
+    changed = {**table.config.raw, "hoodie.table.create.schema": "{}"}
+    world.memory.replace(PROPERTIES, render_properties(changed))
+    assert not give_up(world, table)
+
+
+def test_a_table_that_another_made_in_its_place_stays(world: World) -> None:
+    ours = world.table()
+    world.memory.delete_folder("")
+    theirs = make(world, ours)
+    assert not give_up(world, ours)
+    assert world.table().config.raw[ID] == theirs.config.raw[ID]
+
+
+def test_a_write_that_began_too_late_fails_and_leaves_a_folder_for_the_next_table(
+    world: World,
+) -> None:
+    table, begun = world.table(), []
+
+    def begin() -> None:
+        theirs = begin_beside(world)
+        begun.append((theirs, work(theirs, {"k": "late"})))
+
+    storage = on(world.memory, "delete", PROPERTIES, begin)
+    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    [(theirs, written)] = begun
+    with pytest.raises(TableNotFound):
+        finish(theirs, written)
+    theirs.abort()
+    assert world.data_files() == set()
+    make(world, table)
+    world.upsert({"k": "next"})
+    assert world.rows() == {"k": "next"}
+    assert world.leftovers() == []
+
+
+def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: World) -> None:
+    table, begun = world.table(), []
+
+    def begin() -> None:
+        theirs = begin_beside(world)
+        theirs.inflight(None)
+        begun.append(theirs)
+
+    storage = on(world.memory, "walk", "", begin)
+    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    make(world, table, NEVER)
+    world.upsert({"k": "next"}, policy=NEVER)
+    put_file(begun[0], "b", FileId("late-0"), {"k": "late"})
+    assert world.rows() == {"k": "next"}
+
+
+def test_a_write_to_a_table_that_was_replaced_meanwhile_fails(world: World) -> None:
+    table, theirs = world.table(), begin_beside(world)
+    written = work(theirs, {"k": "old"})
+    world.memory.delete([PROPERTIES])
+    make(world, table, NEVER)
+    with pytest.raises(TableNotFound, match="another one made in its place"):
+        finish(theirs, written)
+    theirs.abort()
+    assert world.rows() == {}
+    assert world.leftovers() == []
+
+
+def test_a_write_whose_table_and_instant_are_gone_deletes_its_own_files(world: World) -> None:
+    theirs = begin_beside(world)
+    written = work(theirs, {"k": "old"})
+    kept = {file.path: world.memory.read(file.path) for file in world.memory.walk("a")}
+    world.memory.delete_folder("")
+    for path, data in kept.items():
+        world.memory.put_if_absent(path, data)
+    with pytest.raises(TableNotFound):
+        finish(theirs, written)
+    theirs.abort()
+    assert world.data_files() == set()
+
+
+def test_a_table_that_another_statement_adopted_stays(world: World) -> None:
+    made = world.table()
+    assert not give_up(
+        world, made, lambda: adopt(world.table(), other_lock(world), world.clock, POLICY)
+    )
+    assert not give_up(world, world.table())
+    world.upsert({"k": "1"})
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_table_that_is_gone_is_not_adopted(world: World) -> None:
+    table = world.table()
+    assert give_up(world, table)
+    with pytest.raises(TableNotFound):
+        adopt(table, other_lock(world), world.clock, POLICY)
+    assert world.memory.walk("") == []
+
+
+def test_a_table_with_commits_is_adopted_without_a_word(world: World) -> None:
+    world.upsert({"k": "1"})
+    before = world.memory.read(PROPERTIES)
+    adopt(world.table(), other_lock(world), world.clock, POLICY)
+    assert world.memory.read(PROPERTIES) == before
+
+
+# -- leftovers of creators that died
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("next_version", VERSIONS)
+def test_a_folder_whose_writer_died_without_a_table_takes_a_new_one(
+    version: int, next_version: int
+) -> None:
+    world = World(version)
+    dead_writer(world)
+    world.memory.delete([PROPERTIES])
+    world.clock.advance(LAPSE_S + 1)
+    again = World(next_version)
+    table = make_table(world.memory, again.table().config, other_lock(world), world.clock, POLICY)
+    assert table.config.version == next_version
+    world.upsert({"k": "1"})
+    assert world.rows() == {"k": "1"}
+    assert world.data_files() == world.named_files()
+
+
+def test_a_living_writer_of_another_version_keeps_a_folder_without_a_table() -> None:
+    world, other = World(6), World(9)
+    begin_beside(world)
+    config = other.table().config
+    world.memory.delete([PROPERTIES])
+    with pytest.raises(ConfigError, match="is under way"):
+        make_table(world.memory, config, other_lock(world), world.clock, NEVER)
+    assert not table_exists(world.memory)
+    world.close()
+
+
+def test_commits_without_properties_are_not_taken_for_an_empty_folder(world: World) -> None:
+    world.upsert({"k": "1"})
+    table = world.table()
+    world.memory.delete([PROPERTIES])
+    with pytest.raises(TableCorrupt, match="has commits of a Hudi table, but no"):
+        make(world, table)
+    assert not table_exists(world.memory)
+
+
+@pytest.mark.parametrize("torn", [b"", b"#Properties\nhoodie.table.na"])
+def test_properties_cut_short_are_written_again_once_their_creator_is_dead(
+    world: World, torn: bytes
+) -> None:
+    table = world.table()
+    world.memory.replace(PROPERTIES, torn)
+    with pytest.raises(TableCorrupt):
+        find_table(world.memory, world.clock)
+    world.clock.advance(TORN_MS / 1000)
+    assert find_table(world.memory, world.clock) is None
+    make(world, table)
+    world.upsert({"k": "1"})
+    assert world.rows() == {"k": "1"}
+
+
+def test_properties_cut_short_beside_commits_are_never_replaced(world: World) -> None:
+    world.upsert({"k": "1"})
+    table = world.table()
+    world.memory.replace(PROPERTIES, b"")
+    world.clock.advance(TORN_MS / 1000)
+    with pytest.raises(TableCorrupt):
+        find_table(world.memory, world.clock)
+    with pytest.raises((TableCorrupt, TableExists)):
+        make(world, table)
+    assert world.memory.read(PROPERTIES) == b""
+
+
+def test_of_two_creators_the_second_is_told(world: World) -> None:
+    table = world.table()
+    with pytest.raises(TableExists):
+        make(world, table)
+    assert world.table().config.raw[ID] == table.config.raw[ID]
+
+
+def test_a_creator_waits_until_a_removal_has_deleted_all(world: World) -> None:
+    table, seen = world.table(), []
+    failed = world.begin()
+    work(failed, {"k": "1"})
+    failed.abort()
+
+    def create() -> None:
+        hurried = replace(POLICY, lock_timeout_s=0)
+        with pytest.raises(LockTimeout):
+            make_table(world.memory, table.config, other_lock(world), world.clock, hurried)
+        seen.append(table_exists(world.memory))
+
+    storage = on(world.memory, "delete", "a/.hoodie_partition_metadata", create)
+    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert seen == [False]
+
+
+# -- DROP of a managed table
+
+
+def test_a_drop_deletes_the_table_with_its_rows(world: World) -> None:
+    world.upsert({"k": "1"})
+    world.memory.put_if_absent(BACKUP, b"old")
+    remove(world.table(), other_lock(world), world.clock, POLICY)
+    assert world.memory.walk("") == []
+
+
+def test_a_drop_waits_for_the_lock_and_leaves_a_table_with_a_running_write(world: World) -> None:
+    table = world.table()
+    theirs = begin_beside(world)
+    with pytest.raises(WriteFailed, match="so the table was not dropped"):
+        remove(table, other_lock(world), world.clock, POLICY)
+    finish(theirs, work(theirs, {"k": "1"}))
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_drop_passes_over_a_writer_that_died(world: World) -> None:
+    theirs = begin_beside(world)
+    work(theirs, {"k": "1"})
+    die(theirs)
+    world.clock.advance(LAPSE_S + 1)
+    remove(world.table(), other_lock(world), world.clock, POLICY)
+    assert world.memory.walk("") == []
+
+
+def test_a_write_that_begins_while_the_table_is_dropped_fails_and_tidies_up(world: World) -> None:
+    world.upsert({"k": "1"})
+    table, begun = world.table(), []
+
+    def begin() -> None:
+        theirs = begin_beside(world)
+        begun.append((theirs, work(theirs, {"new": "2"})))
+
+    storage = on(world.memory, "delete", PROPERTIES, begin)
+    remove(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    [(theirs, written)] = begun
+    with pytest.raises(TableNotFound):
+        finish(theirs, written)
+    theirs.abort()
+    assert world.data_files() == set()
+    make(world, table)
+    assert world.rows() == {}
+
+
+def test_a_pending_service_does_not_keep_a_table_from_being_dropped(world: World) -> None:
+    put_instant(world, Instant(InstantTime("20240101000000000"), Action.CLEAN, State.REQUESTED))
+    remove(world.table(), other_lock(world), world.clock, POLICY)
+    assert world.memory.walk("") == []
+
+
+def test_a_table_has_an_id_that_its_later_properties_keep(world: World) -> None:
+    before = world.table().config.raw[ID]
+    world.upsert({"k": "1"})
+    assert open_table(world.memory).config.raw[ID] == before
