@@ -195,6 +195,8 @@ class Model:
 
     def moved(self, path: str, after: str) -> Model:
         """ALTER COLUMN AFTER another, FIRST where that is ""."""
+        if path in self.definition.partitions:
+            raise Refused("partition columns stay behind the others")
         *structs, name = path.split(".")
         return self._edited(structs, sql_columns.moved(name, after), True)
 
@@ -208,7 +210,10 @@ class Model:
 
     def _edited(self, structs: Sequence[str], edit: Edit, by_ids: bool) -> Model:
         columns, change = inside(structs, edit)(self.columns)
-        rows = tuple(change(row) for row in self.rows)
+        last = self.definition.partitions
+        order = sorted(range(len(columns)), key=lambda at: columns[at].name in last)
+        rows = tuple(tuple(change(row)[at] for at in order) for row in self.rows)
+        columns = tuple(columns[at] for at in order)
         return replace(self, columns=columns, rows=rows, by_ids=self.by_ids or by_ids)
 
     def _check_fixed(self, name: str) -> None:

@@ -160,6 +160,7 @@ class FakePlanner:
         return {
             "schema": state["schema"],
             "partitioning": state["partitioning"],
+            "partition_columns": state["partitioning"],
             "properties": {"hoodie.table.type": "COPY_ON_WRITE"},
             "pin": f"pin of {state['instant']}",
             "instant": state["instant"],

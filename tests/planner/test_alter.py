@@ -76,7 +76,8 @@ def test_changes_apply_in_their_order() -> None:
         add("x", "short"), change("type", "X", type="long"), change("nullable", "n"),
     )  # fmt: skip
     fields = without_ids(found.columns)["fields"]
-    assert (fields[-1]["name"], fields[-1]["type"]) == ("x", "long")
+    assert (fields[-2]["name"], fields[-2]["type"]) == ("x", "long")
+    assert fields[-1]["name"] == "p", "partition columns stay last"
     assert [f["nullable"] for f in fields] == [f["name"] in "nx" for f in fields]
     assert [f["nullable"] for f in NOW["fields"]] == [False] * 7, "what was given stays"
     assert not found.by_ids, "names are enough to read old files"
@@ -107,7 +108,7 @@ def test_columns_move_and_come_in_between() -> None:
         change("position", "s.y", position=""),
     )
     names = [f["name"] for f in without_ids(found.columns)["fields"]]
-    assert names == ["n", "x", "p", "o", "s", "key", "a", "m"]
+    assert names == ["n", "x", "o", "s", "key", "a", "m", "p"]
     assert list(shape(column(found, "s")["type"])) == ["y", "x"]
     assert [f["name"] for f in found.columns["fields"]][4:6] == ["_hoodie_file_name", "n"]
     assert found.by_ids
@@ -141,6 +142,7 @@ def test_what_is_inside_of_a_column_changes_alike() -> None:
         (add("1x"), "cannot store"),
         (add("_hoodie_operation"), "Hudi's own"),
         (add("x", position="y"), "no column 'y' beside it"),
+        (change("position", "P", position=""), "partition columns stay behind the others"),
         (change("type", "n", type="short"), "may only widen"),
         (change("type", "key", type="long"), "keys and partitions"),
         (change("type", "p", type="long"), "keys and partitions"),

@@ -36,13 +36,13 @@ def test_an_added_column_is_null_in_old_rows_and_kept_in_new_ones(
 
     spark.sql(f"alter table {name} add columns (tip double comment 'in euros', tags array<string>)")
 
-    assert columns(spark, name)[-2:] == ["tip double", "tags array<string>"]
-    assert table(spark, name) == [(1, "a", 1, "x", None, None), (2, "b", 1, "y", None, None)]
+    assert columns(spark, name)[-3:] == ["tip double", "tags array<string>", "dt string"]
+    assert table(spark, name) == [(1, "a", 1, None, None, "x"), (2, "b", 1, None, None, "y")]
 
-    spark.sql(f"insert into {name} values (3, 'c', 1, 'x', 0.5, array('new'))")
+    spark.sql(f"insert into {name} values (3, 'c', 1, 0.5, array('new'), 'x')")
     spark.sql(f"update {name} set tip = 2.0, ts = 2 where id = 1")
     assert table(spark, name) == [
-        (1, "a", 2, "x", 2.0, None), (2, "b", 1, "y", None, None), (3, "c", 1, "x", 0.5, ["new"]),
+        (1, "a", 2, 2.0, None, "x"), (2, "b", 1, None, None, "y"), (3, "c", 1, 0.5, ["new"], "x"),
     ]  # fmt: skip
 
 

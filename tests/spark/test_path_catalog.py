@@ -50,7 +50,7 @@ def test_every_statement_serves_a_path(spark: SparkSession, lake: Lake) -> None:
         (1, None), (3, None), (5, 7),
     ]  # fmt: skip
 
-    spark.sql(f"insert overwrite {path} values (9, 'o', 9, 'x', 1)")
+    spark.sql(f"insert overwrite {path} values (9, 'o', 9, 1, 'x')")
     assert rows(spark, path) == [(9, "o", 9, "x")]
     first = pyhudi.history(str(lake.folder / "trips"))[0].instant
     assert len(rows(spark, f"{path} version as of '{first}'")) == 3

@@ -17,7 +17,7 @@ from pyhudi.format.column_ids import ID, Identified, all_ids, with_new_ids, with
 from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_avro, type_text
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import merged_type
-from pyhudi.planner.columns import check_names
+from pyhudi.planner.columns import check_names, partitions_last
 
 #: {"change": "add", "column", "type", "nullable", "position"?}, {"change": "type", "column",
 #: "type"}, {"change": "rename", "column", "to"}, {"change": "position", "column", "position"},
@@ -60,7 +60,9 @@ def altered(
     columns = _Columns(own, max_column_id + 1, config, by_ids=False)
     for change in changes:
         _APPLY.get(change["change"], _refused)(columns, change)
-    return Altered({**current, "fields": [*meta, *columns.fields]}, columns.by_ids)
+    # Names tell columns apart whatever their order, so this one needs no history.
+    shown = partitions_last(columns.fields, config.partition_fields)
+    return Altered({**current, "fields": [*meta, *shown]}, columns.by_ids)
 
 
 def _added(columns: _Columns, change: ColumnChange) -> None:
@@ -136,6 +138,8 @@ def _moved(columns: _Columns, change: ColumnChange) -> None:
     place = _named_place(columns, change)
     siblings, before = place.siblings, change["position"]
     assert siblings is not None
+    if _serves(change, columns.config.partition_fields):
+        raise _refusal(change, place.type, place.type, "partition columns stay behind the others")
     others = [field for field in siblings if field is not place.holder]
     at = 0
     if before:

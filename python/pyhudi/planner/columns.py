@@ -63,6 +63,13 @@ def _not_storable(message: str, column: str | None) -> SchemaConflict:
     return SchemaConflict(message, column=column, ours=column, theirs=None, rule="column name")
 
 
+def partitions_last(fields: Iterable[dict[str, Any]], partitioned_by: Sequence[str]) -> list[Any]:
+    """Fields in the order of a table in SQL: data columns first, as in Apache Hudi and Hive."""
+    found = {field["name"].lower(): field for field in fields}
+    last = [found.pop(name.lower()) for name in partitioned_by if name.lower() in found]
+    return [*found.values(), *last]
+
+
 def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructField]:
     """The field that a dotted ``path`` names, and the path in the field's own spelling.
 

@@ -25,7 +25,7 @@ from pyhudi.format.table_config import (
     parse_table_config,
 )
 from pyhudi.format.widening import same_type
-from pyhudi.planner.columns import check_distinct, check_names, own_spelling
+from pyhudi.planner.columns import check_distinct, check_names, own_spelling, partitions_last
 from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
@@ -69,6 +69,7 @@ def new_table_config(
             key="hoodie.table.ordering.fields",
         )
     name = options.table_name or _default_name(root)
+    declared = {**schema, "fields": partitions_last(schema["fields"], options.partition_fields)}
     properties = new_table_properties(
         name=name,
         database=options.database or "",
@@ -80,7 +81,7 @@ def new_table_config(
         key_generator=_key_generator(options),
         hive_style=options.hive_style,
         url_encode=options.url_encode,
-        create_schema=spark_to_avro(schema, name) if record_schema else None,
+        create_schema=spark_to_avro(declared, name) if record_schema else None,
         extra=_timestamp_properties(options) | _concurrency(options),
     )
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")

@@ -175,6 +175,7 @@ def describe(query: Query) -> dict[str, Any]:
     return {
         "schema": query.schema(),
         "partitioning": partition_columns(query),
+        "partition_columns": _path_columns(query),
         "properties": table_properties(config),
         "instant": query.instant,
         "meta_fields": config.populate_meta_fields,
@@ -183,11 +184,15 @@ def describe(query: Query) -> dict[str, Any]:
 
 def partition_columns(query: Query) -> list[str]:
     """The columns whose values name the partitions; none where a key generator changes them."""
-    config = query.table.config
-    if config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
+    if query.table.config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
         return []
+    return _path_columns(query)
+
+
+def _path_columns(query: Query) -> list[str]:
+    """The columns that partitions are made of, by whatever key generator."""
     names = {field["name"] for field in query.schema()["fields"]}
-    return [field for field in config.partition_fields if field in names]
+    return [field for field in query.table.config.partition_fields if field in names]
 
 
 def partition_texts(query: Query) -> list[list[str | None]]:

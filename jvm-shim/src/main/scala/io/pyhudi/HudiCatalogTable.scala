@@ -111,7 +111,7 @@ private[pyhudi] object HudiCatalogTable {
     new HudiCatalogTable(
       target(stored),
       snapshot,
-      commented(snapshot.schema, stored.schema),
+      commented(snapshot.shown, stored.schema),
       snapshot.properties ++ (stored.properties -- ownOfHudi) ++ reserved(stored))
   }
 

@@ -1,5 +1,6 @@
 package io.pyhudi
 
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.connector.catalog.TableChange
 import org.apache.spark.sql.connector.catalog.TableChange._
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -25,6 +26,34 @@ private[pyhudi] object HudiColumnChanges {
     case other: ColumnChange => Some(named("default", other))
     case _ => None
   }
+
+  /** The changes for Spark's own catalog, which wants partition columns last, as Spark 4.1 checks:
+    * what would be added behind them comes after the last data column.
+    */
+  def beforePartitions(stored: CatalogTable, changes: Seq[TableChange]): Seq[TableChange] = {
+    def isLast(name: String) = stored.partitionColumnNames.exists(_.equalsIgnoreCase(name))
+    var last = stored.schema.fieldNames.filterNot(isLast).lastOption
+    changes.map {
+      case add: AddColumn if isBehind(add, isLast) && stored.partitionColumnNames.nonEmpty =>
+        val after = last.fold(ColumnPosition.first())(ColumnPosition.after)
+        last = Some(add.fieldNames.head)
+        TableChange.addColumn(
+          add.fieldNames,
+          add.dataType,
+          add.isNullable,
+          add.comment,
+          after,
+          add.defaultValue)
+      case other => other
+    }
+  }
+
+  private def isBehind(add: AddColumn, isLast: String => Boolean): Boolean =
+    add.fieldNames.length == 1 && (add.position match {
+      case null => true
+      case after: After => isLast(after.column)
+      case _ => false
+    })
 
   private def named(change: String, column: ColumnChange): Map[String, Any] =
     Map("change" -> change, "column" -> column.fieldNames().mkString("."))

@@ -14,6 +14,14 @@ private[pyhudi] object HudiColumns {
     "_hoodie_partition_path",
     "_hoodie_file_name")
 
+  /** Data columns first, then those that partitions are made of: the order of a table in SQL, as in
+    * Apache Hudi and Hive, whatever the order in which columns were declared or written.
+    */
+  def partitionsLast(schema: StructType, partitioning: Seq[String]): StructType = {
+    val last = partitioning.flatMap(name => schema.fields.find(_.name.equalsIgnoreCase(name)))
+    StructType(schema.fields.filterNot(last.contains) ++ last)
+  }
+
   /** Path of the file that a row came from: a constant that no file stores. */
   val file = "_file"
 

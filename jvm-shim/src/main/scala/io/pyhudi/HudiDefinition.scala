@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.StructType
 
 /** What a CREATE or REPLACE statement says of a table.
   *
+  * @param schema the columns as declared, or as selected: rows come in this order
   * @param properties all of Spark's table properties, the reserved ones included
   */
 private[pyhudi] final case class HudiDefinition(
@@ -22,13 +23,16 @@ private[pyhudi] final case class HudiDefinition(
 
   def location: Option[String] = properties.get(TableCatalog.PROP_LOCATION)
 
-  def columns: Array[Column] = CatalogEntries.columns(schema)
+  /** The columns as the table shows them. */
+  def shown: StructType = HudiColumns.partitionsLast(schema, partitioning)
+
+  def columns: Array[Column] = CatalogEntries.columns(shown)
 
   def transforms: Array[Transform] =
     partitioning.map(Expressions.identity(_): Transform).toArray
 
   /** The columns as Spark's catalog has them: lengths of CHAR and VARCHAR beside the type. */
-  def annotated: StructType = HudiDefinition.stored(schema)
+  def annotated: StructType = HudiDefinition.stored(shown)
 
   /** TBLPROPERTIES and OPTIONS: what the user said to Hudi, not to Spark. */
   def userProperties: Map[String, String] = HudiDefinition.userProperties(properties)
@@ -46,7 +50,7 @@ private[pyhudi] final case class HudiDefinition(
       "create_table",
       "path" -> path,
       "table" -> table,
-      "schema" -> Json.of(HudiDefinition.stored(schema)),
+      "schema" -> Json.of(HudiDefinition.stored(shown)),
       "partitioning" -> partitioning,
       "properties" -> (userProperties ++ options),
       "external" -> location.isDefined,

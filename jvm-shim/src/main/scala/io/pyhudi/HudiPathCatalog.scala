@@ -41,7 +41,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
   private def load(ident: Identifier, asOf: AsOf): HudiCatalogTable = {
     val known = target(ident)
     val snapshot = HudiSnapshot.describe(known.path, Map.empty, asOf)
-    new HudiCatalogTable(known, snapshot, snapshot.schema, snapshot.properties)
+    new HudiCatalogTable(known, snapshot, snapshot.shown, snapshot.properties)
   }
 
   // ---- create and replace

@@ -230,7 +230,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     }
     stored.flatMap(HudiMetastore.entry) match {
       case Some(shared) => HudiMetastore.alter(shared, changes)
-      case None => alterEntry(ident, changes)
+      case None => alterEntry(ident, stored, changes)
     }
     loadTable(ident)
   }
@@ -260,13 +260,27 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   }
 
   /** The catalog keeps columns for others to see; it may not know one that a write has added. */
-  private def alterEntry(ident: Identifier, changes: Seq[TableChange]): Unit =
-    try super.alterTable(ident, changes: _*)
+  private def alterEntry(
+      ident: Identifier,
+      stored: Option[CatalogTable],
+      changes: Seq[TableChange]): Unit = {
+    val placed = stored.fold(changes)(HudiColumnChanges.beforePartitions(_, changes))
+    stored.foreach(reorder)
+    try super.alterTable(ident, placed: _*)
     catch {
       case _: IllegalArgumentException
           if changes.exists(_.isInstanceOf[TableChange.ColumnChange]) =>
         super.alterTable(ident, changes.filterNot(_.isInstanceOf[TableChange.ColumnChange]): _*)
     }
+  }
+
+  /** Entries of earlier versions have the columns as declared. */
+  private def reorder(stored: CatalogTable): Unit = {
+    val shown = HudiColumns.partitionsLast(stored.schema, stored.partitionColumnNames)
+    if (shown != stored.schema) {
+      Compat.activeSession.sessionState.catalog.alterTable(stored.copy(schema = shown))
+    }
+  }
 
   private def requireServed(ident: Identifier, change: TableChange): Unit = change match {
     case _: TableChange.ColumnChange => ()

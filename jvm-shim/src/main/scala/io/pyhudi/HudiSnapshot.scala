@@ -19,6 +19,8 @@ private[pyhudi] object AsOf {
   *
   * @param options the reader's options, in the user's spelling
   * @param schema the table's columns without Hudi's meta columns
+  * @param partitioning the columns whose values name the partitions
+  * @param partitionColumns all columns that partitions are made of, by whatever key generator
   * @param pin Python's name for the state that is read, which every later question carries
   * @param instant the newest visible instant; `None` for a table without commits
   * @param metaFields whether the files hold the five `_hoodie_*` columns
@@ -30,11 +32,15 @@ private[pyhudi] final case class HudiSnapshot(
     asOf: AsOf,
     schema: StructType,
     partitioning: Seq[String],
+    partitionColumns: Seq[String],
     properties: Map[String, String],
     pin: String,
     instant: Option[String],
     metaFields: Boolean,
     runtimeFilters: Seq[String]) {
+
+  /** The columns as SQL has them. Rows by `spark.read.load` come in the order of `schema`. */
+  def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
 
   /** What every question about this snapshot names. */
   def question: Seq[(String, Any)] =
@@ -85,6 +91,7 @@ private[pyhudi] object HudiSnapshot {
       asOf,
       Json.toStruct(answer.get("schema")),
       texts(answer.get("partitioning")),
+      texts(answer.get("partition_columns")),
       textMap(answer.get("properties")),
       answer.get("pin").asText,
       Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),

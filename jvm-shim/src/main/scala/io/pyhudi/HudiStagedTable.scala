@@ -90,7 +90,7 @@ private[pyhudi] class HudiReplacedTable(
     if (!written) {
       // REPLACE TABLE without AS SELECT leaves an empty table, here of the same columns.
       def columns(schema: StructType) = schema.map(field => field.name -> field.dataType)
-      if (columns(definition.schema) != columns(existing.snapshot.schema)) {
+      if (columns(definition.shown) != columns(existing.snapshot.shown)) {
         refuse("has other columns than the new definition")
       }
       existing.truncateTable()
