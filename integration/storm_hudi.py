@@ -125,6 +125,8 @@ class Services:
         only: tuple[str, ...] = (), pause_s: float = 1.0, rounds: int = 1,
     ) -> None:  # fmt: skip
         self.ran: list[Ran] = []
+        #: why the session ended before its time
+        self.died = ""
         self._storage, self._lots = storage, random.Random(f"{seed}/services")
         self._only = only or SERVICES
         self._pause_s, self._rounds = pause_s, rounds
@@ -143,7 +145,8 @@ class Services:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._finish_what_is_pending()
+        if not self.died:
+            self._finish_what_is_pending()
 
     def close(self) -> None:
         """End the session."""
@@ -155,12 +158,17 @@ class Services:
         return Counter(one.service + (" failed" if one.failed else "") for one in self.ran)
 
     def _run(self) -> None:
-        turn = 0
-        while not self._stop.is_set():
-            self._round()
-            turn += 1
-            if turn == self._rounds:
-                self.enough.touch()
+        try:
+            turn = 0
+            while not self._stop.is_set():
+                self._round()
+                turn += 1
+                if turn == self._rounds:
+                    self.enough.touch()
+        except PeerError as error:
+            self.died = str(error)
+        finally:
+            self.enough.touch()
 
     def _round(self) -> None:
         """Each service once; what needs a savepoint or another commit comes once it is there."""

@@ -174,6 +174,7 @@ def _blow(report: Report, spec: Spec, place: Place, services: Services, folder: 
     report.struck = sum((writer.struck for writer in writers), Counter[str]())
     report.problems += [f"{n} writers had not ended in time"] if (n := sum(late)) else []
     report.problems += [f"writer {w} crashed" for w, one in enumerate(writers) if one.dead]
+    report.problems += [f"Apache Hudi ended: {services.died}"] if services.died else []
     for reader in readers:
         _judge_reader(report, reader, chronicle)
     return chronicle
