@@ -77,7 +77,11 @@ def test_every_statement_of_a_new_session_tells_of_a_damaged_file(
         }, name
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("damage", "way"),
+    [*((damage, "collected") for damage in DAMAGES), ("cut off", "distributed")],
+    indirect=["way"],
+)
 def test_the_session_that_knows_a_file_tells_of_its_damage_on_one_line(
     lake: Lake, damage: str, way: str
 ) -> None:
