@@ -20,7 +20,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock
-from pyhudi.storage.faults import Call, FaultyStorage
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, table_exists
 from pyhudi.transactions.presence import (
@@ -185,7 +185,7 @@ def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: W
     assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
     make(world, table, NEVER)
     world.upsert({"k": "next"}, policy=NEVER)
-    put_file(begun[0], "b", FileId("late-0"), {"k": "late"})
+    put_file(begun[0], "b", FileId(f"{world.clock.uuid()}-0"), {"k": "late"})
     assert world.rows() == {"k": "next"}
 
 
@@ -237,6 +237,22 @@ def test_a_table_with_commits_is_adopted_without_a_word(world: World) -> None:
     before = world.memory.read(PROPERTIES)
     adopt(world.table(), other_lock(world), world.clock, POLICY)
     assert world.memory.read(PROPERTIES) == before
+
+
+@pytest.mark.parametrize("kept", [".hoodie/.locks/groups/1", ".hoodie/locks/lock1.taken", "mine/x"])
+def test_locks_and_files_of_others_outlive_the_table(world: World, kept: str) -> None:
+    world.memory.put_if_absent(kept, b"")
+    assert give_up(world, world.table())
+    assert [file.path for file in world.memory.walk("")] == [kept]
+
+
+def test_a_removal_that_dies_leaves_no_half_of_a_table(world: World) -> None:
+    world.memory.put_if_absent(BACKUP, world.memory.read(PROPERTIES))
+    crash = Fault(Effect.CRASH_AFTER, path=PROPERTIES, methods=frozenset({"delete"}))
+    table = Table(FaultyStorage(world.memory, crash), world.table().config)
+    with pytest.raises(SimulatedCrash):
+        discard(table, other_lock(world), world.clock, POLICY)
+    assert not table_exists(world.memory)
 
 
 # -- leftovers of creators that died
