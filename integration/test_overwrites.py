@@ -23,6 +23,7 @@ from integration.peers import SparkPeer
 Peers = Callable[[str], SparkPeer]
 
 
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     "cases",
     [
