@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyhudi.errors import WriterFenced
+from pyhudi.errors import CommitConflict, WriterFenced
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import marker_folder
@@ -35,6 +35,7 @@ from tests.transactions.world import (
     settle,
     work,
 )
+from tests.undoing import Undoing
 
 NewWorld = Callable[..., World]
 
@@ -218,6 +219,25 @@ def test_a_writer_that_went_on_after_its_rollback_leaves_no_file_whose_marker_is
     slow.abort()
 
     assert world.leftovers() == []
+
+
+def test_a_writer_that_a_restore_undid_leaves_nothing(world: World) -> None:
+    """Found by the explorer: a restore deletes its rollbacks, so that none tells of the writer."""
+    saved = world.upsert({"k": "1"}).instant
+    slow = world.begin()
+    written = work(slow, {"k": "2", "new": "1"})
+    for step in Undoing(world.table(), InstantTime("20241114231320000")).restore(
+        saved, [slow.instant]
+    ):
+        step()
+    late = put_file(slow, "a", FileId("late-0"), {"late": "1"})
+
+    with pytest.raises((CommitConflict, WriterFenced)):
+        finish(slow, Written((*written.stats, late)))
+    slow.abort()
+
+    assert world.leftovers() == []
+    assert world.rows() == {"k": "1"}
 
 
 def is_slow_step(call: Call) -> bool:

@@ -9,9 +9,10 @@ readers would take it for archived data (FORMAT.md 2.4).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pyhudi.clock import Clock
 from pyhudi.errors import FileExists, TableCorrupt
@@ -29,6 +30,8 @@ from pyhudi.format.plans import (
     RollbackPlan,
     RollbackRequest,
     RolledBackPartition,
+    Strings,
+    parse_restore_metadata,
     parse_rollback_metadata,
     parse_rollback_plan,
     render_rollback_metadata,
@@ -52,6 +55,8 @@ from pyhudi.transactions.markers import (
 from pyhudi.transactions.times import TimeSource, next_time, take_time
 
 log = logging.getLogger(__name__)
+
+Done = TypeVar("Done")
 
 #: actions whose pending instants a writer may roll back; services have their own rules
 WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -151,13 +156,23 @@ def rollback_of(
 
 
 def was_rolled_back(table: Table, timeline: Timeline, time: InstantTime) -> bool:
-    """Whether a completed rollback of the active timeline says that it undid ``time``."""
-    for rollback in timeline.completed:
-        if rollback.action is Action.ROLLBACK and rollback.time > time:
-            metadata = read_metadata(table, timeline, rollback)
-            if metadata is not None and time in metadata.commits_rollback:
-                return True
-    return False
+    """Whether a completed rollback or restore of the active timeline says that it undid ``time``.
+
+    A restore deletes the rollbacks that it was made of.
+    """
+    later = (i for i in timeline.completed if i.time > time)
+    return any(time in _undone_by(table, timeline, undoing) for undoing in later)
+
+
+def _undone_by(table: Table, timeline: Timeline, undoing: Instant) -> Strings:
+    """What a completed rollback or restore says to have undone; nothing for another action."""
+    if undoing.action is Action.ROLLBACK:
+        metadata = read_metadata(table, timeline, undoing)
+        return metadata.commits_rollback if metadata is not None else ()
+    if undoing.action is Action.RESTORE:
+        restored = _read_done(table, timeline, undoing, parse_restore_metadata)
+        return restored.instants_to_rollback if restored is not None else ()
+    return ()
 
 
 def read_metadata(table: Table, timeline: Timeline, rollback: Instant) -> RollbackMetadata | None:
@@ -165,13 +180,19 @@ def read_metadata(table: Table, timeline: Timeline, rollback: Instant) -> Rollba
 
     None as well where it was archived since the listing.
     """
-    path = timeline.file_of(rollback)
+    return _read_done(table, timeline, rollback, parse_rollback_metadata)
+
+
+def _read_done(
+    table: Table, timeline: Timeline, done: Instant, parse: Callable[[bytes, str], Done]
+) -> Done | None:
+    path = timeline.file_of(done)
     try:
-        return parse_rollback_metadata(table.storage.read(path), path)
+        return parse(table.storage.read(path), path)
     except FileNotFoundError:
         return None
     except TableCorrupt as e:
-        log.warning("rollback %s does not tell what it undid: %s", rollback.time, e)
+        log.warning("%s %s does not tell what it undid: %s", done.action.value, done.time, e)
         return None
 
 
