@@ -109,6 +109,10 @@ def test_a_savepointed_commit_does_not_begin_the_timeline() -> None:
     saved = [f"{t(1)}_{t(2)}.commit", f"{t(1)}_{t(3)}.savepoint"]
     assert timeline(*saved, f"{t(8)}_{t(9)}.commit").first_time == t(8)
     assert timeline(*saved).first_time == t(1), "nothing follows it, so nothing was archived behind"
+    pending = [f"{t(8)}.commit.requested"]
+    assert timeline(*saved, *pending).first_time == t(1), "what lies between was undone"
+    before = [f"{t(0)}.commit.requested"]
+    assert timeline(*before, *saved).first_time == t(0)
 
 
 def test_a_commit_is_read_once_and_told_apart_when_its_file_changes() -> None:

@@ -92,6 +92,23 @@ def test_a_table_that_is_being_moved_to_another_layout_is_not_taken_for_empty(
     assert files(open_with_timeline(world.storage)[0]) == ["g"]
 
 
+@pytest.mark.parametrize(("old", "new"), [(6, 9), (9, 6)])
+def test_a_second_look_at_a_table_that_is_half_moved_believes_it_as_little(
+    old: int, new: int
+) -> None:
+    """Found by the explorer: looking again compared the torn listing with itself."""
+    world = Upgraded(old)
+    later = Instant(InstantTime("20240101000000003"), Action.COMMIT, State.COMPLETED, T2)
+    stays = f"{FOLDERS[old]}/{instant_file_name(later, 1 if old == 6 else 2)}"
+    world.storage.put_if_absent(stays, render_commit(CommitMetadata("UPSERT"), 1))
+    assert files(open_table(world.storage)) == ["g"]
+    world.move(new)
+
+    for _ in range(2):
+        with pytest.raises(HistoryExpired, match="cut off"):
+            open_with_timeline(world.storage)
+
+
 def test_the_properties_are_read_once_more_only_where_instants_have_left_the_timeline() -> None:
     world = Upgraded(9)
     table = open_table(world.storage)

@@ -9,9 +9,12 @@ import pytest
 
 from pyhudi.errors import CommitConflict, CommitUnknown, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.markers import marker_folder
 from pyhudi.format.plans import InstantInfo, RestorePlan, render_restore_plan
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
+from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.judgement import check_conflicts
 from pyhudi.transactions.transaction import Transaction
@@ -21,8 +24,10 @@ from tests.transactions.world import (
     NEVER,
     POLICY,
     World,
+    die,
     finish,
     footprint,
+    put_file,
     put_instant,
     schema,
     settle,
@@ -270,3 +275,33 @@ def test_a_write_that_is_rolled_back_itself_is_fenced(world: World) -> None:
 
     with pytest.raises(WriterFenced):
         finish(ours, mine)
+
+
+def test_a_file_that_comes_after_the_restore_of_its_write_is_no_row(world: World) -> None:
+    """Found by the explorer: older than the first commit that follows, it counted as archived."""
+    first, saved = world.upsert({"k": "1"}).instant, world.upsert({"k": "2"}).instant
+    done = InstantTime(str(int(saved) + 1)) if world.version > 6 else None
+    put_instant(world, Instant(saved, Action.SAVEPOINT, State.COMPLETED, done))
+    archive(world.table(), first)
+    slow = world.begin()
+    written = work(slow, {"new": "1"})
+    for step in Undoing(world.table(), InstantTime("20240101000000000")).restore(
+        saved, [slow.instant]
+    ):
+        step()
+    late = put_file(slow, "a", FileId("late-0"), {"new": "1"})
+    world.memory.delete_folder(marker_folder(slow.instant))
+    world.clock.advance(365 * 24 * 3600)
+    die(slow)
+
+    shown = _shown(world)
+    world.upsert({"other": "1"})
+
+    assert late.path not in shown | _shown(world)
+    assert written.stats[0].path not in _shown(world)
+
+
+def _shown(world: World) -> set[str]:
+    table = world.table()
+    VIEWS.forget(table.storage)
+    return {file.path for file in table.view(table.timeline()).latest()}

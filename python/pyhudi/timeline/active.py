@@ -60,13 +60,17 @@ class Timeline:
         """Requested time of the first write; data files older than it count as archived.
 
         Savepointed commits do not count, as in Hudi: they stay on the active timeline while
-        later ones may be archived, and files of the gap must not vanish. Where there are no others,
-        as after a restore to the oldest commit, it is the last of them.
+        later ones may be archived, and files of the gap must not vanish. Where no other one is
+        completed, as after a restore to the oldest commit, it is the last of them: a pending write
+        that comes later does not make rows of what the restore undid.
         """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT}
-        commits = [i.time for i in self.instants if i.action in COMMIT_ACTIONS]
-        last = commits[-1] if commits else None
-        return next((time for time in commits if time not in saved), last)
+        commits = [i for i in self.instants if i.action in COMMIT_ACTIONS]
+        first = next((i.time for i in commits if i.time not in saved), None)
+        if any(i.state is State.COMPLETED and i.time not in saved for i in commits):
+            return first
+        last = max((i.time for i in commits if i.time in saved), default=None)
+        return min((time for time in (first, last) if time is not None), default=None)
 
     @property
     def latest_commit(self) -> Instant | None:
@@ -150,6 +154,11 @@ class Listings:
         """The files of completed instants that the last listing showed, by path."""
         with self._lock:
             return self._known.get((storage.root, folder), {})
+
+    def forget(self, storage: Storage, folder: str) -> None:
+        """Drop what the last listing showed, as where it cannot be the whole timeline."""
+        with self._lock:
+            self._known.pop((storage.root, folder), None)
 
     def list(self, storage: Storage, folder: str, layout: int) -> Files:
         """What ``folder`` holds now."""

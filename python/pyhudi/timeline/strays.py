@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
 from pyhudi.errors import HudiError
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.instants import Action, InstantTime
-from pyhudi.format.plans import parse_rollback_metadata
+from pyhudi.format.plans import parse_restore_metadata, parse_rollback_metadata
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import Timeline, instant_key
@@ -25,6 +25,13 @@ from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
 log = logging.getLogger(__name__)
+
+#: reads which instants an undoing says to have undone
+Said = Callable[[bytes, str], Iterable[str]]
+SAID: Mapping[Action, Said] = {
+    Action.ROLLBACK: lambda data, path: parse_rollback_metadata(data, path).commits_rollback,
+    Action.RESTORE: lambda data, path: parse_restore_metadata(data, path).instants_to_rollback,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +126,32 @@ def _first_completed_ms(timeline: Timeline) -> int | None:
 
 
 def rolled_back(storage: Storage, timeline: Timeline) -> frozenset[InstantTime]:
-    """The instants that the completed rollbacks of the active timeline say to be undone."""
+    """The instants that completed rollbacks and restores of the timeline say to be undone."""
     found: set[InstantTime] = set()
-    for rollback in timeline.completed:
-        if rollback.action is Action.ROLLBACK:
-            found |= ROLLBACKS.targets(storage, timeline.file_of(rollback))
+    for undoing in timeline.completed:
+        if undoing.action in SAID:
+            found |= ROLLBACKS.targets(storage, timeline.file_of(undoing), SAID[undoing.action])
     return frozenset(found)
 
 
 class Rollbacks:
-    """What completed rollbacks undid, by root and file: such a file never changes."""
+    """What completed rollbacks and restores undid, by root and file: such a file never changes."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._known: OrderedDict[tuple[str, str], frozenset[InstantTime]] = OrderedDict()
         self._lock = Lock()
 
-    def targets(self, storage: Storage, path: str) -> frozenset[InstantTime]:
+    def targets(self, storage: Storage, path: str, said: Said) -> frozenset[InstantTime]:
         key = (storage.root, path)
         with self._lock:
             known = self._known.get(key)
         if known is None:
             try:
-                said = parse_rollback_metadata(storage.read(path), path).commits_rollback
+                found = said(storage.read(path), path)
             except (FileNotFoundError, HudiError):  # archived since the listing, or torn
                 return frozenset()
-            known = frozenset(map(InstantTime, said))
+            known = frozenset(map(InstantTime, found))
             with self._lock:
                 self._known[key] = known
                 while len(self._known) > self._limit:

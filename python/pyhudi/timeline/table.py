@@ -43,7 +43,12 @@ class Table:
         before = LISTINGS.known(storage, config.timeline_folder)
         timeline = load_timeline(storage, config)
         if not before or before.keys() - LISTINGS.known(storage, config.timeline_folder).keys():
-            _check_layout(storage, config)
+            try:
+                _check_layout(storage, config)
+            except HistoryExpired:
+                # Compared with this listing, the next one would look whole.
+                LISTINGS.forget(storage, config.timeline_folder)
+                raise
         return timeline
 
     def view(self, timeline: Timeline) -> FileSystemView:
