@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.format.instants import Action, InstantTime, format_time, parse_time
+from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_time
 from pyhudi.format.plans import InstantInfo, RollbackPlan, render_rollback_plan
 from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import Call, FaultyStorage
@@ -23,6 +23,7 @@ from tests.transactions.world import (
     World,
     dead_writer,
     finish,
+    put_instant,
     settle,
     work,
 )
@@ -107,6 +108,22 @@ def test_a_time_that_a_commit_overtook_is_given_up(world: World) -> None:
     assert world.table().timeline().at(late[0]) == ()
     finish(slow, work(slow, {"k": "2"}))
     assert world.rows() == {"k": "2"}
+
+
+@pytest.mark.parametrize("action", [Action.ROLLBACK, Action.RESTORE])
+def test_a_time_that_an_undoing_overtook_is_given_up(world: World, action: Action) -> None:
+    """Found by the explorer: the time may be that of a commit that was undone in between."""
+    undoing = InstantTime("20991231000000000")
+
+    def undo(call: Call) -> None:
+        if call.paths[0].endswith(".commit.requested") and not world.table().timeline().instants:
+            completion = None if world.version == 6 else InstantTime("20991231000000001")
+            put_instant(world, Instant(undoing, action, State.COMPLETED, completion))
+
+    table = world.table(FaultyStorage(world.memory, before=undo))
+    time, _ = take_time(table, world.clock, Action.COMMIT, b"")
+
+    assert time > undoing
 
 
 def test_a_pending_instant_with_a_later_time_overtakes_nothing(world: World) -> None:

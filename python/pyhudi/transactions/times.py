@@ -28,6 +28,7 @@ from pyhudi.timeline.table import Table
 ATTEMPTS = 100
 #: longest pause, in milliseconds, before another time is tried after a collision
 PAUSE_MS = 20
+UNDOINGS = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
 class TimeSource(Protocol):
@@ -131,5 +132,7 @@ def overtaken(timeline: Timeline, time: InstantTime) -> bool:
 
     Whoever followed the table by instant times may have passed it by then: it is given up, so
     that no instant ever appears below a commit that readers saw (``timeline/completion_order``).
+    So it is after a rollback or restore: the time may be that of a commit that was undone.
     """
-    return any(commit.time > time for commit in timeline.commits)
+    undone = any(i.time > time and i.action in UNDOINGS for i in timeline.completed)
+    return undone or any(commit.time > time for commit in timeline.commits)
