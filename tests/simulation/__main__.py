@@ -13,11 +13,12 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from tests.simulation.explore import Explored, explore, shrink
-from tests.simulation.guards import CASES, Case, off
+from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
 from tests.simulation.invariants import PAGE, page
 from tests.simulation.rows import Row
 from tests.simulation.scenarios import FAR, NEAR, ROWS
+from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
 
 
@@ -27,8 +28,8 @@ def say(text: str) -> None:
 
 
 def guards() -> Iterator[tuple[Case, Explored, str]]:
-    for case in CASES:
-        with off(case.guard):
+    for case in (*CASES, *SERVICE_CASES):
+        with off(case.guard, GUARDS | SERVICE_GUARDS):
             explored = case.search()
             told = history(shrink(explored.findings[-1], case.broken), case.broken)
         say(f"\nwithout '{case.guard}': {explored}\n{told}")

@@ -214,6 +214,9 @@ def possible(task: Task, bound: Bound) -> Iterator[Fault]:
         if kind is FaultKind.PAUSE:
             if op.kind in (Kind.READ, Kind.WRITE, Kind.CLOCK):
                 yield Fault(kind, PAUSE_S)
+        elif kind is FaultKind.SLOW:
+            if op.kind in (Kind.READ, Kind.WRITE) and op.paths not in SERVICES:
+                yield Fault(kind, PAUSE_S)
         elif op.kind is Kind.WRITE and (kind is FaultKind.CRASH or op.paths not in SERVICES):
             yield Fault(kind)
 
@@ -350,7 +353,7 @@ class Seeded:
         if not faults:
             return None
         fault = self._lots.choice(faults)
-        if fault.kind is FaultKind.PAUSE:
+        if fault.kind in (FaultKind.PAUSE, FaultKind.SLOW):
             fault = Fault(fault.kind, self._lots.choice(self._weather.pauses_s))
         self._left -= 1
         self.decisions.append(Decision(task.name, task.steps, fault=fault))

@@ -85,6 +85,11 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "a store whose answers come later than the lease, writers that crash",
+        Scenario({**THREE, **BESIDE}, GROUPS),
+        Weather((FaultKind.SLOW, FaultKind.SLOW, CRASH), faults=4),
+    ),
+    Row(
         "a clustering beside writers, planned under the lock",
         Scenario({**THREE, "clustering": Cluster()}, GROUPS),
         Weather(kinds=()),

@@ -36,7 +36,7 @@ class Kind(Enum):
 
 
 class FaultKind(Enum):
-    """What can befall a step; all but PAUSE and CRASH strike writes only."""
+    """What can befall a step; all but PAUSE, CRASH and SLOW strike writes only."""
 
     CRASH = "crashes before"
     PAUSE = "stops before"
@@ -45,11 +45,12 @@ class FaultKind(Enum):
     CUT_OFF = "is cut off, the request is lost, at"
     CUT_OFF_AFTER = "is cut off, only the reply is lost, at"
     LATE = "gets no answer, the request lands later, to"
+    SLOW = "waits long for the answer, which comes, to"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One misfortune; ``seconds`` is how long a pause lasts."""
+    """One misfortune; ``seconds`` is how long a pause or an answer takes."""
 
     kind: FaultKind
     seconds: float = 0.0

@@ -172,6 +172,7 @@ class SteppedStorage:
                      for f in found) if isinstance(found, list) else found  # fmt: skip
         self._process.observe((what, path, seen))
         event.result = found
+        self._wait_for(event)
         return found
 
     def _write(self, what: str, paths: tuple[str, ...], act: Callable[[], None]) -> None:
@@ -189,6 +190,13 @@ class SteppedStorage:
             if fault is not FaultKind.LATE:
                 self._wait_in_vain()
             raise StorageError("No answer.", path=paths[0] if paths else "", outcome="unknown")
+        self._wait_for(event)
+
+    def _wait_for(self, event: Event) -> None:
+        """The answer of a slow store; the rest of the process goes on meanwhile."""
+        if event.fault is not None and event.fault.kind is FaultKind.SLOW:
+            until = self._scheduler.now + event.fault.seconds
+            self._scheduler.reach(Op(Kind.SLEEP, "waits for an answer"), until)
 
     def _wait_in_vain(self) -> None:
         """A write that gets no answer is given up after the time that the storage states.

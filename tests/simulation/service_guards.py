@@ -16,7 +16,8 @@ from pyhudi.transactions.meanwhile import Meanwhile
 from tests.simulation.explore import Bound
 from tests.simulation.guards import Case, Guards, nothing
 from tests.simulation.hudi_archive import HudiArchive
-from tests.simulation.hudi_services import HudiClean, HudiRestore, HudiSavepoint, Keep
+from tests.simulation.hudi_services import HudiClean, HudiRestore, HudiRollback, HudiSavepoint, Keep
+from tests.simulation.hudi_upgrade import HudiUpgrade
 from tests.simulation.programs import Read, ReadAsOf, Upsert
 from tests.simulation.residuals import LATE_FILE
 from tests.simulation.scheduler import FaultKind
@@ -39,6 +40,10 @@ def _none_saved(timeline: Timeline) -> InstantTime | None:
     return next((time for time in times if time not in saved), None)
 
 
+def _none(*_: Any) -> list[InstantTime]:
+    return []
+
+
 def _no_strays(*_: Any) -> frozenset[str]:
     return frozenset()
 
@@ -52,14 +57,33 @@ SERVICE_GUARDS: Final[Guards] = {
     "first instant of saved commits": {
         "pyhudi.timeline.active.Timeline.first_time": property(_none_saved)
     },
+    "undone commits are missed": {"pyhudi.transactions.meanwhile.Meanwhile.undone": _none},
+    "pending undoings": {
+        "pyhudi.transactions.judgement.check_undoing": nothing,
+        "pyhudi.transactions.settle.check_undoing": nothing,
+    },
+    "layout that moved": {"pyhudi.timeline.table._check_layout": nothing},
     "strays below the timeline": {f"{VIEW}.strays": _no_strays},
 }
+UNDONE = "what was undone stays undone"
 SERIAL = "every read is serial"
 LOST = "nothing committed is lost"
 TWO_ROWS = (("k1",), ("k2",))
 VERSIONS = HudiClean(keep=Keep.FILE_VERSIONS)
 
 SERVICE_CASES: Final = (
+    Case(
+        "undone commits are missed",
+        Scenario({"w1": Upsert(("k1",)), "hudi-undo": HudiRollback()}, (("k1",),)),
+        Bound(preemptions=1),
+        UNDONE,
+    ),
+    Case(
+        "pending undoings",
+        Scenario({"w1": Upsert(("k1",)), "hudi-restore": HudiRestore()}, (("k1",),), saved=True),
+        Bound(preemptions=2),
+        LOST,
+    ),
     Case(
         "archived commits are judged",
         Scenario(
@@ -106,6 +130,12 @@ SERVICE_CASES: Final = (
             TWO_ROWS,
         ),
         Bound(preemptions=0),
+        SERIAL,
+    ),
+    Case(
+        "layout that moved",
+        Scenario({"w1": Upsert(("k1",)), "hudi-upgrade": HudiUpgrade()}, (("k1",),), 6),
+        Bound(preemptions=1),
         SERIAL,
     ),
     Case(

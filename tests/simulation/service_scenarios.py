@@ -8,7 +8,14 @@ from typing import Final
 
 from tests.simulation.explore import LOST, Weather
 from tests.simulation.hudi_archive import HudiArchive
-from tests.simulation.hudi_services import HudiClean, HudiRollback, Keep, Target
+from tests.simulation.hudi_services import (
+    HudiClean,
+    HudiRestore,
+    HudiRollback,
+    Keep,
+    Target,
+)
+from tests.simulation.hudi_upgrade import HudiUpgrade
 from tests.simulation.programs import Program, Read
 from tests.simulation.rows import STORM, Row
 from tests.simulation.scenarios import GROUPS, THREE
@@ -20,6 +27,8 @@ READER: Final[Mapping[str, Program]] = {"reader": Read(3, cleaned=True)}
 VERSIONS: Final = HudiClean(times=2, keep=Keep.FILE_VERSIONS)
 _UNLOCKED: Final = replace(VERSIONS, locked=False)
 CALM: Final = Weather(faults=0)
+#: what an undone writer that lives and stops, or is cut off, leaves: see the last row
+CRASHES: Final = Weather((FaultKind.CRASH,))
 CUTS: Final = Weather((FaultKind.CRASH, *LOST))
 
 
@@ -28,13 +37,14 @@ def _beside(
     *services: Program,
     version: int = 9,
     weather: Weather = STORM,
-    broken: str = "",
+    broken: frozenset[str] = frozenset(),
     because: str = "",
+    saved: bool = False,
 ) -> Row:
     programs = dict(THREE) | dict(READER)
     programs |= {f"hudi-{number}": service for number, service in enumerate(services, 1)}
-    scenario = Scenario(programs, GROUPS, version)
-    return Row(name, scenario, weather, frozenset({broken} if broken else ()), because)
+    scenario = Scenario(programs, GROUPS, version, saved=saved)
+    return Row(name, scenario, weather, broken, because)
 
 
 SERVICE_ROWS: Final = (
@@ -44,6 +54,26 @@ SERVICE_ROWS: Final = (
     _beside("Apache Hudi's cleaner, by file versions", VERSIONS),
     _beside("the cleaner by file versions, version 6, no lock", _UNLOCKED, version=6),
     _beside("cleaner and archiver", VERSIONS, HudiArchive(times=2)),
+    _beside("rollback to the newest instant", HudiRollback(), weather=CRASHES),
+    _beside("rollback, table version 6", HudiRollback(), version=6, weather=CRASHES),
+    _beside(
+        "rollback without a lock",
+        HudiRollback(locked=False),
+        weather=CALM,
+        broken=frozenset({"what was undone stays undone", "every read is serial"}),
+        because="a commit may come between Hudi's look for the newest one and its request, and is "
+        "then built on what is undone",
+    ),
+    _beside("restore to a savepoint", HudiRestore(), weather=CALM, saved=True),
+    _beside("restore, table version 6", HudiRestore(), version=6, weather=CALM, saved=True),
+    _beside(
+        "cleaner, archiver and restore",
+        VERSIONS,
+        HudiArchive(),
+        HudiRestore(),
+        weather=CALM,
+        saved=True,
+    ),
     _beside(
         "rollbacks by Apache Hudi's EAGER policy, under the lock",
         HudiRollback(target=Target.PENDING),
@@ -53,8 +83,17 @@ SERVICE_ROWS: Final = (
         "the same, and writers that crash or are cut off",
         HudiRollback(target=Target.PENDING),
         weather=CUTS,
-        broken="every instant settles",
-        because="such a rollback takes the markers of a writer that lives; what that writes before "
-        "it notices stays if it then dies or does not reach the storage",
+        broken=frozenset({"every instant settles"}),
+        because="such a rollback, or a restore, takes the markers of a writer that lives; "
+        "what that writes before it notices stays if it then dies or does not reach the storage",
+    ),
+    _beside(
+        "an upgrade from table version 6 to 9",
+        HudiUpgrade(),
+        version=6,
+        weather=CALM,
+        broken=frozenset({"every instant settles"}),
+        because="what a write had put in the old layout before it noticed, its markers too, is no "
+        "longer looked for",
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyhudi.format.instants import Action
 from pyhudi.timeline.table import open_table
 from tests.simulation.world import SETTLER, Run
 
@@ -14,6 +15,8 @@ def every_instant_settles(run: Run) -> Iterator[str]:
         yield f"settling failed: {error}"
     timeline = open_table(run.files).timeline()
     for instant in timeline.pending:
+        if instant.action is Action.SAVEPOINT:
+            continue  # one that died on its way stops nobody, and stays in Hudi's tables as well
         yield f"{instant.action.value} {instant.time} is still {instant.state.value}"
     named = {stat.path for fact in run.truth.live for stat in fact.metadata.stats}
     for file in run.files.walk(""):
