@@ -49,6 +49,16 @@ def test_an_instant_is_as_far_as_its_furthest_file() -> None:
     assert found.latest_commit.completion_time == t(5)
 
 
+def test_a_timeline_of_some_instants_is_as_if_the_others_had_not_been_listed() -> None:
+    names = (f"{t(1)}_{t(5)}.commit", f"{t(2)}_{t(6)}.commit", f"{t(3)}.commit.requested")
+    whole = timeline(*names)
+
+    assert whole.only(i for i in whole.instants if i.time != t(2)).modified_ms == {
+        (t(1), Action.COMMIT): 0
+    }
+    assert whole.only(whole.instants) == whole
+
+
 def test_layout_1_names_are_read_by_their_own_rules() -> None:
     found = timeline(
         f"{t(1)}.commit.requested",

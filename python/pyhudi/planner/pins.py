@@ -3,26 +3,32 @@
 Invariant: a pin names a state of a table, not an opening of it. Whoever describes the same state
 again gets the same pin, and another state another one, though it may have the same instant: a
 commit can complete after one that began later. A pin that is no longer known here (many queries
-later, or in another driver process) leads to the table as of the same instant.
+later, or in another driver process) leads to the table as it was at the same instant. A write is
+judged from the state of a pin only where that is known to be the very one (``state``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TypeVar
 
-from pyhudi.errors import TableCorrupt
+from pyhudi.errors import HistoryExpired, TableCorrupt
+from pyhudi.format.instants import Instant, State
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, open_query
+from pyhudi.timeline.active import Timeline, instant_key
+from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.time_travel import check_history
 
 #: pins that are kept, and the data files that their listings may hold together
 PINS, FILES = 64, 1_000_000
+#: pins that statements hold: those of the statements that run, and of some that never end
+HELD = 64
 #: seconds after which an answer is given only if the table still keeps what the query reads
 TRUSTED_S = 5.0
 
@@ -45,20 +51,61 @@ class _Kept:
     query: Query
     #: monotonic seconds when the timeline was last seen to keep the instant
     seen: float
+    #: whether this is certainly the state of the pin, commit by commit
+    exact: bool = True
 
 
 def pin_of(query: Query) -> str:
-    """The name of the state that a query reads: equal exactly where every scan is equal."""
+    """The name of the state that a query reads: equal exactly where every scan is equal.
+
+    Behind a digest it has the layout and the time at which the last of its commits completed, by
+    which the state is found again among later commits.
+    """
     timeline = query.timeline
-    commits = [
-        (i.time, i.action.value, i.completion_time)
-        for i in timeline.commits
-        if query.as_of is None or i.time <= query.as_of
-    ]
+    visible = [i for i in timeline.commits if query.as_of is None or i.time <= query.as_of]
+    commits = [(i.time, i.action.value, i.completion_time) for i in visible]
     config = sorted(query.table.config.raw.items())
     kind = query.options.query_type.value
     state = (query.table.storage.root, config, kind, query.instant, timeline.first_time, commits)
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]
+    digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]
+    last = max((_completed(timeline, commit) for commit in visible), default="")
+    return f"{digest}-{timeline.layout}-{last}"
+
+
+def _completed(timeline: Timeline, commit: Instant) -> str:
+    """When a commit completed, as a text to compare with others of the same layout.
+
+    Layout 1 has no such times, so the storage's stamp stands in. A commit without one in layout 2
+    was carried over by an upgrade, and is older than all others.
+    """
+    if timeline.layout == 1:
+        return f"{timeline.modified_ms.get(instant_key(commit), 0):015d}"
+    return commit.completion_time or ""
+
+
+def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
+    """``timeline`` without what completed after the state of the pin.
+
+    Later instants stay, as the query is bounded by its instant.
+    """
+    newest = asked.instant
+    if newest is None:
+        # The table had no commit; what it has now is not what was asked about.
+        return timeline.only(())
+    _, layout, last = asked.pin.split("-")
+    if layout != str(timeline.layout):
+        return timeline
+
+    def then(instant: Instant) -> Instant:
+        late = (
+            instant.action in COMMIT_ACTIONS
+            and instant.state is State.COMPLETED
+            and instant.time <= newest
+            and _completed(timeline, instant) > last
+        )
+        return replace(instant, state=State.INFLIGHT, completion_time=None) if late else instant
+
+    return timeline.only(map(then, timeline.instants))
 
 
 class PinnedQueries:
@@ -69,6 +116,9 @@ class PinnedQueries:
         self._limit = limit
         self._files = files
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._held: OrderedDict[str, _Kept] = OrderedDict()
+        #: how many statements hold each of them
+        self._holds: Counter[str] = Counter()
         self._lock = Lock()
 
     def pin(self, query: Query) -> str:
@@ -77,48 +127,108 @@ class PinnedQueries:
         with self._lock:
             known = self._kept.get(pin)
         # The older one of two that read the same state has listed its files already.
-        self._keep(pin, known.query if known else query)
+        self._keep(pin, known.query if known and known.exact else query)
         return pin
+
+    def hold(self, asked: Pinned) -> None:
+        """Keep the state of a pin, without its listing, until ``release`` or ``HELD`` later holds.
+
+        For statements that write: other queries do not push their pins out.
+        """
+        with self._lock:
+            kept = self._kept.get(asked.pin)
+            if kept is None or not kept.exact:
+                return
+            self._held[asked.pin] = replace(kept, query=replace(kept.query))
+            self._held.move_to_end(asked.pin)
+            self._holds[asked.pin] += 1
+            while len(self._held) > HELD:
+                self._drop_hold(next(iter(self._held)))
+
+    def release(self, pin: str) -> None:
+        """End one hold; nothing happens where there is none."""
+        with self._lock:
+            self._holds[pin] -= 1
+            if self._holds[pin] <= 0:
+                self._drop_hold(pin)
+
+    def _drop_hold(self, pin: str) -> None:
+        self._held.pop(pin, None)
+        self._holds.pop(pin, None)
 
     def ask(self, asked: Pinned, question: Callable[[Query], T]) -> T:
         """The answer of the pinned query.
 
         ``HistoryExpired`` where the table no longer keeps the query's instant.
         """
-        with self._lock:
-            kept = self._kept.get(asked.pin)
-            if kept is not None:
-                self._kept.move_to_end(asked.pin)
+        kept = self._known(asked)
         if kept is None:
-            return question(self._reopened(asked))
+            return question(self._reopened(asked).query)
         try:
             answer = question(kept.query)
         except TableCorrupt:
             # The listing may name a commit that has been archived since.
-            return question(self._reopened(asked))
+            return question(self._reopened(asked).query)
         # After the answer: files may have been listed for it that a clean was just deleting.
+        self._trust(asked, kept)
+        return answer
+
+    def state(self, asked: Pinned) -> Query | None:
+        """The query of a pin with the very timeline that it read; None where that is not certain.
+
+        Writes whose rows were read by the pin are judged from that timeline, so a newer one would
+        hide the commits in between.
+        """
+        with self._lock:
+            held = self._held.get(asked.pin)
+        kept = held or self._known(asked)
+        try:
+            if kept is None:
+                kept = self._reopened(asked)
+            else:
+                self._trust(asked, kept)
+        except HistoryExpired:
+            return None
+        if not kept.exact:
+            return None
+        timeline, last = kept.query.timeline, kept.query.instant
+        later = {i for i in timeline.commits if last is not None and i.time > last}
+        seen = timeline.only(i for i in timeline.instants if i not in later)
+        return replace(kept.query, timeline=seen)
+
+    def _known(self, asked: Pinned) -> _Kept | None:
+        with self._lock:
+            kept = self._kept.get(asked.pin)
+            if kept is not None:
+                self._kept.move_to_end(asked.pin)
+                return kept
+            held = self._held.get(asked.pin)
+        # What a hold keeps gets no listing: those are counted among the queries.
+        return self._keep(asked.pin, replace(held.query), held.seen) if held else None
+
+    def _trust(self, asked: Pinned, kept: _Kept) -> None:
+        """``HistoryExpired`` where the table may keep a query's files no longer."""
         if self._now() - kept.seen > TRUSTED_S and kept.query.instant is not None:
             table = kept.query.table
             check_history(table, table.timeline(), kept.query.instant)
-            self._keep(asked.pin, kept.query)
-        return answer
+            self._keep(asked.pin, kept.query, exact=kept.exact)
 
-    def _reopened(self, asked: Pinned) -> Query:
+    def _reopened(self, asked: Pinned) -> _Kept:
         runtime, root = self.runtime, asked.root
         query = open_query(runtime, root, asked.options, asked.session, asked.instant)
-        if asked.instant is None:
-            # The table had no commit; what it has now is not what was asked about.
-            query = replace(query, timeline=replace(query.timeline, instants=()))
+        query = replace(query, timeline=_as_it_was(query.timeline, asked))
+        exact = asked.instant is None or pin_of(query) == asked.pin
         # The questions of one scan must be answered from one listing.
-        self._keep(asked.pin, query)
-        return query
+        return self._keep(asked.pin, query, exact=exact)
 
-    def _keep(self, pin: str, query: Query) -> None:
+    def _keep(self, pin: str, query: Query, seen: float | None = None, exact: bool = True) -> _Kept:
+        kept = _Kept(query, self._now() if seen is None else seen, exact)
         with self._lock:
             self._kept.pop(pin, None)
-            self._kept[pin] = _Kept(query, self._now())
+            self._kept[pin] = kept
             while len(self._kept) > 1 and self._too_many():
                 self._kept.popitem(last=False)
+        return kept
 
     def _too_many(self) -> bool:
         # Listings share most of their entries, which is not counted: the bound is safe, not exact.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from pyhudi.errors import TableCorrupt
@@ -86,6 +86,13 @@ class Timeline:
         """Completed instants, whatever their times, that the earlier load ``before`` lacks."""
         known = before.keys()
         return tuple(i for i in self.completed if instant_key(i) not in known)
+
+    def only(self, instants: Iterable[Instant]) -> Timeline:
+        """The timeline with ``instants`` alone, as if the others had not been listed."""
+        kept = tuple(instants)
+        done = {instant_key(i) for i in kept if i.state is State.COMPLETED}
+        modified_ms = {key: ms for key, ms in self.modified_ms.items() if key in done}
+        return replace(self, instants=kept, modified_ms=modified_ms)
 
     def greatest_time(self) -> InstantTime:
         """The largest requested or completion time, ``"0"`` for an empty timeline."""
