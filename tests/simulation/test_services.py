@@ -15,7 +15,7 @@ SEEDS = range(30)
 @pytest.mark.parametrize("row", SERVICE_ROWS, ids=lambda row: row.name)
 def test_beside_a_service_breaks_what_the_published_table_says_and_no_more(row: Row) -> None:
     # What cannot hold ends the search where it is found.
-    explored = row.search(range(400) if row.broken else SEEDS)
+    explored = row.search(range(2_000) if row.broken else SEEDS)
 
     for finding in explored.findings:
         beyond = finding.broken - row.broken
