@@ -189,6 +189,7 @@ def _judge_reader(report: Report, reader: Reader, chronicle: Chronicle) -> None:
             report.problems.append(f"{who}, as of {event['as_of']}: {event['text']}")
         if event["event"] == "refused":
             report.reads[event["text"].split(":")[0]] += 1
+            report.told.texts.append(f"{who}, as of {event['as_of']}: {event['text']}")
         if event["event"] != "look":
             continue
         shown = chronicle.seen_by(listing_of(event), event["as_of"])
