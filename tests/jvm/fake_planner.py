@@ -152,6 +152,9 @@ class FakePlanner:
     def on_exists(self, request: dict[str, Any]) -> bool:
         return (local(request["path"]) / "fake.json").exists()
 
+    def on_same_tables(self, request: dict[str, Any]) -> list[bool]:
+        return [local(other) == local(request["path"]) for other in request["others"]]
+
     def on_describe(self, request: dict[str, Any]) -> dict[str, Any]:
         asked = request["as_of"] or request["options"].get("as.of.instant")
         if request["as_of_micros"] is not None:
@@ -166,6 +169,7 @@ class FakePlanner:
             "instant": state["instant"],
             "meta_fields": True,
             "runtime_filters": [],
+            "travels": False,
         }
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:

@@ -382,12 +382,32 @@ def test_a_merge_that_only_inserts_is_told_from_an_insert(
     spark.sql("MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
     assert rows(spark) == [(1, 1.5, "mon"), (2, 2.5, "tue"), (7, 7.5, "tue")]
     (request,) = planner.named("insert_new")
-    assert request["scan"]["path"] == request["path"]
+    assert [scan["path"] for scan in request["scans"]] == [request["path"]]
 
     spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN trips t ON t.id = s.id")
     assert len(planner.named("insert_new")) == 2, "the same to Spark"
     spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN news t ON t.id = s.id")
     assert len(planner.named("insert_new")) == 2
+
+
+def test_python_is_told_of_the_scans_by_which_rows_come_from_their_own_table(
+    spark: SparkSession, planner: FakePlanner, trips: str
+) -> None:
+    frame(spark, (7, 7.5, "tue")).createOrReplaceTempView("news")
+    mine = "SELECT * FROM news WHERE id > (SELECT max(id) FROM trips)"
+    spark.sql(f"INSERT INTO trips {mine}")
+    with_option = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(with_option, "dynamic")
+    try:
+        spark.sql(f"INSERT OVERWRITE trips {mine.replace('>', '>=')}")
+    finally:
+        spark.conf.unset(with_option)
+    for method in ("insert", "insert_spooled"):
+        request = planner.named(method)[-1]
+        assert [scan["path"] for scan in request["scans"]] == [request["path"]], method
+        assert request["evaluated"] == 0
+    spark.sql("INSERT INTO trips SELECT * FROM news")
+    assert "scans" not in planner.named("insert")[-1]
 
 
 def test_changes_of_columns_are_asked_of_python_and_properties_kept(

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import pyhudi
+from pyhudi.planner import pins
 from pyhudi.planner.write import write_changes
 from pyhudi.spark import write_handlers
 from tests.spark.tables import VERSION, listing
@@ -177,6 +178,43 @@ def test_a_commit_elsewhere_after_the_scan_is_no_conflict(
     last = pyhudi.last_commit(spark)
     assert last is not None
     assert last.conflicts_retried == 0
+
+
+PLUS = [
+    "update {t} set ts = ts + 1 where dt = 'x'",
+    """merge into {t} t using (select 1L id union all select 2L) s on t.id = s.id
+    when matched then update set ts = t.ts + 1""",
+]
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["evicted", "lost with the planner"])
+@pytest.mark.parametrize("statement", [*PLUS, "delete from {t} where id = 1 and ts = 1"])
+def test_a_statement_whose_pin_is_gone_loses_no_commit_in_between(
+    spark: SparkSession,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+    held: bool,
+) -> None:
+    filled(spark, name)
+    spooled, left = write_handlers.spooled_changes, [THEIRS]
+
+    def late(*arguments: Any) -> Any:
+        if left:
+            spark.createDataFrame([left.pop()], COLUMNS).writeTo(name).append()
+            spark.table(name).count()
+        return spooled(*arguments)
+
+    monkeypatch.setattr(write_handlers, "spooled_changes", late)
+    monkeypatch.setattr(pins.PinnedQueries, "_too_many", lambda self: True)
+    if not held:
+        monkeypatch.setattr(pins.PinnedQueries, "hold", lambda self, asked: None)
+    spark.sql(statement.format(t=name))
+
+    theirs = THEIRS if statement.startswith("delete") else (1, "theirs", 6, "x")
+    second = START[1] if statement.startswith("delete") else (2, "b", 2, "x")
+    assert table(spark, name) == [theirs, second, *START[2:]]
+    assert nothing_is_left(spark, name)
 
 
 def test_statements_at_once_lose_no_update(spark: SparkSession, name: str) -> None:

@@ -32,6 +32,7 @@ from pyhudi.planner.intent import Intent, Overwrite, Route, action_of, decide, h
 from pyhudi.planner.kept import Kept
 from pyhudi.planner.key_encoding import named_by_rule, named_in_table
 from pyhudi.planner.operations import run_operation
+from pyhudi.planner.own_reads import OwnReads, given_up
 from pyhudi.planner.prepare import (
     Prepared,
     prepare,
@@ -41,7 +42,6 @@ from pyhudi.planner.prepare import (
 )
 from pyhudi.planner.row_changes import prepare_changes
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query
 from pyhudi.planner.stage import tracked_key, worker_error
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
@@ -73,8 +73,8 @@ MOST_WAITS = 20
 class Request:
     """What the caller wants written, the same for every attempt.
 
-    ``since`` is the state of the table that ``df`` was computed from, where these are the changes
-    of a statement: conflicts are judged from it on.
+    ``since`` is the state of the table that ``df`` was computed from, where it was: conflicts are
+    judged from it on. ``changes`` tells that the rows are those of a statement that changes rows.
     """
 
     runtime: Runtime
@@ -85,6 +85,7 @@ class Request:
     kept: Kept = field(default_factory=Kept)
     groups: GroupLocks | None = None
     since: Timeline | None = None
+    changes: bool = False
 
 
 def write_table(
@@ -94,11 +95,13 @@ def write_table(
     options: Mapping[str, str],
     session: Mapping[str, str],
     intent_of: Callable[[bool], Intent | None],
+    reads: OwnReads | None = None,
 ) -> Committed | None:
     """Write ``df`` to the table at ``root``, creating it where there is none.
 
-    ``intent_of(exists)`` tells what is wanted, None to do nothing. Returns the commit. Raises the
-    errors of ``errors.py``; whatever it raises but ``CommitUnknown``, nothing became visible.
+    ``intent_of(exists)`` tells what is wanted, None to do nothing. ``reads`` is what ``df`` reads
+    of this table. Returns the commit. Raises the errors of ``errors.py``; whatever it raises but
+    ``CommitUnknown``, nothing became visible.
     """
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
@@ -122,7 +125,7 @@ def write_table(
             continue
         _warn(resolved)
         try:
-            done = _written(request, table, created=found is None)
+            done = _written_or_again(request, table, reads if found else None, found is None)
         except TableNotFound:
             if found is None or intent.route is Route.SQL:
                 raise
@@ -140,33 +143,44 @@ def write_table(
 def write_changes(
     runtime: Runtime,
     changes: DataFrame,
-    scan: Query,
+    root: str,
     options: Mapping[str, str],
     session: Mapping[str, str],
     operation: Operation,
-    evaluated: int | None,
+    reads: OwnReads,
 ) -> Committed:
-    """Write the ``changes`` of a statement that was evaluated on ``scan`` (``row_changes.py``).
+    """Write the ``changes`` of a statement that was evaluated on ``reads`` (``row_changes.py``).
 
     ``operation`` is upsert or delete. A lost race is not run again here, since the changes were
     computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
-    the statement anew. ``evaluated`` is how often that was done before, None where it cannot be.
+    the statement on the state of then.
     """
-    table = open_table(scan.table.storage)
+    table = open_table(runtime.storage(root))
     refuse_writes_to(table)
     resolved = resolve_write(options, table.config.raw, session)
     _warn(resolved)
-    since = scan.timeline
-    kept = Kept(retries=evaluated or 0)
-    request = Request(runtime, changes, resolved, operation, Intent(Route.SQL), kept, since=since)
-    try:
-        done = _locked(request, table)
-    except CommitConflict as conflict:
-        if evaluated is not None and evaluated < resolved.conflict_retries:
-            conflict.facts["again_in_ms"] = _pause_ms(request, conflict)
-        raise
+    intent = Intent(Route.SQL)
+    request = Request(runtime, changes, resolved, operation, intent, changes=True)
+    done = _written_or_again(request, table, reads, created=False)
     after_commit(runtime, table, resolved, action_of(operation), done)
     return done
+
+
+def _written_or_again(
+    request: Request, table: Table, reads: OwnReads | None, created: bool
+) -> Committed:
+    """Write; where the rows were read from this table, a lost race says when to evaluate again."""
+    if reads is None:
+        return _written(request, table, created)
+    kept = Kept(retries=reads.evaluated or 0)
+    try:
+        return _written(replace(request, kept=kept, since=reads.state), table, created)
+    except CommitConflict as conflict:
+        request = replace(request, kept=kept)
+        if reads.evaluated is None or reads.evaluated >= request.options.conflict_retries:
+            raise (conflict if request.changes else given_up(conflict)) from None
+        conflict.facts["again_in_ms"] = _pause_ms(request, conflict)
+        raise
 
 
 def _warn(options: WriteOptions) -> None:
@@ -351,7 +365,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
         return prepare_partitions(request.df, table.config, current, options, by_name)
     named = named_in_table(request.runtime, table, view, operation, options)
-    if request.since is not None and current is not None:
+    if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
     return prepare(request.df, table.config, current, operation, options, named)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.listing import Listing
 from pyhudi.planner.footers import aggregate, columns_apart, files_in_bounds
+from pyhudi.planner.own_reads import place_of
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, count_rows, describe, open_query, partition_texts, plan_scan
@@ -20,7 +21,9 @@ from pyhudi.timeline.table import table_exists
 class ReadHandlers:
     """Questions that change nothing."""
 
-    QUESTIONS = "exists describe decide plan_scan count aggregate partition_values inspect"
+    QUESTIONS = (
+        "exists same_tables describe decide plan_scan count aggregate partition_values inspect"
+    )
 
     def __init__(self, runtime: Runtime, pins: PinnedQueries) -> None:
         self._runtime = runtime
@@ -28,6 +31,13 @@ class ReadHandlers:
 
     def exists(self, path: str, **_: object) -> bool:
         return table_exists(self._runtime.storage(normalize_root(path)))
+
+    def same_tables(self, path: str, others: Sequence[str], **_: object) -> list[bool]:
+        """For each of ``others`` whether it is the place that ``path`` names."""
+        here, *there = (
+            place_of(self._runtime.storage(normalize_root(each))) for each in (path, *others)
+        )
+        return [place == here for place in there]
 
     def describe(
         self,
@@ -40,8 +50,12 @@ class ReadHandlers:
     ) -> Json:
         root = normalize_root(path)
         query = open_query(self._runtime, root, options, session, as_of, as_of_micros)
-        told_apart = {"runtime_filters": columns_apart(query)}
-        return {**describe(query), **told_apart, "pin": self._pins.pin(query)}
+        return {
+            **describe(query),
+            "runtime_filters": columns_apart(query),
+            "travels": query.as_of is not None,
+            "pin": self._pins.pin(query),
+        }
 
     def decide(self, filters: Sequence[Json], **asked: Any) -> list[bool]:
         return self._pins.ask(pinned(**asked), lambda query: query.decided(filters))

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Operation
 from pyhudi.foreign_options import refuse_foreign
 from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent, without_overwriting
+from pyhudi.planner.own_reads import OwnReads, common_state
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.row_changes import inserted_rows, spooled_changes
 from pyhudi.planner.runtime import Runtime
@@ -42,6 +43,8 @@ class WriteHandlers:
         options: Options,
         session: Options,
         partitioning: Sequence[str] = (),
+        scans: Sequence[Json] = (),
+        evaluated: int | None = None,
         **_: object,
     ) -> Committed | None:
         root = normalize_root(path)
@@ -54,6 +57,7 @@ class WriteHandlers:
             given,
             session,
             lambda exists: save_intent(mode, exists, root),
+            self._reads(scans, session, evaluated),
         )
 
     def insert(
@@ -65,10 +69,13 @@ class WriteHandlers:
         overwrite: str,
         filters: Sequence[Json],
         properties: Options | None = None,
+        scans: Sequence[Json] = (),
+        evaluated: int | None = None,
         **_: object,
     ) -> Committed | None:
         intent = Intent(Route.SQL, Overwrite(overwrite), tuple(filters))
-        return self._insert(self._frame(jdf), path, options, session, properties, intent)
+        reads = self._reads(scans, session, evaluated)
+        return self._insert(self._frame(jdf), path, options, session, properties, intent, reads)
 
     def _insert(
         self,
@@ -78,12 +85,24 @@ class WriteHandlers:
         session: Options,
         properties: Options | None,
         intent: Intent,
+        reads: OwnReads | None,
     ) -> Committed | None:
         refuse_foreign(options)
         if intent.overwrite is not Overwrite.NONE:
             properties = without_overwriting(properties or {}, intent, session)
         given, root = given_options(properties, options), normalize_root(path)
-        return write_table(self._runtime, df, root, given, session, lambda exists: intent)
+        return write_table(self._runtime, df, root, given, session, lambda exists: intent, reads)
+
+    def _reads(
+        self, scans: Sequence[Json], session: Options, evaluated: int | None
+    ) -> OwnReads | None:
+        """What the rows were read from, where ``scans`` are those of the table that is written."""
+        if not scans:
+            return None
+        states = [self._pins.state(pinned(session=session, **scan)) for scan in scans]
+        known = [state.timeline for state in states if state is not None]
+        since = common_state(known) if len(known) == len(states) else None
+        return OwnReads(since, evaluated)
 
     # -- dynamic overwrite of catalog tables, through the shim's spool
 
@@ -109,12 +128,15 @@ class WriteHandlers:
         overwrite: str,
         schema: Json,
         properties: Options | None = None,
+        scans: Sequence[Json] = (),
+        evaluated: int | None = None,
         **_: object,
     ) -> Committed | None:
         intent = Intent(Route.SQL, Overwrite(overwrite))
         rows = spooled_rows(self._sessions.asking(), files, schema)
         try:
-            return self._insert(rows, path, options, session, properties, intent)
+            reads = self._reads(scans, session, evaluated)
+            return self._insert(rows, path, options, session, properties, intent, reads)
         finally:
             self._spools.drop(normalize_root(path), spool)
 
@@ -123,8 +145,10 @@ class WriteHandlers:
 
     # -- UPDATE, DELETE and MERGE, through the same spool
 
-    def check_row_changes(self, path: str, **_: object) -> None:
+    def check_row_changes(self, path: str, scan: Json, session: Options, **_: object) -> None:
+        """Whether rows of the table can be changed; the state of ``scan`` is kept for that."""
         refuse_writes_to(open_table(self._runtime.storage(normalize_root(path))))
+        self._pins.hold(pinned(session=session, **scan))
 
     def change_rows(
         self,
@@ -136,49 +160,60 @@ class WriteHandlers:
         schema: Json,
         command: str,
         homes: Sequence[tuple[int, str]],
-        scan: Json,
+        scans: Sequence[Json],
         evaluated: int | None,
         properties: Options | None = None,
         **_: object,
     ) -> Committed | None:
+        root = normalize_root(path)
         try:
             if not files:
+                self._release(scans)
                 return None
-            inside = f"{normalize_root(path)}/"
-            known = {number: file.partition(inside)[2] for number, file in homes}
+            known = {number: file.partition(f"{root}/")[2] for number, file in homes}
             rows = spooled_changes(spooled_rows(self._sessions.asking(), files, schema), known)
             operation = Operation.DELETE if command == "delete" else Operation.UPSERT
-            return self._change(rows, scan, options, session, properties, operation, evaluated)
+            given = given_options(properties, options)
+            return self._change(rows, root, given, session, operation, scans, evaluated)
         finally:
-            self._spools.drop(normalize_root(path), spool)
+            self._spools.drop(root, spool)
 
     def insert_new(
         self,
         jdf: JavaObject,
+        path: str,
         options: Options,
         session: Options,
-        scan: Json,
+        scans: Sequence[Json],
         evaluated: int | None,
         properties: Options | None = None,
         **_: object,
     ) -> Committed | None:
         """A MERGE that only inserts, which Spark hands over as an INSERT."""
-        rows = inserted_rows(self._frame(jdf))
-        return self._change(rows, scan, options, session, properties, Operation.UPSERT, evaluated)
+        rows, root = inserted_rows(self._frame(jdf)), normalize_root(path)
+        given = given_options(properties, options)
+        return self._change(rows, root, given, session, Operation.UPSERT, scans, evaluated)
 
     def _change(
         self,
         rows: DataFrame,
-        scan: Json,
+        root: str,
         options: Options,
         session: Options,
-        properties: Options | None,
         operation: Operation,
+        scans: Sequence[Json],
         evaluated: int | None,
     ) -> Committed | None:
-        read = self._pins.ask(pinned(session=session, **scan), lambda query: query)
-        given = given_options(properties, options)
-        return write_changes(self._runtime, rows, read, given, session, operation, evaluated)
+        reads = self._reads(scans, session, evaluated)
+        assert reads is not None, "a statement reads the rows that it changes"
+        try:
+            return write_changes(self._runtime, rows, root, options, session, operation, reads)
+        finally:
+            self._release(scans)
+
+    def _release(self, scans: Sequence[Json]) -> None:
+        for scan in scans:
+            self._pins.release(scan["pin"])
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""

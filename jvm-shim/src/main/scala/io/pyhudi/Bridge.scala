@@ -126,8 +126,14 @@ object Bridge {
 
   /** Questions that commit nothing. */
   private val looks =
-    Set("exists", "describe", "decide", "plan_scan", "count", "aggregate", "partition_values") ++
-      Set("can_delete_where", "check_row_changes", "inspect", "spool_begin", "spool_abort")
+    Set("exists", "same_tables", "describe", "decide", "plan_scan", "count", "aggregate") ++
+      Set(
+        "partition_values",
+        "can_delete_where",
+        "check_row_changes",
+        "inspect",
+        "spool_begin",
+        "spool_abort")
 
   private def lost(from: Registration, method: String, cause: Throwable): HudiAnalysisException = {
     def how(process: PlannerProcess): String =

@@ -12,12 +12,15 @@ import org.apache.spark.sql.types.StructType
 
 /** A Hudi table that the catalog knows: it can be written, and its rows be changed. A DELETE of
   * whole partitions reads no row.
+  *
+  * @param evaluated how often a statement that writes to it was evaluated before
   */
 private[pyhudi] class HudiCatalogTable(
     override val target: HudiTarget,
     snapshot: HudiSnapshot,
     schema: StructType,
-    properties: Map[String, String])
+    properties: Map[String, String],
+    val evaluated: Int = 0)
     extends HudiTable(snapshot, s"${target.catalog}.${target.table}", schema, properties)
     with SupportsWrite
     with SupportsDelete
@@ -34,18 +37,11 @@ private[pyhudi] class HudiCatalogTable(
     new HudiWriteBuilder(target, info, Some(this))
 
   override def newRowLevelOperationBuilder(
-      info: RowLevelOperationInfo): RowLevelOperationBuilder = () => {
-    Bridge.ask("check_row_changes", "path" -> target.path)
-    new HudiRowChanges(this, info.command())
-  }
+      info: RowLevelOperationInfo): RowLevelOperationBuilder =
+    () => HudiRowChanges.on(this, info.command())
 
-  /** The table as it is now; none if its columns are others by now. */
-  def now: Option[HudiCatalogTable] = {
-    val newest = HudiSnapshot.describe(target.path, snapshot.options, AsOf.Latest)
-    if (newest.schema == snapshot.schema)
-      Some(new HudiCatalogTable(target, newest, schema, properties))
-    else None
-  }
+  override def now: Option[HudiCatalogTable] =
+    newest.map(new HudiCatalogTable(target, _, schema, properties, evaluated + 1))
 
   override def truncateTable(): Boolean = {
     HudiCommits.ask("truncate_table", target.request(Map.empty): _*)

@@ -59,13 +59,16 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
     val path = HudiDataSource.path(options)
     val partitioning = options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
       .fold(Seq.empty[String])(DataSourceUtils.decodePartitioningColumns)
-    HudiCommits.askWith(
+    val others = HudiDataSource.withoutPath(options) - DataSourceUtils.PARTITIONING_COLUMNS_KEY
+    HudiOwnReads.write(
       "write",
       data,
-      "path" -> path,
-      "mode" -> HudiDataSource.modeNames(mode),
-      "partitioning" -> partitioning,
-      "options" -> (HudiDataSource.withoutPath(options) - DataSourceUtils.PARTITIONING_COLUMNS_KEY)
+      path,
+      Seq(
+        "path" -> path,
+        "mode" -> HudiDataSource.modeNames(mode),
+        "partitioning" -> partitioning,
+        "options" -> others)
     )
     new BaseRelation {
       override def sqlContext: SQLContext = context

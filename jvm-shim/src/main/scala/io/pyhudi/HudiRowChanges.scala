@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command
-import org.apache.spark.sql.pyhudi.{HudiAnalysisException, StatementPlans}
+import org.apache.spark.sql.pyhudi.StatementPlans
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
@@ -20,7 +20,7 @@ import org.apache.spark.unsafe.types.UTF8String
   *
   * A row is known by its key and the number of its file; Python is told the paths of the files that
   * changes name. Spark evaluates the statement on the state of `table`, and Python judges conflicts
-  * from that state on. Where it finds one the statement is evaluated anew on the state that the
+  * from that state on. Where it finds one the statement is evaluated on the state that the
   * other commit has left.
   *
   * @param evaluated how often the statement was evaluated before
@@ -28,7 +28,7 @@ import org.apache.spark.unsafe.types.UTF8String
 private[pyhudi] class HudiRowChanges(
     table: HudiCatalogTable,
     override val command: Command,
-    evaluated: Int = 0)
+    evaluated: Int)
     extends RowLevelOperation
     with SupportsDelta {
 
@@ -66,35 +66,42 @@ private[pyhudi] class HudiRowChanges(
       val statement = StatementPlans.running(HudiRowChanges.this)
       val changes = messages.collect { case made: HudiChanges => made }
       val named = changes.flatMap(_.files).distinct.sorted.toSeq
-      try
-        spool.commit(
-          "change_rows",
-          changes.map(_.spooled),
-          "command" -> verb,
-          "homes" -> named.map(number => Seq(number, numbers.path(number))),
-          "scan" -> table.snapshot.question.toMap,
-          "evaluated" -> statement.map(_ => evaluated)
-        )
-      catch { case LostRace(lost, waitMs) => repeat(statement, lost, waitMs) }
+      val reads = statement.map(HudiOwnReads.of(_, table.target.path))
+        .getOrElse(new HudiOwnReads(Seq(table)))
+      val facts = Seq(
+        "command" -> verb,
+        "homes" -> named.map(number => Seq(number, numbers.path(number))))
+      val asked = facts ++ reads.question(statement.map(_ => evaluated))
+      try spool.commit("change_rows", changes.map(_.spooled), asked: _*)
+      catch { case LostRace(lost, waitMs) => repeat(statement, reads, lost, waitMs) }
     }
 
-    private def repeat(statement: Option[LogicalPlan], lost: Throwable, waitMs: Long): Unit = {
+    private def repeat(
+        statement: Option[LogicalPlan],
+        reads: HudiOwnReads,
+        lost: Throwable,
+        waitMs: Long): Unit = {
       Thread.sleep(waitMs)
-      val (plan, now) = statement.zip(table.now).headOption.getOrElse(throw lost)
-      val again = new HudiRowChanges(now, command, evaluated + 1)
-      StatementPlans.run(StatementPlans.on(plan, table, now, again), description())
+      val (plan, fresh) = statement.zip(reads.now).headOption.getOrElse(throw lost)
+      val now = fresh.get(table).collect { case known: HudiCatalogTable => known }
+        .getOrElse(throw lost)
+      val again = HudiRowChanges.on(now, command, evaluated + 1)
+      StatementPlans.run(StatementPlans.on(plan, fresh, now, again), description())
     }
 
     override def abort(messages: Array[WriterCommitMessage]): Unit = spool.abort()
   }
 }
 
-/** A commit that came between, in Python's answer, and how long to wait until the next try. */
-private[pyhudi] object LostRace {
+private[pyhudi] object HudiRowChanges {
 
-  def unapply(failure: Throwable): Option[(HudiAnalysisException, Long)] = failure match {
-    case ours: HudiAnalysisException => ours.againInMs.map(ours -> _)
-    case _ => None
+  /** Checks that rows of `table` can be changed; Python keeps its state for the statement. */
+  def on(table: HudiCatalogTable, command: Command, evaluated: Int = 0): HudiRowChanges = {
+    Bridge.ask(
+      "check_row_changes",
+      "path" -> table.target.path,
+      "scan" -> table.snapshot.question.toMap)
+    new HudiRowChanges(table, command, evaluated)
   }
 }
 

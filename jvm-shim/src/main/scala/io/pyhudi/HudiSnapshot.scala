@@ -25,6 +25,7 @@ private[pyhudi] object AsOf {
   * @param instant the newest visible instant; `None` for a table without commits
   * @param metaFields whether the files hold the five `_hoodie_*` columns
   * @param runtimeFilters the columns by which a join may leave files out
+  * @param travels whether the reader named the point in time, which stays what it is
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -37,7 +38,8 @@ private[pyhudi] final case class HudiSnapshot(
     pin: String,
     instant: Option[String],
     metaFields: Boolean,
-    runtimeFilters: Seq[String]) {
+    runtimeFilters: Seq[String],
+    travels: Boolean) {
 
   /** The columns as SQL has them. Rows by `spark.read.load` come in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
@@ -96,7 +98,8 @@ private[pyhudi] object HudiSnapshot {
       answer.get("pin").asText,
       Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
       answer.get("meta_fields").asBoolean,
-      texts(answer.get("runtime_filters"))
+      texts(answer.get("runtime_filters")),
+      answer.get("travels").asBoolean
     )
   }
 

@@ -3,9 +3,16 @@ package io.pyhudi
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.pyhudi.StatementPlans
 
-/** Dynamic partition overwrite: the one INSERT that Spark hands over row by row. */
-private[pyhudi] class HudiSpoolWrite(target: HudiTarget, info: LogicalWriteInfo)
+/** Dynamic partition overwrite: the one INSERT that Spark hands over row by row.
+  *
+  * @param table the table in the statement's plan, by which the statement is found
+  */
+private[pyhudi] class HudiSpoolWrite(
+    target: HudiTarget,
+    info: LogicalWriteInfo,
+    table: Option[HudiCatalogTable])
     extends Write
     with BatchWrite {
 
@@ -19,8 +26,23 @@ private[pyhudi] class HudiSpoolWrite(target: HudiTarget, info: LogicalWriteInfo)
   override def createBatchWriterFactory(physical: PhysicalWriteInfo): DataWriterFactory =
     spool.begin()
 
-  override def commit(messages: Array[WriterCommitMessage]): Unit =
-    spool.commit("insert_spooled", messages, "overwrite" -> "dynamic")
+  override def commit(messages: Array[WriterCommitMessage]): Unit = {
+    val statement = table.flatMap(StatementPlans.overwriting)
+    val reads = statement.map(HudiOwnReads.of(_, target.path))
+    val asked = reads.fold(Seq.empty[(String, Any)])(_.question(table.map(_.evaluated)))
+    try spool.commit("insert_spooled", messages, asked :+ ("overwrite" -> "dynamic"): _*)
+    catch {
+      case LostRace(lost, waitMs) =>
+        Thread.sleep(waitMs)
+        val again = for {
+          plan <- statement
+          written <- table
+          fresh <- reads.flatMap(_.now)
+          now <- written.now
+        } yield StatementPlans.overwriting(plan, fresh, now)
+        StatementPlans.run(again.getOrElse(throw lost), description())
+    }
+  }
 
   override def abort(messages: Array[WriterCommitMessage]): Unit = spool.abort()
 }

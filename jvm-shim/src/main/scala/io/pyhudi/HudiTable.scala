@@ -38,6 +38,13 @@ private[pyhudi] class HudiTable(
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     new HudiScanBuilder(snapshot.under(options), schema)
 
+  /** The table as it is now; none if its columns are others by now. */
+  def now: Option[HudiTable] = newest.map(new HudiTable(_, name, schema, tableProperties))
+
+  protected def newest: Option[HudiSnapshot] =
+    Some(HudiSnapshot.describe(snapshot.path, snapshot.options, AsOf.Latest))
+      .filter(_.schema == snapshot.schema)
+
   private def identity = (name, snapshot.path, snapshot.pin, snapshot.options)
 
   override def equals(other: Any): Boolean = other match {
@@ -73,7 +80,8 @@ private[pyhudi] object HudiTable {
 
 /** A table of which only the schema was given: what Spark asks for before a write by path.
   *
-  * It is described when it is read, as `spark.read.schema(...)` wants, and never for a write.
+  * It is described when it is first read, as `spark.read.schema(...)` wants, and keeps that state;
+  * for a write it never is.
   */
 private[pyhudi] class HudiUnreadTable(
     override val schema: StructType,
@@ -82,11 +90,14 @@ private[pyhudi] class HudiUnreadTable(
     extends Table
     with SupportsRead {
 
+  /** The table, in the state of the first time that it is asked for. */
+  lazy val described: HudiTable = HudiTable.byPath(describe(), schema)
+
   override def name(): String = HudiDataSource.provider
 
   override def capabilities(): util.Set[TableCapability] =
     util.EnumSet.of(TableCapability.BATCH_READ)
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    HudiTable.byPath(describe(), schema).newScanBuilder(options)
+    described.newScanBuilder(options)
 }

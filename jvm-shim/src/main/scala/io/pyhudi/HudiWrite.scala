@@ -40,7 +40,8 @@ private[pyhudi] class HudiWriteBuilder(
   override def overwrite(filters: Array[Filter]): WriteBuilder =
     set(new HudiInsert(target, info, Overwrite.Matching(filters)))
 
-  override def overwriteDynamicPartitions(): WriteBuilder = set(new HudiSpoolWrite(target, info))
+  override def overwriteDynamicPartitions(): WriteBuilder =
+    set(new HudiSpoolWrite(target, info, table))
 
   override def build(): Write = write
 
@@ -66,29 +67,11 @@ private[pyhudi] class HudiInsert(
       case _ => Nil
     }
     val request = target.request(info.options().asCaseSensitiveMap().asScala.toMap)
-    table.filter(StatementPlans.isMerge(data, _)) match {
-      case Some(known) => insertNew(data, known, request)
-      case None =>
-        HudiCommits.askWith(
-          "insert",
-          data,
-          request ++ Seq("overwrite" -> overwrite.name, "filters" -> filters): _*)
-    }
-  }
-
-  /** A MERGE that only inserts, evaluated anew where another commit came between. */
-  private def insertNew(
-      data: DataFrame,
-      known: HudiCatalogTable,
-      request: Seq[(String, Any)],
-      evaluated: Int = 0): Unit = {
-    val asked = Seq("scan" -> known.snapshot.question.toMap, "evaluated" -> evaluated)
-    try HudiCommits.askWith("insert_new", data, request ++ asked: _*)
-    catch {
-      case LostRace(lost, waitMs) =>
-        Thread.sleep(waitMs)
-        val now = known.now.getOrElse(throw lost)
-        insertNew(StatementPlans.on(data, known, now), now, request, evaluated + 1)
+    if (table.exists(StatementPlans.isMerge(data, _)))
+      HudiOwnReads.write("insert_new", data, target.path, request)
+    else {
+      val rows = Seq("overwrite" -> overwrite.name, "filters" -> filters)
+      HudiOwnReads.write("insert", data, target.path, request ++ rows)
     }
   }
 }

@@ -4,7 +4,12 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.NamedRelation
 import org.apache.spark.sql.catalyst.plans.LeftAnti
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, WriteDelta}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Join,
+  LogicalPlan,
+  OverwritePartitionsDynamic,
+  WriteDelta
+}
 import org.apache.spark.sql.connector.catalog.{SupportsRowLevelOperations, Table}
 import org.apache.spark.sql.connector.write.{RowLevelOperation, RowLevelOperationTable}
 import org.apache.spark.sql.execution.SQLExecution
@@ -12,6 +17,7 @@ import org.apache.spark.sql.execution.datasources.v2.{
   DataSourceV2Relation,
   DataSourceV2ScanRelation
 }
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Spark's plans of statements that change rows: what they are, and the same on a newer state. */
 object StatementPlans {
@@ -32,21 +38,49 @@ object StatementPlans {
     case _ => false
   }
 
-  /** The rows as they are where `table` is as `now` says. */
-  def on(rows: DataFrame, table: Table, now: Table): DataFrame =
-    Frames.of(rows, replaced(Frames.execution(rows).logical) { case `table` => now })
+  /** The tables that a plan reads, subqueries included, with the options of each read. */
+  def relations(plan: LogicalPlan): Seq[(Table, CaseInsensitiveStringMap)] =
+    plan.collectWithSubqueries {
+      case scan: DataSourceV2ScanRelation => scan.relation
+      case relation: DataSourceV2Relation => relation
+    }.map { relation =>
+      relation.table match {
+        case RowLevelOperationTable(table, _) => table -> relation.options
+        case table => table -> relation.options
+      }
+    }
+
+  /** The plan of a DataFrame. */
+  def of(rows: DataFrame): LogicalPlan = Frames.execution(rows).logical
+
+  /** The rows as they are where tables are as `now` says. */
+  def on(rows: DataFrame, now: Map[Table, Table]): DataFrame =
+    Frames.of(rows, replaced(of(rows))(now))
 
   /** The statement that runs on this thread, if `operation` is what takes its changes. */
-  def running(operation: RowLevelOperation): Option[LogicalPlan] =
+  def running(operation: RowLevelOperation): Option[LogicalPlan] = onThisThread {
+    case delta: WriteDelta => takes(delta.table, operation)
+    case _ => false
+  }
+
+  /** The statement that runs on this thread, if it overwrites partitions of `table`. */
+  def overwriting(table: Table): Option[LogicalPlan] = onThisThread {
+    case dynamic: OverwritePartitionsDynamic => writesTo(dynamic.table, table)
+    case _ => false
+  }
+
+  private def onThisThread(isOurs: LogicalPlan => Boolean): Option[LogicalPlan] =
     for {
       context <- SparkContext.getActive
       id <- Option(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
       execution <- Option(SQLExecution.getQueryExecution(id.toLong))
-      if execution.analyzed.exists {
-        case delta: WriteDelta => takes(delta.table, operation)
-        case _ => false
-      }
+      if execution.analyzed.exists(isOurs)
     } yield execution.analyzed
+
+  private def writesTo(relation: NamedRelation, table: Table): Boolean = relation match {
+    case written: DataSourceV2Relation => written.table eq table
+    case _ => false
+  }
 
   private def takes(relation: NamedRelation, operation: RowLevelOperation): Boolean =
     relation match {
@@ -58,24 +92,31 @@ object StatementPlans {
       case _ => false
     }
 
-  /** The statement where `table` is as `now` says, its changes taken by `operation`. */
+  /** The statement where tables are as `fresh` says, its changes of `now` taken by `operation`. */
   def on(
       statement: LogicalPlan,
-      table: Table,
+      fresh: Map[Table, Table],
       now: Table with SupportsRowLevelOperations,
       operation: RowLevelOperation): LogicalPlan = {
     val changed = RowLevelOperationTable(now, operation)
-    val fresh: PartialFunction[Table, Table] = {
-      case RowLevelOperationTable(`table`, _) => changed
-      case `table` => now
+    val newer: PartialFunction[Table, Table] = {
+      case RowLevelOperationTable(_, _) => changed
+      case table if fresh.contains(table) => fresh(table)
     }
     def relation(found: NamedRelation): NamedRelation =
-      replaced(found.asInstanceOf[LogicalPlan])(fresh).asInstanceOf[NamedRelation]
+      replaced(found.asInstanceOf[LogicalPlan])(newer).asInstanceOf[NamedRelation]
     // What a command writes to is none of its children.
-    replaced(statement)(fresh).transform { case delta: WriteDelta =>
+    replaced(statement)(newer).transform { case delta: WriteDelta =>
       delta.copy(table = relation(delta.table), originalTable = relation(delta.originalTable))
     }
   }
+
+  /** The overwrite of partitions where what it reads is as `fresh` says, and it writes to `now`. */
+  def overwriting(statement: LogicalPlan, fresh: Map[Table, Table], now: Table): LogicalPlan =
+    replaced(statement)(fresh).transform {
+      case OverwritePartitionsDynamic(written: DataSourceV2Relation, query, options, byName, _) =>
+        OverwritePartitionsDynamic(written.copy(table = now), query, options, byName)
+    }
 
   private def replaced(plan: LogicalPlan)(fresh: PartialFunction[Table, Table]): LogicalPlan =
     plan.transformWithSubqueries {

@@ -1,0 +1,87 @@
+package io.pyhudi
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.pyhudi.{HudiAnalysisException, StatementPlans}
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** The tables by which a plan reads what it writes to, each in the state that it is pinned to.
+  *
+  * Python judges the write from these states. Where a commit has come between, the plan is
+  * evaluated on the state that this commit has left, as a later user would have done it.
+  */
+private[pyhudi] final class HudiOwnReads(tables: Seq[Table]) {
+
+  /** What Python is told of them; nothing where the plan reads other tables only. */
+  def question(evaluated: => Option[Int]): Seq[(String, Any)] =
+    if (tables.isEmpty) Nil
+    else {
+      val scans = tables.flatMap(HudiOwnReads.state).map(_.question.toMap).distinct
+      Seq("scans" -> scans, "evaluated" -> evaluated)
+    }
+
+  /** Each table as it is now; none if the columns of one are others by now. */
+  def now: Option[Map[Table, HudiTable]] = {
+    val fresh = tables.map(table => HudiOwnReads.described(table).flatMap(_.now).map(table -> _))
+    if (fresh.forall(_.isDefined)) Some(fresh.flatten.toMap) else None
+  }
+}
+
+private[pyhudi] object HudiOwnReads {
+
+  /** The reads of the table at `path`. A point in time that the reader named is none of them: its
+    * rows are the same whatever is committed.
+    */
+  def of(plan: LogicalPlan, path: String): HudiOwnReads = {
+    val found = StatementPlans.relations(plan).collect {
+      case (table, options) if reads(table, options) => table
+    }.distinct
+    val paths = found.flatMap(state).map(_.path)
+    new HudiOwnReads(
+      if (paths.isEmpty) Nil
+      else {
+        val flags = Bridge.ask("same_tables", "path" -> path, "others" -> paths)
+        found.zipWithIndex.collect { case (table, at) if flags.get(at).asBoolean => table }
+      })
+  }
+
+  private def reads(table: Table, options: CaseInsensitiveStringMap): Boolean =
+    described(table).exists(known => !known.snapshot.under(options).travels)
+
+  private def described(table: Table): Option[HudiTable] = table match {
+    case known: HudiTable => Some(known)
+    case unread: HudiUnreadTable => Some(unread.described)
+    case _ => None
+  }
+
+  private def state(table: Table): Option[HudiSnapshot] = described(table).map(_.snapshot)
+
+  /** Has Python write rows to the table at `path`; again where they were read from it, and it has
+    * changed meanwhile.
+    */
+  def write(
+      method: String,
+      rows: DataFrame,
+      path: String,
+      request: Seq[(String, Any)],
+      evaluated: Int = 0): Unit = {
+    val reads = of(StatementPlans.of(rows), path)
+    try HudiCommits.askWith(method, rows, request ++ reads.question(Some(evaluated)): _*)
+    catch {
+      case LostRace(lost, waitMs) =>
+        Thread.sleep(waitMs)
+        val now = reads.now.getOrElse(throw lost)
+        write(method, StatementPlans.on(rows, now), path, request, evaluated + 1)
+    }
+  }
+}
+
+/** A commit that came between, in Python's answer, and how long to wait until the next try. */
+private[pyhudi] object LostRace {
+
+  def unapply(failure: Throwable): Option[(HudiAnalysisException, Long)] = failure match {
+    case ours: HudiAnalysisException => ours.againInMs.map(ours -> _)
+    case _ => None
+  }
+}
