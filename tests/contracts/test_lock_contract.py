@@ -13,6 +13,7 @@ import pytest
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import LockTimeout, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.leased import DECLARED
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
@@ -151,7 +152,8 @@ def test_anybody_can_read_who_holds_the_lock(new_handle: NewHandle, clock: FakeC
     assert holder is not None
     assert holder.owner == ANN
     assert holder.since_ms == 1_704_067_200_000
-    assert holder.lease_s == LEASE_S
+    # What is declared may be a little longer than what the holder counts on, as clocks run apart.
+    assert LEASE_S <= holder.lease_s <= LEASE_S * DECLARED
 
 
 def test_the_remaining_lease_falls_with_time_and_renewal_restores_it(
