@@ -62,7 +62,8 @@ class Promises:
 def promises_of(storage: Storage, timeline: Timeline) -> Promises:
     """The promises of every completed commit; ``HistoryExpired`` where one was undone meanwhile.
 
-    A commit that was archived since the listing promises nothing any more.
+    A commit that was archived since the listing promises nothing any more. Where a clean has run
+    since as well it may have taken what that commit named: that is an error too.
     """
     commits = timeline.commits
 
@@ -81,10 +82,14 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
             found = list(threads.map(read, commits))
     gone = [i.time for i, metadata in zip(commits, found, strict=True) if metadata is None]
     if gone:
-        first = _now(storage, timeline).first_time
+        now = _now(storage, timeline)
+        first = now.first_time
         undone = [time for time in gone if first is None or time >= first]
         if undone:
             raise _moved(storage, f"commit {undone[0]} was rolled back")
+        known = {i.time for i in timeline.instants if i.action is Action.CLEAN}
+        if any(i.action is Action.CLEAN and i.time not in known for i in now.instants):
+            raise _moved(storage, f"commit {gone[0]} was archived, after a clean,")
     known = {i.time: m for i, m in zip(commits, found, strict=True) if m is not None}
     named = {}
     for metadata in known.values():
