@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ from pyhudi.format.plans import (
 )
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of, was_rolled_back
 from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
@@ -70,6 +72,43 @@ def test_a_rollback_of_a_commit_that_completed_is_left_to_others(
     assert world.rows() == {"k": "1"}
     assert [i.time for i in world.table().timeline().pending] == [time]
     assert "is pending" in caplog.text
+
+
+@pytest.mark.parametrize("steps", range(2, 7))
+def test_a_rollback_whose_writer_lives_is_left_to_it(world: World, steps: int) -> None:
+    world.upsert({"k": "1"})
+    target = world.upsert({"k": "2"}).instant
+    rollback = Undoing(world.table()).rollback(target)
+    for step in itertools.islice(rollback, steps):
+        step()
+    (pending,) = (i for i in world.table().timeline().pending if i.action is Action.ROLLBACK)
+    world.memory.replace(f"{HEARTBEATS}/{pending.time}", b"")
+    left = timeline_files_of(world, target)
+
+    settle(world)
+
+    assert timeline_files_of(world, target) == left
+    assert pending in world.table().timeline().pending
+    for step in rollback:
+        step()
+    world.memory.delete([f"{HEARTBEATS}/{pending.time}"])
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_rollback_whose_writer_has_fallen_silent_is_finished(world: World) -> None:
+    world.upsert({"k": "1"})
+    target = world.upsert({"k": "2"}).instant
+    for step in itertools.islice(Undoing(world.table()).rollback(target), 4):
+        step()
+    (pending,) = (i for i in world.table().timeline().pending if i.action is Action.ROLLBACK)
+    world.memory.replace(f"{HEARTBEATS}/{pending.time}", b"")
+    world.clock.advance(LAPSE_S)
+
+    settle(world)
+
+    assert world.table().timeline().pending == ()
+    assert timeline_files_of(world, target) == []
+    assert world.rows() == {"k": "1"}
 
 
 def test_a_rollback_without_a_plan_stops_nobody(
@@ -312,3 +351,9 @@ def test_a_failed_instant_loses_its_requested_file_last(world: World) -> None:
 
     (left,) = world.table().timeline().at(dead.instant)
     assert left.state is State.REQUESTED
+
+
+def timeline_files_of(world: World, time: InstantTime) -> list[str]:
+    """What the timeline's folder holds of an instant."""
+    files = world.memory.list(world.table().config.timeline_folder)
+    return sorted(file.path for file in files if file.name.startswith(time))

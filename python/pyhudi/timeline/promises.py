@@ -87,8 +87,8 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
         undone = [time for time in gone if first is None or time >= first]
         if undone:
             raise _moved(storage, f"commit {undone[0]} was rolled back")
-        known = {i.time for i in timeline.instants if i.action is Action.CLEAN}
-        if any(i.action is Action.CLEAN and i.time not in known for i in now.instants):
+        cleans = {i.time for i in timeline.instants if i.action is Action.CLEAN}
+        if any(i.action is Action.CLEAN and i.time not in cleans for i in now.instants):
             raise _moved(storage, f"commit {gone[0]} was archived, after a clean,")
     known = {i.time: m for i, m in zip(commits, found, strict=True) if m is not None}
     named = {}

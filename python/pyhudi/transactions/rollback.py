@@ -45,6 +45,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.heartbeat import HeartbeatPolicy, has_passed, last_beat_ms
 from pyhudi.transactions.markers import (
     delete_files,
     delete_markers,
@@ -65,6 +66,8 @@ WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 class Policy(Protocol):
     """The part of a writer's policy that rollback needs."""
 
+    @property
+    def heartbeat(self) -> HeartbeatPolicy: ...
     @property
     def lock_timeout_s(self) -> float: ...
     @property
@@ -91,6 +94,8 @@ def roll_back(
         timeline = table.timeline()
         target = next((i for i in timeline.at(time) if i.action in WRITES), None)
         found = rollback_of(table, timeline, time)
+        if found is not None and _is_at_work(table, clock, policy, found[0]):
+            return Undone.BEFORE
         if target is None:
             if found is not None:  # its files are off the timeline, the rest is still to be done
                 _execute(table, lock, clock, policy.times, *found)
@@ -122,7 +127,10 @@ def roll_back(
 def finish_rollback(
     table: Table, lock: TableLock, clock: Clock, policy: Policy, time: InstantTime
 ) -> None:
-    """Complete the rollback ``time`` that its writer left pending; nothing where it is settled."""
+    """Complete the rollback ``time`` that its writer left pending.
+
+    Nothing where it is settled, or where its writer is still at work.
+    """
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
     try:
         timeline = table.timeline()
@@ -137,10 +145,24 @@ def finish_rollback(
             # Undoing a completed commit is a restore: another tool's work, left to it.
             log.warning("rollback %s of the commit %s is pending", time, target.commit_time)
             return
+        if _is_at_work(table, clock, policy, rollback):
+            return
         log.warning("finishing rollback %s of %s", time, target.commit_time)
         _execute(table, lock, clock, policy.times, rollback, plan)
     finally:
         lock.release()
+
+
+def _is_at_work(table: Table, clock: Clock, policy: Policy, rollback: Instant) -> bool:
+    """Whether a heartbeat tells that a rollback's writer lives.
+
+    Apache Hudi holds no lock while it rolls back; where several write it keeps a heartbeat instead.
+    """
+    beat = last_beat_ms(table.storage, rollback.time)
+    if beat is None or has_passed(table.storage, clock, beat, policy.heartbeat.lapse_ms):
+        return False
+    log.info("rollback %s is under way by another program, and left to it", rollback.time)
+    return True
 
 
 def rollback_of(
