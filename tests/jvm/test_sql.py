@@ -394,7 +394,7 @@ def test_python_is_told_of_the_scans_by_which_rows_come_from_their_own_table(
     spark: SparkSession, planner: FakePlanner, trips: str
 ) -> None:
     frame(spark, (7, 7.5, "tue")).createOrReplaceTempView("news")
-    mine = "SELECT * FROM news WHERE id > (SELECT max(id) FROM trips)"
+    mine = "SELECT * FROM news WHERE id > (SELECT first(id) FROM trips)"
     spark.sql(f"INSERT INTO trips {mine}")
     with_option = "spark.sql.sources.partitionOverwriteMode"
     spark.conf.set(with_option, "dynamic")

@@ -219,7 +219,7 @@ SELECT * FROM (SELECT city, fare FROM trips) PIVOT (sum(fare) FOR city IN ('Oslo
 -- expect rows
 -- 30.0 | 70.0
 
-SELECT * FROM trips WHERE id = 3;
+SELECT id, city, fare, driver FROM trips WHERE id = 3;
 -- expect rows
 -- 3 | Lima | 30.0 | 1
 
