@@ -20,7 +20,7 @@ def shown(spark: SparkSession, node: str) -> dict[str, str]:
     """The numbers at the last node of this name: name of each, and its text."""
     jvm: Any = spark._jvm
     as_java = jvm.scala.collection.JavaConverters
-    assert jvm.org.apache.spark.sql.pyhudi.ListenerBus.drain(spark._jsc.sc(), 60_000)
+    spark._jsc.sc().listenerBus().waitUntilEmpty(60_000)
     store = spark._jsparkSession.sharedState().statusStore()
     for execution in reversed(list(as_java.seqAsJavaList(store.executionsList()))):
         values = dict(as_java.mapAsJavaMap(store.executionMetrics(execution.executionId())))
