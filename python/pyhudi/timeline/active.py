@@ -208,12 +208,10 @@ class CommitCache:
         """Metadata of a completed commit; ``TableCorrupt`` where the file cannot be read as one."""
         if instant.state is not State.COMPLETED:
             raise ValueError(f"{instant} is not completed")
+        known = self.known(storage, timeline, instant)
+        if known is not None:
+            return known
         path = timeline.file_of(instant)
-        key = (storage.root, f"{path}@{timeline.modified_ms.get(instant_key(instant), 0)}")
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
         try:
             data = storage.read(path)
         except FileNotFoundError as e:
@@ -224,6 +222,7 @@ class CommitCache:
                 rule="FORMAT.md 2.1",
             ) from e
         metadata = parse_commit(data, path)
+        key = self._key(storage, timeline, instant)
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = metadata
@@ -233,6 +232,21 @@ class CommitCache:
                 _, dropped = self._entries.popitem(last=False)
                 self._bytes -= dropped.memory_bytes
         return metadata
+
+    def known(
+        self, storage: Storage, timeline: Timeline, instant: Instant
+    ) -> CommitMetadata | None:
+        """The same if it needs no read."""
+        key = self._key(storage, timeline, instant)
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    @staticmethod
+    def _key(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[str, str]:
+        modified_ms = timeline.modified_ms.get(instant_key(instant), 0)
+        return storage.root, f"{timeline.file_of(instant)}@{modified_ms}"
 
 
 COMMITS = CommitCache()

@@ -19,7 +19,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
 
 READING_THREADS = 16
-#: commits of one listing that are read without threads: mostly they are in the cache
+#: so many commits are read without threads
 FEW = 4
 NOTHING_SAID = CommitMetadata()
 
@@ -75,12 +75,14 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
                 return None
             raise
 
-    if len(commits) <= FEW:
-        found = [read(instant) for instant in commits]
+    found = {instant: COMMITS.known(storage, timeline, instant) for instant in commits}
+    unread = [instant for instant, metadata in found.items() if metadata is None]
+    if len(unread) <= FEW:
+        found |= {instant: read(instant) for instant in unread}
     else:
         with ThreadPoolExecutor(READING_THREADS) as threads:
-            found = list(threads.map(read, commits))
-    gone = [i.time for i, metadata in zip(commits, found, strict=True) if metadata is None]
+            found |= zip(unread, threads.map(read, unread), strict=True)
+    gone = [instant.time for instant, metadata in found.items() if metadata is None]
     if gone:
         now = _now(storage, timeline)
         first = now.first_time
@@ -90,7 +92,7 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
         cleans = {i.time for i in timeline.instants if i.action is Action.CLEAN}
         if any(i.action is Action.CLEAN and i.time not in cleans for i in now.instants):
             raise _moved(storage, f"commit {gone[0]} was archived, after a clean,")
-    known = {i.time: m for i, m in zip(commits, found, strict=True) if m is not None}
+    known = {instant.time: m for instant, m in found.items() if m is not None}
     named = {}
     for metadata in known.values():
         for stat in metadata.stats:
