@@ -12,6 +12,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.plans import InstantInfo, RestorePlan, render_restore_plan
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.planner import write
@@ -77,6 +78,22 @@ def test_a_view_that_a_commit_and_a_clean_have_torn_is_a_lost_race(tmp_path: Pat
 
     with pytest.raises(CommitConflict, match="files of the state that it began with are gone"):
         write._tried(world.request(listed), table)
+
+
+def test_a_write_beside_a_restore_that_has_deleted_files_names_the_restore(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.commit(1, "g", "h")
+    cleaned = world.commit(3, "g")
+    world.storage.delete([cleaned])
+    target = InstantInfo(TIMES[3], "commit")
+    plan = render_restore_plan(RestorePlan((target,), TIMES[1]))
+    for state, data in ((State.REQUESTED, plan), (State.INFLIGHT, b"")):
+        name = instant_file_name(Instant(TIMES[6], Action.RESTORE, state), 2)
+        world.storage.put_if_absent(f".hoodie/timeline/{name}", data)
+
+    with pytest.raises(CommitConflict, match="restore") as told:
+        write._tried(world.request(None), open_table(world.storage))
+    assert told.value.facts["theirs"] == TIMES[6]
 
 
 def test_a_lost_file_is_no_lost_race(tmp_path: Path) -> None:

@@ -9,8 +9,15 @@ import pytest
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, State
-from pyhudi.timeline.active import COMMITS, timeline_of
+from pyhudi.format.instants import Action, Instant, State, instant_file_name
+from pyhudi.format.plans import (
+    InstantInfo,
+    RestoreMetadata,
+    RestorePlan,
+    render_restore_metadata,
+    render_restore_plan,
+)
+from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import FileSystemView, advance, list_view
 from tests.golden_tables import COPY_ON_WRITE, GoldenTable
@@ -204,6 +211,97 @@ def test_a_file_that_is_on_no_timeline_is_no_sign_of_a_torn_listing(bare: Bare) 
     bare.file("begun since", 30)
 
     assert [f.instant for f in list_view(bare.storage, listed).latest()] == [t(10), t(20)]
+
+
+# -- restores
+
+
+def restore(bare: Bare, state: State, time: int, saved: int, *undone: int) -> None:
+    """A restore of Apache Hudi to the savepoint of ``saved``, in one of its states."""
+    targets = tuple(InstantInfo(t(u), "commit") for u in undone)
+    contents = {
+        State.REQUESTED: render_restore_plan(RestorePlan(targets, t(saved))),
+        State.COMPLETED: render_restore_metadata(
+            RestoreMetadata(t(time), 1, tuple(map(t, undone)), {})
+        ),
+    }
+    done = t(time + 1) if state is State.COMPLETED and bare.layout == 2 else None
+    name = instant_file_name(Instant(t(time), Action.RESTORE, state, done), bare.layout)
+    bare.storage.put_if_absent(f"{bare.folder}/{name}", contents.get(state, b""))
+
+
+def half_restored(bare: Bare) -> Timeline:
+    """Of commits 20 and 30 after a savepoint, the later one is undone: 20 lacks what was cleaned.
+
+    The timeline as it was before.
+    """
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
+    cleaned, undone = bare.file("g1", 20), bare.file("g1", 30)
+    bare.commit(20, cleaned)
+    bare.commit(30, undone)
+    bare.storage.delete([cleaned.path])
+    restore(bare, State.REQUESTED, 40, 10, 30, 20)
+    before = bare.timeline()
+    restore(bare, State.INFLIGHT, 40, 10, 30, 20)
+    bare.undo(30)
+    bare.storage.delete([undone.path])
+    return before
+
+
+def test_files_that_a_pending_restore_undoes_are_not_told_as_lost(bare: Bare) -> None:
+    half_restored(bare)
+
+    with pytest.raises(HistoryExpired, match="restore") as told:
+        bare.view().latest()
+    message = str(told.value)
+    assert t(40) in message
+    assert f"set back to {t(10)}" in message
+    assert "Read the table again" in message
+    assert told.value.facts["moved"]
+    assert told.value.facts["pending"] == t(40)
+    assert bare.view().latest(t(10)), "what it restores to can be read"
+
+
+def test_a_restore_without_a_plan_that_can_be_read_explains_no_less(bare: Bare) -> None:
+    half_restored(bare)
+    (plan,) = (f for f in bare.storage.list(bare.folder) if "restore.requested" in f.name)
+    bare.storage.replace(plan.path, b"")
+
+    with pytest.raises(HistoryExpired, match=t(40)):
+        bare.view().latest()
+
+
+def test_a_restore_that_ends_between_the_listings_is_looked_at_again(bare: Bare) -> None:
+    before = half_restored(bare)
+    bare.undo(20)
+    restore(bare, State.COMPLETED, 40, 10, 30, 20)
+
+    with pytest.raises(HistoryExpired, match="meanwhile") as told:
+        list_view(bare.storage, before).latest()
+    assert told.value.facts["moved"]
+    assert [f.instant for f in bare.view().latest()] == [t(10), t(10)]
+
+
+def test_a_restore_explains_no_file_that_it_does_not_undo(bare: Bare) -> None:
+    lost = bare.file("g1", 10)
+    bare.commit(10, lost)
+    bare.commit(20, bare.file("g2", 20))
+    bare.storage.delete([lost.path])
+    restore(bare, State.REQUESTED, 40, 10, 20)
+
+    with pytest.raises(TableCorrupt, match=t(10)):
+        bare.view().latest()
+
+
+def test_a_restore_that_has_ended_explains_no_file_that_is_lost_since(bare: Bare) -> None:
+    lost = bare.file("g1", 50)
+    bare.commit(10, bare.file("g1", 10))
+    restore(bare, State.COMPLETED, 40, 10, 20)
+    bare.commit(50, lost)
+    bare.storage.delete([lost.path])
+
+    with pytest.raises(TableCorrupt, match=t(50)):
+        bare.view().latest()
 
 
 # -- time travel

@@ -54,6 +54,7 @@ from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.undoing import check_undoing
 
 log = logging.getLogger(__name__)
 
@@ -352,6 +353,8 @@ def _attempt(request: Request, table: Table) -> Committed:
 def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     """The prepared rows, once nothing that ``timeline`` shows speaks against the write."""
     options, operation, intent = request.options, request.operation, request.intent
+    # First, since its files are missing by right.
+    check_undoing(table, timeline, f"{operation.value} to {table.config.name}", None)
     current = table_schema(table, timeline, None)
     view = table.view(timeline)
     if operation not in REPLACING:

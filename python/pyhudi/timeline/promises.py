@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import BaseFileName, FileId, parse_base_file_name
-from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import parse_restore_plan
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
 
@@ -200,6 +202,9 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
     for instant in now.since(timeline):
         if _takes_over(storage, now, instant, lost):
             return _moved(storage, f"commit {instant.time} has replaced {lost.path}")
+    restoring = _restoring(storage, now, lost)
+    if restoring is not None:
+        return restoring
     return _corrupt(storage, lost, "is not there, and no later commit has replaced it")
 
 
@@ -212,6 +217,34 @@ def _takes_over(storage: Storage, now: Timeline, instant: Instant, lost: LostFil
     return any(
         stat.file_id == lost.file_id and stat.partition_path == lost.partition_path
         for stat in metadata.stats
+    )
+
+
+def _restoring(storage: Storage, now: Timeline, lost: LostFile) -> HistoryExpired | None:
+    """The error where a pending restore undoes the commit of a lost file.
+
+    It undoes later commits first: a file that was cleaned while theirs counted is then missing
+    until the turn of its own. A restore whose plan cannot be read may undo any commit.
+    """
+    restore = next((i for i in now.pending if i.action is Action.RESTORE), None)
+    if restore is None:
+        return None
+    path, goal = now.file_of(replace(restore, state=State.REQUESTED)), None
+    with suppress(FileNotFoundError, TableCorrupt):
+        plan = parse_restore_plan(storage.read(path), path)
+        if lost.instant not in {target.commit_time for target in plan.instants_to_rollback}:
+            return None
+        goal = plan.savepoint_to_restore_timestamp
+    return HistoryExpired(
+        f"The table {storage.root} is being set back to {goal or 'an earlier commit'}: restore "
+        f"{restore.time} is pending. The data file {lost.path} of commit {lost.instant}, which it "
+        "undoes, has gone already. Nothing was changed. Read the table again when the restore has "
+        "completed. If the program that ran it is dead, let Apache Hudi run it again "
+        "(rollback_to_savepoint).",
+        asked=None,
+        earliest=None,
+        moved=True,
+        pending=restore.time,
     )
 
 
