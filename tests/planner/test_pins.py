@@ -15,9 +15,9 @@ from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.planner.pins import HELD, PINS, TRUSTED_S, Pinned, PinnedQueries, pin_of
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query, count_rows, open_query, plan_scan
+from pyhudi.planner.scan import Query, count_rows, open_listed, open_query, plan_scan
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.table import PROPERTIES
+from pyhudi.timeline.table import LOOKS, PROPERTIES
 from pyhudi.timeline.view import VIEWS
 from tests.fakes import FakeClock
 
@@ -63,7 +63,18 @@ class World:
         )  # fmt: skip
         self.pins = PinnedQueries(self.runtime)
 
-    def commit(self, time: int, *partitions: str, done: int | None = None) -> None:
+    def commit(
+        self,
+        time: int,
+        *partitions: str,
+        done: int | None = None,
+        replaced: tuple[str, str] | None = None,
+    ) -> None:
+        """``replaced`` is a file group, and the partition where this commit has its successor."""
+        if replaced is not None:
+            partitions = (replaced[1],)
+            gone = [f.path for f in Counting.walk(self.storage, "") if f"{replaced[0]}_" in f.path]
+            self.storage.delete(gone)
         instant = InstantTime(f"202401010000{time:05d}")
         stats = []
         for number, partition in enumerate(partitions):
@@ -74,8 +85,11 @@ class World:
         extra = {SCHEMA_KEY: canonical_json(spark_to_avro(SCHEMA, "t"))}
         completion = InstantTime(f"202401020000{done or time:05d}")
         done_at = completion if self.layout == 2 else None
-        commit = Instant(instant, Action.COMMIT, State.COMPLETED, done_at)
-        data = render_commit(CommitMetadata("UPSERT", tuple(stats), extra), self.layout)
+        action = Action.REPLACECOMMIT if replaced else Action.COMMIT
+        groups = {replaced[1]: (FileId(replaced[0]),)} if replaced else None
+        commit = Instant(instant, action, State.COMPLETED, done_at)
+        metadata = CommitMetadata("UPSERT", tuple(stats), extra, replaced=groups)
+        data = render_commit(metadata, self.layout)
         self.clock.advance(0.001)
         self.storage.put_if_absent(f"{self.folder}/{instant_file_name(commit, self.layout)}", data)
 
@@ -294,6 +308,51 @@ def test_a_count_behind_a_clean_is_refused_instead_of_given_in_part(world: World
     assert count_rows(world.open(), []) == 6
     with pytest.raises(HistoryExpired, match="cleaned"):
         count_rows(world.open(asked.instant), [])
+
+
+def overtaken(world: World, times: int = 1) -> None:
+    """A commit and a clean come, so often, between a listing of the timeline and of the files."""
+    world.commit(1, "a", "b")
+    walk, left = world.storage.walk, iter(range(2, 2 + times))
+
+    def moves(folder: str) -> Any:
+        time = next(left, None) if folder == "a" else None
+        if time is not None:
+            world.commit(time, replaced=(f"{time - 1}-0", "a"))
+        return walk(folder)
+
+    world.storage.walk = moves  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_new_query_that_a_clean_overtakes_while_it_lists_looks_again(version: int) -> None:
+    world = World(version)
+    overtaken(world)
+    query = open_listed(world.runtime, world.root, {}, {})
+    assert commits_of(query) == [1, 2]
+    assert count_rows(query, []) == 6, "it lists no files again"
+
+
+def test_a_new_query_that_is_overtaken_each_time_leaves_the_word_to_its_questions(
+    world: World,
+) -> None:
+    overtaken(world, times=100)
+    query = open_listed(world.runtime, world.root, {}, {})
+    assert commits_of(query) == list(range(1, LOOKS + 1))
+    with pytest.raises(HistoryExpired, match="meanwhile"):
+        count_rows(query, [])
+
+
+def test_a_new_query_asks_nothing_of_files_that_it_may_not_need(world: World) -> None:
+    world.commit(1, "a", "b")
+    world.commit(2, "b")
+    [lost] = world.storage.walk("a")
+    world.storage.delete([lost.path])
+
+    query = open_listed(world.runtime, world.root, {}, {})
+    assert count_rows(query, [equal("b")]) == 6
+    with pytest.raises(TableCorrupt, match="is not there"):
+        count_rows(query, [])
 
 
 def test_a_query_that_missed_a_file_looks_again_for_it(world: World) -> None:

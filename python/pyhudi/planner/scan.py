@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
-from pyhudi.errors import HistoryExpired, UnsupportedTable
+from pyhudi.errors import HistoryExpired, TableCorrupt, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.schemas import with_meta_columns
@@ -30,7 +30,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
-from pyhudi.timeline.table import Table, open_with_timeline
+from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile, FileSystemView
 
@@ -164,6 +164,38 @@ def open_query(
     if asked is not None:
         check_history(table, timeline, asked)
     return Query(runtime, table, timeline, asked, resolved)
+
+
+def open_listed(
+    runtime: Runtime,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    as_of: str | None = None,
+    as_of_micros: int | None = None,
+) -> Query:
+    """``open_query`` with the files listed; opened again where the table moved on meanwhile.
+
+    Nobody has been told anything of the query yet, so it may still become one of a later state.
+    """
+    for _ in range(LOOKS):
+        query = open_query(runtime, root, options, session, as_of, as_of_micros)
+        if not _has_moved(query):
+            break
+    return query
+
+
+def _has_moved(query: Query) -> bool:
+    """Whether files were missed because of that; a question may have no need of others."""
+    try:
+        view = query.view()
+        if not view.whole:
+            view.latest(query.as_of)
+    except HistoryExpired as expired:
+        return bool(expired.facts.get("moved"))
+    except TableCorrupt:
+        pass
+    return False
 
 
 def describe(query: Query) -> dict[str, Any]:

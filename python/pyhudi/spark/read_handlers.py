@@ -11,7 +11,7 @@ from pyhudi.planner.footers import aggregate, columns_apart, files_in_bounds
 from pyhudi.planner.own_reads import place_of
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query, count_rows, describe, open_query, partition_texts, plan_scan
+from pyhudi.planner.scan import Query, count_rows, describe, open_listed, partition_texts, plan_scan
 from pyhudi.spark.questions import Json, Options, pinned, told
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
@@ -49,7 +49,7 @@ class ReadHandlers:
         **_: object,
     ) -> Json:
         root = normalize_root(path)
-        query = open_query(self._runtime, root, options, session, as_of, as_of_micros)
+        query = open_listed(self._runtime, root, options, session, as_of, as_of_micros)
         return {
             **describe(query),
             "runtime_filters": columns_apart(query),
