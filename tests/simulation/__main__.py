@@ -1,18 +1,26 @@
 """`make simulate`: explore far, print what was found, and publish docs/invariants.md.
 
 ``python -m tests.simulation --seeds N`` sets how many seeds each configuration gets, ``--near``
-explores no further than `make test` does. Ends with 1 where anything was found that the table
-does not tell; its schedule is printed, and runs again by ``explore.judge``.
+explores no further than `make test` does. The page's parts are explored in ``--jobs`` processes,
+one part in one; what is printed and published is the same whatever their number. Ends with 1 where
+anything was found that the table does not tell; its schedule is printed, and runs again by
+``explore.judge``.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from typing import Final, TextIO
 
-from tests.simulation.explore import Explored, explore, shrink
+from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
 from tests.simulation.invariants import PAGE, page
@@ -20,54 +28,111 @@ from tests.simulation.rows import Row
 from tests.simulation.scenarios import FAR, NEAR, ROWS
 from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
+from tests.simulation.world import Scenario
+
+ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS
+ALL_CASES: Final = (*CASES, *SERVICE_CASES)
 
 
-def say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of one part, as one process tells it to another."""
+
+    explored: Explored
+    said: str
+    history: str = ""
+    wrong: tuple[str, ...] = ()
 
 
-def guards() -> Iterator[tuple[Case, Explored, str]]:
-    for case in (*CASES, *SERVICE_CASES):
-        with off(case.guard, GUARDS | SERVICE_GUARDS):
-            explored = case.search()
-            told = history(shrink(explored.findings[-1], case.broken), case.broken)
-        say(f"\nwithout '{case.guard}': {explored}\n{told}")
-        yield case, explored, told
+Part = Callable[[], Told]
+#: what the processes share: they are forked once it is filled
+PARTS: Final[list[Part]] = []
 
 
-def exhausted(near: bool) -> Iterator[tuple[str, Explored]]:
-    for name, scenario, bound in NEAR if near else FAR:
-        explored = explore(scenario, bound)
-        say(f"2 writers, 2 keys, {name}: {explored}")
-        yield name, explored
+def without(case: Case) -> Told:
+    """Look for the anomaly of a guard that is switched off."""
+    with off(case.guard, ALL_GUARDS):
+        explored = case.search()
+        told = history(shrink(explored.findings[-1], case.broken), case.broken)
+    return _told(explored, f"without '{case.guard}': {explored}\n{told}\n", told)
 
 
-def searched(rows: Sequence[Row], seeds: range) -> Iterator[tuple[Row, Explored]]:
-    for row in rows:
-        explored = row.search(seeds)
-        rate = explored.schedules / max(explored.seconds, 0.001)
-        say(f"{row.name}: {explored.schedules} schedules, {rate:.0f}/s")
-        yield row, explored
+def exhausted(name: str, scenario: Scenario, bound: Bound) -> Told:
+    """Every schedule within the bound."""
+    explored = explore(scenario, bound)
+    said = f"2 writers, 2 keys, {name}: {explored}"
+    return _told(explored, said, wrong=[(f, f.broken) for f in explored.findings])
+
+
+def searched(row: Row, seeds: range) -> Told:
+    """As many runs as there are seeds."""
+    explored = row.search(seeds)
+    said = f"{row.name}: {explored.schedules} schedules"
+    return _told(explored, said, wrong=[(f, f.broken - row.broken) for f in explored.findings])
+
+
+def _told(
+    explored: Explored,
+    said: str,
+    told: str = "",
+    wrong: list[tuple[Finding, frozenset[str]]] | None = None,
+) -> Told:
+    """Findings stay in the process that found them: only their stories are told."""
+    stories = [
+        f"WRONG: {', '.join(sorted(beyond))}\n{said}\n{report(finding, min(beyond))}"
+        for finding, beyond in wrong or ()
+        if beyond
+    ]
+    return Told(replace(explored, findings=[]), said, told, tuple(stories))
+
+
+def run(parts: Sequence[Part], jobs: int) -> list[Told]:
+    """What each of the parts tells, said in their order; how long each took is an aside."""
+    found = []
+    PARTS[:] = parts
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for told in pool.map(_run, range(len(parts))):
+            say(told.said)
+            say(f"{told.explored.seconds:.0f} s CPU", sys.stderr)
+            found.append(told)
+    return found
+
+
+def _run(number: int) -> Told:
+    return PARTS[number]()
+
+
+def say(text: str, to: TextIO | None = None) -> None:
+    to = to or sys.stdout
+    to.write(f"{text}\n")
+    to.flush()
 
 
 def main() -> int:
     given = argparse.ArgumentParser(prog="python -m tests.simulation")
     given.add_argument("--seeds", type=int, default=3_000)
     given.add_argument("--near", action="store_true")
+    given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
-    without = list(guards())
-    by_seed = list(searched(ROWS, range(options.seeds)))
-    beside = list(searched(SERVICE_ROWS, range(options.seeds)))
-    whole = list(exhausted(options.near))
-    wrong = [(f, f.broken - row.broken) for row, e in by_seed + beside for f in e.findings]
-    wrong += [(f, f.broken) for _, e in whole for f in e.findings]
-    wrong = [(finding, beyond) for finding, beyond in wrong if beyond]
-    for finding, beyond in wrong:
-        say(f"\nWRONG: {', '.join(beyond)}\n{report(finding, min(beyond))}")
+    seeds, bounds = range(options.seeds), NEAR if options.near else FAR
+    # What takes longest comes first, so that all processes end at about the same time.
+    parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
+    parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS)]
+    parts += [partial(without, case) for case in ALL_CASES]
+    found = run(parts, options.jobs)
+    told = iter(found)
+    whole = [(bound[0], next(told).explored) for bound in reversed(bounds)][::-1]
+    by_seed = [(row, next(told).explored) for row in ROWS]
+    beside = [(row, next(told).explored) for row in SERVICE_ROWS]
+    off_in_turn = [
+        (case, each.explored, each.history) for case, each in zip(ALL_CASES, told, strict=True)
+    ]
+    wrong = [story for each in found for story in each.wrong]
+    for story in wrong:
+        say(f"\n{story}")
     if not wrong:
-        PAGE.write_text(page(by_seed, whole, without, beside), encoding="utf-8")
+        PAGE.write_text(page(by_seed, whole, off_in_turn, beside), encoding="utf-8")
         say(f"{PAGE.name} is written")
     return 1 if wrong else 0
 

@@ -79,7 +79,7 @@ class Explored:
     def __str__(self) -> str:
         return (
             f"{self.schedules} schedules ({self.whole} to their end), {self.states} states, "
-            f"{self.steps} steps; {self.seconds:.1f} s CPU for {self.passes or 1} passes"
+            f"{self.steps} steps; passes: {self.passes or 1}"
         )
 
 

@@ -319,8 +319,9 @@ class World:
 
 def _forget_caches() -> None:
     """Every process of a run is a new one."""
-    for cache in (COMMITS._entries, LISTINGS._known, VIEWS._views):
+    for cache in (COMMITS._entries, LISTINGS._known, VIEWS._views, VIEWS._sizes):
         cache.clear()
+    COMMITS._bytes = 0
     for known in (ARCHIVES._known, ROLLBACKS._known):
         known.clear()
 
