@@ -18,6 +18,7 @@ from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.instants import InstantTime
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.schema import SparkSchema, schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
@@ -78,10 +79,11 @@ class FileSchemas:
 
     def _of_footer(self, path: str) -> SparkSchema:
         filesystem, root = self._runtime.filesystem(self._table.storage.root)
-        path = f"{root}/{path}"
         try:
-            with filesystem.open().open_input_file(path) as source:
+            with filesystem.open().open_input_file(f"{root}/{path}") as source:
                 schema = pq.read_schema(source)
+        except FileNotFoundError as e:
+            raise vanished(self._table.storage, path) from e
         except (OSError, pa.ArrowInvalid) as e:
             raise TableCorrupt(
                 f"The footer of {path} cannot be read: {e}.", path=path, rule="FORMAT.md 3.2"

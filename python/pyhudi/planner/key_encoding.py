@@ -18,6 +18,7 @@ from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.planner.runtime import Runtime
+from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile, FileSystemView
 
@@ -99,13 +100,16 @@ def _forms(runtime: Runtime, table: Table, files: Sequence[BaseFile]) -> set[boo
     opened = filesystem.open()
 
     def ends(file: BaseFile) -> set[bool]:
-        path = f"{root}/{file.path}"
         try:
-            with opened.open_input_file(path) as source:
+            with opened.open_input_file(f"{root}/{file.path}") as source:
                 footer = pq.read_metadata(source).metadata or {}
+        except FileNotFoundError as e:
+            raise vanished(table.storage, file.path) from e
         except (OSError, pa.ArrowInvalid) as e:
             raise TableCorrupt(
-                f"The footer of {path} cannot be read: {e}.", path=path, rule="FORMAT.md 3.5"
+                f"The footer of {file.path} cannot be read: {e}.",
+                path=file.path,
+                rule="FORMAT.md 3.5",
             ) from e
         return {footer[key].startswith(prefix) for key in (MIN_KEY, MAX_KEY) if key in footer}
 

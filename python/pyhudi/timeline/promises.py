@@ -208,6 +208,11 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
     return _corrupt(storage, lost, "is not there, and no later commit has replaced it")
 
 
+def vanished(storage: Storage, path: str) -> HistoryExpired:
+    """The error for a file that is gone since it was listed; the next listing tells why."""
+    return _moved(storage, f"the data file {path} was deleted")
+
+
 def _takes_over(storage: Storage, now: Timeline, instant: Instant, lost: LostFile) -> bool:
     if instant not in now.commits:
         return False
