@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, Instant, State, instant_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import (
     InstantInfo,
     RestoreMetadata,
@@ -18,10 +19,13 @@ from pyhudi.format.plans import (
     render_restore_plan,
 )
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import FileSystemView, advance, list_view
+from tests.archiver import archive
 from tests.golden_tables import COPY_ON_WRITE, GoldenTable
 from tests.timeline.test_view import Bare, in_memory, t
+from tests.transactions.world import World, put_instant
 
 
 @pytest.fixture(params=[1, 2], ids=["layout 1", "layout 2"])
@@ -182,6 +186,36 @@ def test_another_commit_meanwhile_does_not_excuse_a_lost_file(bare: Bare) -> Non
 
     with pytest.raises(TableCorrupt, match=t(10)):
         list_view(bare.storage, listed).latest()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("cleaned", [True, False])
+def test_a_clean_that_is_archived_with_the_commit_before_it_is_noticed(
+    version: int, cleaned: bool
+) -> None:
+    """Between the listing of the timeline and that of the files."""
+    world = World(version)
+    old, kept = world.upsert({"k": "1"}), world.upsert({"j": "1"})
+    table = world.table()
+    listed = table.timeline()
+    world.upsert({"k": "2"})
+    gone = [old.instant]
+    if cleaned:
+        clean = InstantTime(str(int(kept.instant) + 1))
+        done = clean if version > 6 else None
+        put_instant(world, Instant(clean, Action.CLEAN, State.COMPLETED, done))
+        world.memory.delete([f for f in world.data_files() if old.instant in f])
+        gone.append(clean)
+    archive(table, *gone)
+    COMMITS.__init__()  # type: ignore[misc]
+
+    look = partial(list_view, world.memory, listed, Archive(world.memory, table.config))
+    if cleaned:
+        with pytest.raises(HistoryExpired, match="after a clean") as told:
+            look()
+        assert told.value.facts["moved"]
+    else:
+        assert {f.instant for f in look().latest()} == {old.instant, kept.instant}
 
 
 @pytest.mark.parametrize("seen", [(10, 30), (10, 40), (20, 40)])

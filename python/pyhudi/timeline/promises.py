@@ -19,6 +19,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_restore_plan
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
+from pyhudi.timeline.strays import Archive
 
 READING_THREADS = 16
 #: so many commits are read without threads
@@ -61,11 +62,12 @@ class Promises:
         return instant in self.commits and path not in self.named
 
 
-def promises_of(storage: Storage, timeline: Timeline) -> Promises:
+def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -> Promises:
     """The promises of every completed commit; ``HistoryExpired`` where one was undone meanwhile.
 
     A commit that was archived since the listing promises nothing any more. Where a clean has run
-    since as well it may have taken what that commit named: that is an error too.
+    since as well it may have taken what that commit named: that is an error too. The ``archive``
+    tells of a clean that was archived in its turn.
     """
     commits = timeline.commits
 
@@ -92,7 +94,8 @@ def promises_of(storage: Storage, timeline: Timeline) -> Promises:
         if undone:
             raise _moved(storage, f"commit {undone[0]} was rolled back")
         cleans = {i.time for i in timeline.instants if i.action is Action.CLEAN}
-        if any(i.action is Action.CLEAN and i.time not in cleans for i in now.instants):
+        new = any(i.action is Action.CLEAN and i.time not in cleans for i in now.instants)
+        if new or (archive is not None and archive.cleaned_since(timeline, min(gone))):
             raise _moved(storage, f"commit {gone[0]} was archived, after a clean,")
     known = {instant.time: m for instant, m in found.items() if m is not None}
     named = {}

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, TableCorrupt
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.plans import parse_restore_metadata, parse_rollback_metadata
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import Timeline, instant_key
-from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.archived import archived_instants, archived_since
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,19 @@ class Archive:
     def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
         """Archived commits by time; none where the archive cannot be read."""
         return ARCHIVES.commits(self.storage, self.config)
+
+    def cleaned_since(self, timeline: Timeline, least: InstantTime) -> bool:
+        """Whether a clean at or above ``least`` was archived since ``timeline`` was listed.
+
+        True where the archive cannot be read.
+        """
+        listed_ms = max(timeline.modified_ms.values(), default=0)
+        known = {i.time for i in timeline.instants if i.action is Action.CLEAN}
+        try:
+            found = archived_since(self.storage, self.config, listed_ms, least)
+        except TableCorrupt:  # an archiver may just be rewriting it
+            return True
+        return any(e.instant.action is Action.CLEAN and e.instant.time not in known for e in found)
 
 
 class Archives:

@@ -261,7 +261,7 @@ def list_view(
         if log is not None:
             logs.setdefault(_partition(file), {}).setdefault(log.file_id, []).append(log)
     check_not_torn(storage, timeline, hidden)
-    promises = promises_of(storage, timeline)
+    promises = promises_of(storage, timeline, archive)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
     late = strays(old, timeline, archive) if archive is not None and old else frozenset()
     bases = [
