@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import HistoryExpired
-from pyhudi.format.instants import Action, InstantTime, State, format_time, parse_time
+from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_time
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import timeline_of
 from pyhudi.timeline.archived import archived_instants
@@ -111,3 +111,49 @@ def test_a_savepoint_can_be_read_though_the_timeline_begins_later() -> None:
     check_history(table, timeline, saved)
     with pytest.raises(HistoryExpired):
         check_history(table, timeline, format_time(parse_time(saved, True) + 1, True))
+
+
+# -- a clean that a crash left empty or half
+
+
+def torn_clean(name: str, torn: bytes, plan: bool) -> tuple[Table, InstantTime]:
+    """A golden table whose last clean is torn, and the commit that it kept the first."""
+    table = table_of(name)
+    timeline = table.timeline()
+    kept = earliest_kept(table)
+    for clean in (i for i in timeline.completed if i.action is Action.CLEAN):
+        table.storage.replace(timeline.file_of(clean), torn)
+        if not plan:
+            path = timeline.file_of(Instant(clean.time, Action.CLEAN, State.REQUESTED))
+            table.storage.replace(path, torn)
+    return table, kept
+
+
+@pytest.mark.parametrize("torn", [b"", b"Obj\x01"], ids=["empty", "cut off"])
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_a_torn_clean_is_told_by_its_plan(name: str, torn: bytes) -> None:
+    table, kept = torn_clean(name, torn, plan=True)
+
+    assert refusal(table, just_before(kept)).facts["earliest"] == kept
+    for commit in table.timeline().commits:
+        if commit.time >= kept:
+            check_history(table, table.timeline(), commit.time)
+
+
+@pytest.mark.parametrize("torn", [b"", b"Obj\x01"], ids=["empty", "cut off"])
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_a_torn_clean_without_a_plan_forbids_what_it_may_have_taken_alone(
+    name: str, torn: bytes
+) -> None:
+    table, _ = torn_clean(name, torn, plan=False)
+    timeline = table.timeline()
+    clean = max(i.time for i in timeline.completed if i.action is Action.CLEAN)
+    before = [c.time for c in timeline.commits if c.time < clean]
+
+    error = refusal(table, just_before(before[-1]))
+    assert error.facts["earliest"] == before[-1]
+    path = timeline.file_of(next(i for i in timeline.at(clean) if i.action is Action.CLEAN))
+    assert path in str(error)
+    for commit in timeline.commits:
+        if commit.time >= before[-1]:
+            check_history(table, timeline, commit.time)

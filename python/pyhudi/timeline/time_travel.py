@@ -6,9 +6,12 @@ away in part is never shown as if it were all there was.
 
 from __future__ import annotations
 
-from pyhudi.errors import HistoryExpired
-from pyhudi.format.instants import Action, InstantTime
-from pyhudi.format.plans import parse_clean_metadata
+from contextlib import suppress
+from dataclasses import replace
+
+from pyhudi.errors import HistoryExpired, TableCorrupt
+from pyhudi.format.instants import Action, InstantTime, State
+from pyhudi.format.plans import parse_clean_metadata, parse_cleaner_plan
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.states import COMMIT_ACTIONS
@@ -29,9 +32,8 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
     first = timeline.first_time or (commits[0].time if commits else None)
     if first is not None and as_of < first:
         raise _expired(as_of, first, _before_active(table, as_of, first))
-    kept = _earliest_kept(table, timeline)
+    kept, why = _earliest_kept(table, timeline)
     if kept is not None and as_of < kept:
-        why = "older versions of some of its files have been cleaned since"
         raise _expired(as_of, kept, why)
 
 
@@ -57,14 +59,32 @@ def _before_active(table: Table, as_of: InstantTime, first: InstantTime) -> str:
     return f"its first commit is {min(archived, default=first)}"
 
 
-def _earliest_kept(table: Table, timeline: Timeline) -> InstantTime | None:
-    """The earliest commit that the last completed clean kept whole; None where it tells none."""
+def _earliest_kept(table: Table, timeline: Timeline) -> tuple[InstantTime | None, str]:
+    """The earliest commit that the last completed clean kept whole, None where it tells none.
+
+    With the reason for a refusal of older ones. A clean that a crash left empty or half is told by
+    its plan. Where that cannot be read either, what counted before the clean was kept for certain.
+    """
+    why = "older versions of some of its files have been cleaned since"
     cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
     if not cleans:
-        return None
+        return None, why
     path = timeline.file_of(cleans[-1])
     try:
         metadata = parse_clean_metadata(table.storage.read(path), path)
+        return InstantTime(metadata.earliest_commit_to_retain) or None, why
     except FileNotFoundError:  # archived since the listing
-        return None
-    return InstantTime(metadata.earliest_commit_to_retain) or None
+        return None, why
+    except TableCorrupt:
+        pass
+    requested = timeline.file_of(replace(cleans[-1], state=State.REQUESTED))
+    with suppress(FileNotFoundError, TableCorrupt):
+        plan = parse_cleaner_plan(table.storage.read(requested), requested)
+        earliest = plan.earliest_instant_to_retain
+        return (earliest.timestamp if earliest is not None else None), why
+    before = (c.time for c in timeline.commits if c.time < cleans[-1].time)
+    return max(before, default=None), (
+        f"{path} cannot be read, nor can the plan of that clean, so nobody can tell which older "
+        "versions of files it has deleted. Apache Hudi's next clean settles a clean whose files "
+        "are empty; delete them if they are cut off"
+    )
