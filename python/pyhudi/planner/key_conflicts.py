@@ -17,12 +17,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from pyhudi.config import DuplicatePolicy, IndexType, Operation
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, HudiError, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.index.lookup import KEY
 from pyhudi.planner.collected import Keys, find_keys
-from pyhudi.planner.stage import FileWritten, job
+from pyhudi.planner.stage import FileWritten, job, worker_error
 from pyhudi.planner.tag import BASE_PARTITION, base_keys
 from pyhudi.planner.write_context import Write
 from pyhudi.timeline.active import COMMITS
@@ -64,14 +64,24 @@ class KeyCheck:
         table, loaded = self._write.table, self._write.transaction.timeline
         now = table.timeline()
         for theirs in now.since(loaded):
-            if theirs.action in COMMIT_ACTIONS:
-                self(theirs, COMMITS.get(table.storage, now, theirs))
+            if theirs.action not in COMMIT_ACTIONS:
+                continue
+            try:
+                metadata = COMMITS.get(table.storage, now, theirs)
+            except TableCorrupt as error:
+                if isinstance(error.__cause__, FileNotFoundError):
+                    continue  # archived since: the commit finds it in the archive
+                raise
+            self(theirs, metadata)
 
     def __call__(self, theirs: Instant, metadata: CommitMetadata) -> None:
-        """``CommitConflict`` with some of the keys that both have brought."""
+        """``CommitConflict`` with some of the keys that both have brought.
+
+        Also where a file of theirs is gone, as by a clean: whether it had one of our keys cannot
+        be told any more.
+        """
         if not self._ours or theirs.time in self._seen:
             return
-        self._seen.add(theirs.time)
         everywhere = self._write.options.index_type is IndexType.GLOBAL_SIMPLE
         partitions = {file.partition_path for file in self._ours}
         others = [
@@ -79,10 +89,8 @@ class KeyCheck:
             for stat in metadata.stats
             if stat.path and stat.num_inserts and (everywhere or stat.partition_path in partitions)
         ]
-        if not others:
-            return
-        collected = self._write.kept.table is not None
-        found = self._found_here(others) if collected else self._joined(others, everywhere)
+        found = self._compared(theirs, others, everywhere) if others else []
+        self._seen.add(theirs.time)
         if found:
             raise CommitConflict(
                 f"{self._write.operation.value} {self._write.instant} and {theirs.time} both "
@@ -93,6 +101,31 @@ class KeyCheck:
                 theirs=theirs.time,
                 overlap=tuple(found),
             )
+
+    def _compared(
+        self, theirs: Instant, others: Sequence[WriteStat], everywhere: bool
+    ) -> list[str]:
+        write, error = self._write, None
+        try:
+            if write.kept.table is not None:
+                return self._found_here(others)
+            return self._joined(others, everywhere)
+        except HudiError as e:
+            error = e
+        except write.runtime.spark_errors as e:
+            error = worker_error(e, write.describe(_STEP))
+        gone = [stat.path for stat in others if not write.table.storage.exists(stat.path)]
+        if not gone:
+            raise error
+        raise CommitConflict(
+            f"{write.operation.value} {write.instant} and {theirs.time} both brought rows with "
+            f"new keys, and these cannot be compared: {gone[0]} of {theirs.time}, which was first, "
+            "is gone already, as a clean takes it once a newer commit has followed. Nothing of "
+            "this write is visible. Run it again: it then starts from the new state.",
+            ours=write.instant,
+            theirs=theirs.time,
+            overlap=tuple(gone),
+        ) from error
 
     def _joined(self, others: Sequence[WriteStat], everywhere: bool) -> list[str]:
         """Some keys that our files and ``others`` both hold, in any partition or in the same."""
