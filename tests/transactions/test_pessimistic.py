@@ -28,6 +28,7 @@ from pyhudi.transactions.conflicts import Footprint, Group
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic, lock_names
 from pyhudi.transactions.transaction import Committed, Transaction
 from tests.fakes import FakeClock
+from tests.transactions.test_settle import pending_clustering
 from tests.transactions.world import (
     LAPSE_S,
     LAZY,
@@ -182,6 +183,27 @@ def test_who_waited_for_a_changed_group_begins_anew_before_it_writes_data(shared
     assert shared.leftovers() == []
     commits = shared.table().timeline().commits
     assert commits[-1].time > (commits[-2].completion_time or commits[-2].time)
+
+
+def test_who_finds_a_clustering_planned_on_its_groups_has_not_waited_for_a_lock(
+    shared: World,
+) -> None:
+    """Such waits are begun again at once, so often, and a clustering takes its time."""
+    with hand(shared) as theirs:
+        first = begin(shared, theirs)
+        first.check_updates(groups_of(shared, first))
+
+        def their_end() -> None:
+            first.abort()
+            theirs.release()
+            pending_clustering(shared, "20991231000000000")
+
+        with hand(shared, their_end) as ours:
+            second = begin(shared, ours)
+            with pytest.raises(CommitConflict, match="clustering") as told:
+                second.check_updates(groups_of(shared, second))
+            second.abort()
+    assert "before_data" not in told.value.facts
 
 
 def test_who_waited_for_a_group_that_stayed_as_it_was_goes_on(shared: World) -> None:

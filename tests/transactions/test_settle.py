@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pyhudi.errors import TableCorrupt, WriteFailed
+from pyhudi.errors import CommitConflict, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, render_marker_list
@@ -311,8 +311,12 @@ def test_groups_under_a_pending_clustering_cannot_be_changed_but_others_can(
     world.upsert({"k": "1"})
     pending_clustering(world, "20231114221320001")
 
-    with pytest.raises(WriteFailed, match="pending clustering 20231114221320001"):
+    with pytest.raises(CommitConflict, match="clustering 20231114221320001 conflict") as told:
         world.upsert({"k": "2"})
+    (group,) = {(f.partition_path, f.file_id) for f in world.view().latest()}
+    assert told.value.facts["theirs"] == "20231114221320001"
+    assert told.value.facts["overlap"] == (group,)
+    assert "/".join(group) in str(told.value)
     world.upsert({"j": "1"})
 
     assert world.rows() == {"k": "1", "j": "1"}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 
 from pyhudi.choices import ConflictRule, SchemaConflicts
-from pyhudi.errors import CommitConflict, WriteFailed
+from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import RequestedReplace, parse_requested_replace
@@ -41,7 +41,7 @@ def check_conflicts(
 
     Restores, and rollbacks of completed commits, conflict with every write, pending ones included.
     ``check_theirs`` sees each new commit that does not overlap, and may raise as well.
-    ``WriteFailed`` where a pending clustering is about to rewrite a group that we changed.
+    So does a pending clustering that is about to rewrite a group that we changed.
     """
     if strategy.gives_way:
         check_clustering(table, now, instant, ours)
@@ -129,10 +129,10 @@ def declared_schema(
 
 
 def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Footprint) -> None:
-    """``WriteFailed`` where a clustering is pending over a group that we changed.
+    """``CommitConflict`` where a clustering is pending over a group that we changed.
 
     Its result replaces the group as it was when it was planned, so the change would be lost;
-    Hudi's writers refuse such an update as well.
+    Hudi's writers refuse such an update as well. A retry helps once the clustering has ended.
     """
     for pending in now.pending:
         if pending.action not in (Action.CLUSTERING, Action.REPLACECOMMIT):
@@ -142,11 +142,12 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
         planned = _clustered_groups(table, now, pending)
         both = sorted(ours.updated & planned)
         if both:
-            raise WriteFailed(
-                f"{ours.who} changed file groups that the pending clustering {pending.time} is "
-                f"about to rewrite: {', '.join(f'{p}/{g}' for p, g in both[:5])}. Nothing of this "
-                "write is visible. Let Apache Hudi complete or roll back the clustering, then "
-                "run it again.",
+            raise CommitConflict(
+                f"{ours.who} and clustering {pending.time} conflict: the clustering is pending, "
+                f"and about to rewrite file groups that the write changed: "
+                f"{', '.join(f'{p}/{g}' for p, g in both[:5])}. {RETRY} That helps once the "
+                "clustering has ended. If the program that ran it is dead, let Apache Hudi run "
+                "the clustering (run_clustering) or roll it back.",
                 ours=instant,
                 theirs=pending.time,
                 overlap=tuple(both),

@@ -19,7 +19,6 @@ from pyhudi.errors import (
     FileExists,
     HudiError,
     StorageError,
-    WriteFailed,
     WriterFenced,
 )
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
@@ -162,7 +161,7 @@ class FinalPut:
         others = tuple(i for i in now.instants if i.time != self._done.time)
         try:
             self._compare(replace(now, instants=others))
-        except (CommitConflict, WriteFailed) as conflict:
+        except CommitConflict as conflict:
             theirs = conflict.facts.get("theirs")
             overlap = conflict.facts.get("overlap")
             both = ", ".join(map(str, overlap)) if isinstance(overlap, tuple) else overlap

@@ -228,9 +228,9 @@ class Transaction:
 
         ``updated`` are the file groups that will change, ``buckets`` those of a bucket table that
         are new, ``swept`` the partitions that are replaced. A pessimistic write takes its locks
-        here (``pessimistic.claim``). ``WriteFailed`` where a pending clustering is about to
-        rewrite a group; with early detection, of which locks have no need, ``CommitConflict``
-        where a commit has changed one meanwhile, or a running write is about to.
+        here (``pessimistic.claim``). ``CommitConflict`` where a pending clustering is about to
+        rewrite a group; with early detection, of which locks have no need, also where a commit
+        has changed one meanwhile, or a running write is about to.
         """
         changed, new = frozenset(updated), frozenset(buckets)
         ours = Footprint(
