@@ -24,7 +24,7 @@ from integration.peers.process import claim_stdout, serve
 from integration.peers.spark import HUDI_CONF
 from pyhudi.format.instants import Action, State
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.table import open_table
 
 NAME = "storm"
@@ -100,6 +100,24 @@ def session_settings(
 def causes(error: PeerError) -> str:
     """What went wrong, from the outermost exception in."""
     return " <- ".join(CAUSE.findall(error.text)) or f"{error.kind}: {error.text}"
+
+
+def uncrossed(timeline: Timeline) -> list[str]:
+    """The commits that completed later than all those with smaller instant times.
+
+    Apache Hudi's savepoint holds what is older by instant time, its restore undoes what is younger
+    by completion. Where one commit is both, the restore undoes it, and what it had replaced may
+    have been cleaned: those rows are lost by Hudi itself.
+    """
+    found: list[str] = []
+    latest = (0, "")
+    for instant in sorted(timeline.commits, key=lambda i: i.time):
+        modified_ms = timeline.modified_ms.get(instant_key(instant), 0)
+        done = (0 if instant.completion_time else modified_ms, instant.completion_time or "")
+        if done >= latest:
+            found.append(instant.time)
+        latest = max(latest, done)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +215,7 @@ class Services:
         saved = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT]
         commits = [i.time for i in timeline.commits]
         if service == "savepoint":
-            fresh = [time for time in commits[-4:] if time not in saved]
+            fresh = [time for time in uncrossed(timeline)[-4:] if time not in saved]
             return self._lots.choice(fresh) if fresh and len(saved) < 2 else None
         if service in ("delete savepoint", "restore"):
             return self._lots.choice(saved) if saved else None

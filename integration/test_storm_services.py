@@ -16,12 +16,15 @@ from integration.storm_chronicle import (
     outcome_problems,
     row_problems,
 )
+from integration.storm_hudi import uncrossed
 from integration.storm_page import COLUMNS, part_of, with_services
 from integration.storm_puts import Fate, LatePuts
 from integration.storm_services import storm
 from integration.storm_weather import SAMPLE, SMALL, Report
 from pyhudi.errors import StorageError
+from pyhudi.storage.base import StoredFile
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.active import timeline_of
 
 GROUP = frozenset({("p", "g")})
 
@@ -47,6 +50,19 @@ def chronicle(*completions: str, **undone: Undoing) -> Chronicle:
 
 def listing(*commits: str, pending: tuple[str, ...] = (), saved: tuple[str, ...] = ()) -> Listing:
     return Listing(frozenset(commits), frozenset(pending), frozenset(saved))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_savepoint_is_made_of_a_commit_that_no_other_has_crossed(version: int) -> None:
+    started = [f"202401010000{n:05d}" for n in (1, 2, 3, 4)]
+    ended = {0: 9, 1: 5, 2: 11, 3: 10}
+    files = []
+    for number, time in enumerate(started):
+        done = ended[number]
+        name = time if version == 6 else f"{time}_202401010000{done:05d}"
+        files.append(StoredFile(f".hoodie/{name}.commit", 0, 1_000 * done))
+    found = uncrossed(timeline_of(files, 1 if version == 6 else 2, ".hoodie"))
+    assert found == [started[0], started[2]]
 
 
 def row(writer: int, time: str) -> tuple[str, str, int, int, str]:
