@@ -35,8 +35,8 @@ or gone*: the state was cleaned, archived or undone under the reader. At the end
 commit is there once, or a restore or roll-back that came after it has undone it (*undone*); pyhudi,
 hudi-rs and Apache Hudi read the same rows; no data file or open instant of a failed write is left.
 (A restore of Apache Hudi's may undo commits whose files a clustering plan names, and leave the
-plan, which Hudi then neither runs nor takes back. Its savepoint holds what is older by instant time,
-and its restore undoes what is younger by completion: a commit that is both loses its rows once a
+plan, which Hudi then neither runs nor takes back. Its savepoint holds what is older by instant
+time, its restore undoes what is younger by completion: a commit that is both loses its rows once a
 clean has run, by Hudi alone. So savepoints are made of commits that no other has crossed.)
 
 Apache Hudi's documentation asks to stop all writers for a restore. Its roll-back of a commit does
