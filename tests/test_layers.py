@@ -15,6 +15,7 @@ LAYERS = {
     "errors": 0,
     "clock": 0,
     "hive_thrift": 0,
+    "recent": 0,
     "text_table": 0,
     "listing": 1,
     "format": 1,

@@ -8,9 +8,7 @@ that cannot hold what a join looks for are left out by the same bounds.
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
 from pyhudi.planner.scan import Query, count_rows, partition_columns
+from pyhudi.recent import Recent
 from pyhudi.timeline.view import BaseFile
 from pyhudi.write.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
 
@@ -59,22 +58,15 @@ class Footers:
     """What is known of files that never change, by path; the files used last are kept."""
 
     def __init__(self, limit: int = CACHED_FILES) -> None:
-        self._limit = limit
-        self._by_path: OrderedDict[str, FileFacts] = OrderedDict()
-        self._guard = threading.Lock()
+        self._by_path: Recent[str, FileFacts] = Recent(limit)
 
     def load(self, path: str, read: Callable[[], FileFacts]) -> FileFacts:
         """The facts of the file at ``path``, by ``read`` where they are not known yet."""
-        with self._guard:
-            if path in self._by_path:
-                self._by_path.move_to_end(path)
-                return self._by_path[path]
-        found = read()
-        with self._guard:
-            self._by_path[path] = found
-            while len(self._by_path) > self._limit:
-                self._by_path.popitem(last=False)
-        return found
+        known = self._by_path.get(path)
+        if known is None:
+            known = read()
+            self._by_path.put(path, known)
+        return known
 
 
 FOOTERS = Footers()

@@ -9,10 +9,8 @@ columns are told by their names.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
-from threading import Lock
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.column_ids import Identified, held_columns, identified, version_of
@@ -28,6 +26,7 @@ from pyhudi.format.schema_history import (
     render_history,
     version_at,
 )
+from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import passed_over
 from pyhudi.timeline.schema import SparkSchema, schema_of
@@ -165,15 +164,12 @@ class NoHistory:
     """
 
     def __init__(self, limit: int = 1024, commits: int = 32) -> None:
-        self._limit = limit
         self._commits = commits
-        self._seen: OrderedDict[str, Timeline] = OrderedDict()
-        self._lock = Lock()
+        self._seen: Recent[str, Timeline] = Recent(limit)
 
     def knows(self, history: SchemaHistory) -> bool:
         """Whether the table surely has none; few commits are read for it, which are cached."""
-        with self._lock:
-            seen = self._seen.get(history.table.storage.root)
+        seen = self._seen.get(history.table.storage.root)
         timeline = history.timeline
         if seen is None or seen.first_time != timeline.first_time:
             return False
@@ -185,11 +181,7 @@ class NoHistory:
 
     def add(self, history: SchemaHistory) -> None:
         """Remember that the table has none now."""
-        with self._lock:
-            self._seen[history.table.storage.root] = history.timeline
-            self._seen.move_to_end(history.table.storage.root)
-            while len(self._seen) > self._limit:
-                self._seen.popitem(last=False)
+        self._seen.put(history.table.storage.root, history.timeline)
 
 
 NO_HISTORY = NoHistory()
@@ -199,24 +191,18 @@ class PassedOver:
     """Times that the archive has passed without a commit, so that it is read for each only once."""
 
     def __init__(self, limit: int = 1024) -> None:
-        self._limit = limit
-        self._known: OrderedDict[tuple[str, InstantTime], bool] = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[tuple[str, InstantTime], bool] = Recent(limit)
 
     def has(self, table: Table, time: InstantTime) -> bool:
         """Whether no commit ``time`` of the table ever completed; False where none can tell."""
         key = (table.storage.root, time)
-        with self._lock:
-            known = self._known.get(key)
+        known = self._known.get(key)
         if known is None:
             try:
                 known = passed_over(table.storage, table.config, time)
             except TableCorrupt:  # who reads the table needs no archive
                 known = False
-            with self._lock:
-                self._known[key] = known
-                while len(self._known) > self._limit:
-                    self._known.popitem(last=False)
+            self._known.put(key, known)
         return known
 
 

@@ -9,16 +9,15 @@ a rollback names, and only what it tells for certain is left out.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 from pyhudi.errors import HudiError, TableCorrupt
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.plans import parse_restore_metadata, parse_rollback_metadata
 from pyhudi.format.table_config import TableConfig
+from pyhudi.recent import Recent
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants, archived_since
@@ -63,24 +62,17 @@ class Archives:
     """What archives said, by table; one is read again only once its listing has changed."""
 
     def __init__(self, limit: int = 8) -> None:
-        self._limit = limit
-        self._known: OrderedDict[str, tuple[object, Mapping[InstantTime, ArchivedInstant]]]
-        self._known = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[str, tuple[object, Mapping[InstantTime, ArchivedInstant]]]
+        self._known = Recent(limit)
 
     def commits(
         self, storage: Storage, config: TableConfig
     ) -> Mapping[InstantTime, ArchivedInstant]:
         listed = tuple(storage.list(config.history_folder))
-        with self._lock:
-            known = self._known.get(storage.root)
+        known = self._known.get(storage.root)
         if known is None or known[0] != listed:
             known = (listed, _read(storage, config) if listed else {})
-            with self._lock:
-                self._known[storage.root] = known
-                self._known.move_to_end(storage.root)
-                while len(self._known) > self._limit:
-                    self._known.popitem(last=False)
+            self._known.put(storage.root, known)
         return known[1]
 
 
@@ -151,24 +143,18 @@ class Rollbacks:
     """What completed rollbacks and restores undid, by root and file: such a file never changes."""
 
     def __init__(self, limit: int = 10_000) -> None:
-        self._limit = limit
-        self._known: OrderedDict[tuple[str, str], frozenset[InstantTime]] = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[tuple[str, str], frozenset[InstantTime]] = Recent(limit)
 
     def targets(self, storage: Storage, path: str, said: Said) -> frozenset[InstantTime]:
         key = (storage.root, path)
-        with self._lock:
-            known = self._known.get(key)
+        known = self._known.get(key)
         if known is None:
             try:
                 found = said(storage.read(path), path)
             except (FileNotFoundError, HudiError):  # archived since the listing, or torn
                 return frozenset()
             known = frozenset(map(InstantTime, found))
-            with self._lock:
-                self._known[key] = known
-                while len(self._known) > self._limit:
-                    self._known.popitem(last=False)
+            self._known.put(key, known)
         return known
 
 

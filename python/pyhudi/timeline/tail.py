@@ -6,15 +6,13 @@ as ``HistoryExpired``, not left out.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError, HistoryExpired
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
-from pyhudi.storage.base import Storage
+from pyhudi.recent import Recent
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
@@ -93,9 +91,7 @@ class Archives:
     """The greatest archived times by table; an archive is read again only once it has changed."""
 
     def __init__(self, limit: int = 64) -> None:
-        self._limit = limit
-        self._known: OrderedDict[str, tuple[object, dict[Order, InstantTime]]] = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[str, tuple[object, dict[Order, InstantTime]]] = Recent(limit)
 
     def newest(self, table: Table, order: Order) -> InstantTime | None:
         """The greatest time, by ``order``, of an archived commit; None without any."""
@@ -103,19 +99,11 @@ class Archives:
         listed = tuple(storage.list(table.config.history_folder))
         if not listed:
             return None
-        with self._lock:
-            known = self._known.get(storage.root)
+        known = self._known.get(storage.root)
         if known is None or known[0] != listed:
             known = (listed, _greatest(table))
-            self._keep(storage, known)
+            self._known.put(storage.root, known)
         return known[1].get(order)
-
-    def _keep(self, storage: Storage, known: tuple[object, dict[Order, InstantTime]]) -> None:
-        with self._lock:
-            self._known[storage.root] = known
-            self._known.move_to_end(storage.root)
-            while len(self._known) > self._limit:
-                self._known.popitem(last=False)
 
 
 def _greatest(table: Table) -> dict[Order, InstantTime]:

@@ -1,0 +1,36 @@
+"""The bounded cache: what was used last stays."""
+
+from __future__ import annotations
+
+from pyhudi.recent import Recent
+
+
+def test_a_key_that_was_never_put_has_no_value() -> None:
+    assert Recent[str, int](2).get("a") is None
+
+
+def test_the_value_that_was_put_last_counts() -> None:
+    recent = Recent[str, int](2)
+    recent.put("a", 1)
+    recent.put("a", 2)
+    assert recent.get("a") == 2
+
+
+def test_the_least_recently_used_value_is_dropped_first() -> None:
+    recent = Recent[str, int](2)
+    recent.put("a", 1)
+    recent.put("b", 2)
+    assert recent.get("a") == 1
+    recent.put("c", 3)
+    assert recent.get("b") is None
+    assert (recent.get("a"), recent.get("c")) == (1, 3)
+
+
+def test_a_value_that_is_put_once_more_counts_as_used() -> None:
+    recent = Recent[str, int](2)
+    recent.put("a", 1)
+    recent.put("b", 2)
+    recent.put("a", 3)
+    recent.put("c", 4)
+    assert recent.get("b") is None
+    assert recent.get("a") == 3
