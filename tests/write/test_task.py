@@ -15,6 +15,7 @@ from pyhudi.errors import (
     TableCorrupt,
     WriteFailed,
 )
+from pyhudi.write.damage import damaged
 from pyhudi.write.task import Task, current_task, error_from_text, reporting
 
 TRACEBACK = """Job aborted due to stage failure: Task 3 in stage 7.0 failed 4 times
@@ -39,6 +40,13 @@ def test_the_error_in_a_workers_traceback_is_found_with_its_class_and_text() -> 
     error = error_from_text(TRACEBACK)
     assert type(error) is InvalidRecord
     assert str(error) == "[INVALID_RECORD] 3 row(s) have a null record key (column 'id')."
+
+
+@pytest.mark.parametrize("path", ["p 1/g_0-0-0_1.parquet", "file:/data/t/p=1/g_0-0-0_1.parquet"])
+def test_the_path_of_a_data_file_is_a_fact_of_its_error_again(path: str) -> None:
+    error = error_from_text(f"a task: {damaged(path, 'is not there')}\n\tat x")
+    assert isinstance(error, TableCorrupt)
+    assert error.facts == {"path": path}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write_context import Write
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.promises import moved
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
@@ -269,34 +270,33 @@ def _tried(request: Request, table: Table) -> Committed:
     except HistoryExpired as expired:
         if not expired.facts.get("moved"):
             raise
-        raise _overtaken(request, table) from expired
+        raise _overtaken(request, table, expired) from expired
     except TableCorrupt as broken:
-        if _still_counts(table, str(broken)):
+        if _still_counts(table, broken):
             raise
-        raise _overtaken(request, table) from broken
+        why = moved(table.storage, f"{broken.facts['path']} was replaced and cleaned")
+        raise _overtaken(request, table, why) from broken
 
 
-def _overtaken(request: Request, table: Table) -> CommitConflict:
+def _overtaken(request: Request, table: Table, why: HistoryExpired) -> CommitConflict:
     return CommitConflict(
-        f"{request.operation.value} to {table.config.name} began while another writer or a "
-        "table service changed the table, and files of the state that it began with are gone. "
-        "Nothing of this write is visible. Run it again: it then starts from the new state.",
+        f"{request.operation.value} to {table.config.name} lost a race, and nothing of it is "
+        f"visible. Run it again: it then starts from the new state. The reason: {why}",
         ours=None,
         theirs=None,
         overlap=("table",),
     )
 
 
-def _still_counts(table: Table, told: str) -> bool:
-    """Whether the table as it is now needs the file that an error tells of, or no data file.
+def _still_counts(table: Table, broken: TableCorrupt) -> bool:
+    """Whether the table as it is now needs the file at fault, or the fault is of no data file.
 
     ``TableCorrupt`` names its commit where that is known.
     """
     VIEWS.forget(table.storage)
     view = table.view(table.timeline())
     view.check()
-    words = (word.strip("'(),:;").rsplit("/", 1)[-1] for word in told.split())
-    named = next((name for word in words if (name := parse_base_file_name(word))), None)
+    named = parse_base_file_name(str(broken.facts.get("path", "")).rsplit("/", 1)[-1])
     if named is None:
         return True
     files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))

@@ -92,11 +92,11 @@ def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -
         first = now.first_time
         undone = [time for time in gone if first is None or time >= first]
         if undone:
-            raise _moved(storage, f"commit {undone[0]} was rolled back")
+            raise moved(storage, f"commit {undone[0]} was rolled back")
         cleans = {i.time for i in timeline.instants if i.action is Action.CLEAN}
         new = any(i.action is Action.CLEAN and i.time not in cleans for i in now.instants)
         if new or (archive is not None and archive.cleaned_since(timeline, min(gone))):
-            raise _moved(storage, f"commit {gone[0]} was archived, after a clean,")
+            raise moved(storage, f"commit {gone[0]} was archived, after a clean,")
     known = {instant.time: m for instant, m in found.items() if m is not None}
     named = {}
     for metadata in known.values():
@@ -124,7 +124,7 @@ def check_not_torn(storage: Storage, timeline: Timeline, hidden: Collection[Inst
         return
     first = _now(storage, timeline).first_time
     if first is not None and min(doubtful) < first:
-        raise _moved(storage, f"commit {min(doubtful)} was archived")
+        raise moved(storage, f"commit {min(doubtful)} was archived")
 
 
 def lost_files(
@@ -201,10 +201,10 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
         )
     now = _now(storage, timeline)
     if lost.instant not in {i.time for i in now.commits}:
-        return _moved(storage, f"commit {lost.instant} has left the timeline")
+        return moved(storage, f"commit {lost.instant} has left the timeline")
     for instant in now.since(timeline):
         if _takes_over(storage, now, instant, lost):
-            return _moved(storage, f"commit {instant.time} has replaced {lost.path}")
+            return moved(storage, f"commit {instant.time} has replaced {lost.path}")
     restoring = _restoring(storage, now, lost)
     if restoring is not None:
         return restoring
@@ -213,7 +213,7 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
 
 def vanished(storage: Storage, path: str) -> HistoryExpired:
     """The error for a file that is gone since it was listed; the next listing tells why."""
-    return _moved(storage, f"the data file {path} was deleted")
+    return moved(storage, f"the data file {path} was deleted")
 
 
 def _takes_over(storage: Storage, now: Timeline, instant: Instant, lost: LostFile) -> bool:
@@ -277,7 +277,8 @@ def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
     )
 
 
-def _moved(storage: Storage, why: str) -> HistoryExpired:
+def moved(storage: Storage, why: str) -> HistoryExpired:
+    """The error for those whose files are gone because the table has changed meanwhile."""
     return HistoryExpired(
         f"The table {storage.root} moved on while its files were listed: {why} meanwhile, so the "
         "files of the earlier state are gone. Nothing was changed. Open the table again: read it "

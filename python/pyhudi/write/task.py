@@ -20,6 +20,8 @@ from pyhudi.errors import HudiError, StorageError, WriteFailed
 Batches = Iterator[pa.RecordBatch]
 
 _CODED = re.compile(r"\[([A-Z][A-Z_]*)\] (.*)")
+#: how every message about a data file begins, of workers and of Spark's own readers
+_DATA_FILE = re.compile(r"The data file (\S.*?\.parquet) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,14 @@ def _one_line(error: BaseException) -> str:
 
 
 def error_from_text(text: str) -> HudiError | None:
-    """The ``HudiError`` that a worker's failure text carries, ``None`` if there is none."""
+    """The ``HudiError`` that a worker's failure text carries, ``None`` if there is none.
+
+    Of its facts the text tells one: ``path``, of a data file.
+    """
     for found in _CODED.finditer(text):
         for cls in vars(errors).values():
             if isinstance(cls, type) and issubclass(cls, HudiError) and cls.code() == found[1]:
-                return cls(found[2].strip())
+                message = found[2].strip()
+                file = _DATA_FILE.match(message)
+                return cls(message, **({"path": file[1]} if file else {}))
     return None
