@@ -23,7 +23,7 @@ from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
-from tests.transactions.test_pessimistic import (
+from tests.transactions.pessimists import (
     begin,
     foreign_upsert,
     groups_of,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.transactions.pessimists import hand, set_mark, upsert
 from tests.transactions.world import VERSIONS, World
 
 
@@ -27,3 +28,12 @@ def new_world() -> Iterator[Callable[..., World]]:
 def world(request: pytest.FixtureRequest, new_world: Callable[..., World]) -> World:
     """An empty table of each version in turn."""
     return new_world(request.param)
+
+
+@pytest.fixture
+def shared(world: World) -> World:
+    """A pessimistic table of each version with one group, which holds k and j."""
+    set_mark(world, True)
+    with hand(world) as groups:
+        upsert(world, {"k": "0", "j": "0"}, groups)
+    return world
