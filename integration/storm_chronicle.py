@@ -19,7 +19,7 @@ from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_restore_plan, parse_rollback_plan
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.active import COMMITS, Timeline, instant_key
 from pyhudi.timeline.table import open_table
 
 LOOK_EVERY_S = 0.2
@@ -48,6 +48,16 @@ class Undoing:
 
 
 @dataclass(frozen=True, slots=True)
+class Restoring:
+    """A restore's plan: the commit that it goes back to, what it undoes, and its file's time."""
+
+    time: str
+    saved: str
+    undoes: frozenset[str]
+    asked_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """The timeline that a look was made by: requested times of its instants."""
 
@@ -68,6 +78,9 @@ class Chronicle:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     undone: dict[str, Undoing] = field(default_factory=dict)
+    #: the file times of completed commits, in milliseconds
+    ended_ms: dict[str, int] = field(default_factory=dict)
+    restores: list[Restoring] = field(default_factory=list)
     _plans: set[str] = field(default_factory=set)
 
     def look(self, storage: Storage) -> None:
@@ -93,18 +106,22 @@ class Chronicle:
         groups = frozenset(written | {(p, str(g)) for p, ids in replaced for g in ids})
         completed = str(instant.completion_time or instant.time)
         self.entries[instant.time] = Entry(str(instant.time), completed, name, groups)
+        self.ended_ms[instant.time] = timeline.modified_ms[instant_key(instant)]
 
     def _take_undoing(self, storage: Storage, timeline: Timeline, instant: Instant) -> None:
         if instant.time in self._plans:
             return
-        asked = Instant(instant.time, instant.action, State.REQUESTED)
-        path = timeline.file_of(asked)
+        path = timeline.file_of(Instant(instant.time, instant.action, State.REQUESTED))
         data = storage.read(path)
         if instant.action is Action.ROLLBACK:
             target = parse_rollback_plan(data, path).instant_to_rollback
             times = [target.commit_time] if target else []
         else:
-            times = [one.commit_time for one in parse_restore_plan(data, path).instants_to_rollback]
+            plan = parse_restore_plan(data, path)
+            times = [one.commit_time for one in plan.instants_to_rollback]
+            asked = next(f for f in storage.list(timeline.folder) if f.path == path)
+            saved, undoes = str(plan.savepoint_to_restore_timestamp), frozenset(map(str, times))
+            self.restores.append(Restoring(str(instant.time), saved, undoes, asked.modified_ms))
         self._plans.add(instant.time)
         for time in times:
             self.undone.setdefault(str(time), Undoing(str(instant.time), instant.action.value))
@@ -126,6 +143,23 @@ class Chronicle:
             return archived and entry.time not in self.undone
 
         return [entry for entry in self.in_order() if shown(entry)]
+
+    def overlooked(self) -> dict[str, int]:
+        """Commits that a restore left although they were there: time -> its plan's file time.
+
+        Apache Hudi lists the timeline for the plan, lets go of the lock, and asks for the restore
+        a second later. What is committed in between on undone files stays: keys are double then,
+        for every reader.
+        """
+        return {
+            entry.time: restore.asked_ms
+            for restore in self.restores
+            for entry in self.entries.values()
+            if restore.saved < entry.time < restore.time
+            and entry.time not in restore.undoes
+            and entry.time not in self.undone
+            and self.ended_ms[entry.time] < restore.asked_ms
+        }
 
     def left_over(self, told: Told, shown: Iterable[Entry]) -> dict[Key, set[Row]]:
         """Rows that may show although their commit was undone.

@@ -103,21 +103,22 @@ def causes(error: PeerError) -> str:
 
 
 def uncrossed(timeline: Timeline) -> list[str]:
-    """The commits that completed later than all those with smaller instant times.
+    """The commits that follow all older ones and precede all younger ones by completion too.
 
     Apache Hudi's savepoint holds what is older by instant time, its restore undoes what is younger
-    by completion. Where one commit is both, the restore undoes it, and what it had replaced may
-    have been cleaned: those rows are lost by Hudi itself.
+    by completion. Where a commit is both or neither, a clean may take what the restore brings
+    back: those rows are lost by Hudi itself.
     """
-    found: list[str] = []
-    latest = (0, "")
-    for instant in sorted(timeline.commits, key=lambda i: i.time):
-        modified_ms = timeline.modified_ms.get(instant_key(instant), 0)
-        done = (0 if instant.completion_time else modified_ms, instant.completion_time or "")
-        if done >= latest:
-            found.append(instant.time)
-        latest = max(latest, done)
-    return found
+    ordered = sorted(timeline.commits, key=lambda i: i.time)
+    ends = [
+        (i.completion_time or "", 0 if i.completion_time else timeline.modified_ms[instant_key(i)])
+        for i in ordered
+    ]
+    return [
+        instant.time
+        for at, instant in enumerate(ordered)
+        if max(ends[: at + 1]) == ends[at] == min(ends[at:])
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ COLUMNS = (
     "table version", "writers x upserts", "seed", "longest put, s", "late puts", "acknowledged",
     "undone", "retries", "killed", "paused", "fenced", "other failures", "unknown",
     "cleans", "archived", "savepoints", "restores", "roll-backs", "clusterings",
-    "services that failed", "looks", "of them in time travel", "refused or gone", "seconds",
+    "services that failed", "looks", "of them in time travel", "refused or gone",
+    "doubled by a restore", "seconds",
     "problems",
 )  # fmt: skip
 NAMED = 4  # columns that tell which storm it was
@@ -34,10 +35,14 @@ those that were archived, none that was undone. An error that asks to try again 
 or gone*: the state was cleaned, archived or undone under the reader. At the end each acknowledged
 commit is there once, or a restore or roll-back that came after it has undone it (*undone*); pyhudi,
 hudi-rs and Apache Hudi read the same rows; no data file or open instant of a failed write is left.
-(A restore of Apache Hudi's may undo commits whose files a clustering plan names, and leave the
-plan, which Hudi then neither runs nor takes back. Its savepoint holds what is older by instant
-time, its restore undoes what is younger by completion: a commit that is both loses its rows once a
-clean has run, by Hudi alone. So savepoints are made of commits that no other has crossed.)
+
+Three things are Apache Hudi's own and no problem here. A restore may undo commits whose files a
+clustering plan names, and leave the plan, which Hudi then neither runs nor takes back. A savepoint
+holds what is older by instant time, and a restore undoes what is younger by completion: where the
+two differ, rows are lost once a clean has run, so savepoints are made of commits where they do not.
+A restore lists the timeline for its plan, lets go of the lock, and asks for the restore a second
+later: a commit in between stays though what it was built on is undone, and keys are double for
+every reader. Such looks are counted (*doubled by a restore*).
 
 Apache Hudi's documentation asks to stop all writers for a restore. Its roll-back of a commit does
 not look whether others have built on that commit, so its rows stay in the files of those others.
@@ -82,6 +87,7 @@ def summary(report: Report) -> Sequence[object]:
         looks + away,
         travels,
         away,
+        report.figures["looks after a restore that overlooked commits"],
         f"{report.seconds:.0f}",
         len(report.problems) or "none",
     )

@@ -197,8 +197,18 @@ def _judge_reader(report: Report, reader: Reader, chronicle: Chronicle) -> None:
         what = f"{who}, as of {event['as_of']}, after {len(shown)} commits"
         rows: list[Row] = [tuple(row) for row in event["rows"]]
         problems, borne = row_problems(what, report.told, chronicle, shown, rows)
-        report.problems += problems
+        _tell(report, chronicle, problems, event["at"])
         report.figures["rows of undone commits, built on before"] += borne
+
+
+def _tell(report: Report, chronicle: Chronicle, problems: list[str], at: float) -> None:
+    """Wrong rows are problems, but where a restore had overlooked commits they are Hudi's."""
+    since_ms = min(chronicle.overlooked().values(), default=None)
+    if problems and since_ms is not None and at * 1_000 >= since_ms:
+        report.figures["looks after a restore that overlooked commits"] += 1
+        report.told.texts.append(f"overlooked {sorted(chronicle.overlooked())}: {problems[0]}")
+    else:
+        report.problems += problems
 
 
 def final_look(storage: Storage) -> tuple[Listing, list[str]]:
@@ -272,7 +282,7 @@ def _ask_peers(report: Report, place: Place, services: Services, chronicle: Chro
     }
     for name, read in readers.items():
         problems, _ = row_problems(name, report.told, chronicle, shown, read())
-        report.problems += problems
+        _tell(report, chronicle, problems, time.time())
 
 
 def storm(version: int, weather: Weather, seed: str) -> Report:
