@@ -40,9 +40,9 @@ Three things are Apache Hudi's own and no problem here. A restore may undo commi
 clustering plan names, and leave the plan, which Hudi then neither runs nor takes back. A savepoint
 holds what is older by instant time, and a restore undoes what is younger by completion: where the
 two differ, rows are lost once a clean has run, so savepoints are made of commits where they do not.
-A restore lists the timeline for its plan, lets go of the lock, and asks for the restore a second
-later: a commit in between stays though what it was built on is undone, and keys are double for
-every reader. Such looks are counted (*doubled by a restore*).
+A restore lists the timeline for its plan before it takes the lock: a commit that ends in between
+stays though what it was built on is undone, and keys are double for every reader. Such looks are
+counted (*doubled by a restore*).
 
 Apache Hudi's documentation asks to stop all writers for a restore. Its roll-back of a commit does
 not look whether others have built on that commit, so its rows stay in the files of those others.
