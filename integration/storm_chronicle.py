@@ -147,9 +147,8 @@ class Chronicle:
     def overlooked(self) -> dict[str, int]:
         """Commits that a restore left although they were there: time -> its plan's file time.
 
-        Apache Hudi lists the timeline for the plan, lets go of the lock, and asks for the restore
-        a second later. What is committed in between on undone files stays: keys are double then,
-        for every reader.
+        Apache Hudi lists the timeline for the plan before it takes the lock to ask for it. What is
+        committed in between on undone files stays: keys are double then, for every reader.
         """
         return {
             entry.time: restore.asked_ms
