@@ -212,17 +212,23 @@ class Services:
         return True
 
     def _instant_for(self, service: str, timeline: Timeline) -> str | None:
-        """What the service is asked to work on; None where there is nothing, "" for no instant."""
+        """What the service is asked to work on; None where there is nothing, "" for no instant.
+
+        Savepoints and roll-backs are of commits after the last clean. One by versions does not
+        say which older states are whole, and Hudi would go back to one that is not.
+        """
         saved = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT]
+        cleaned = max((i.time for i in timeline.instants if i.action is Action.CLEAN), default="")
         commits = [i.time for i in timeline.commits]
         if service == "savepoint":
-            fresh = [time for time in uncrossed(timeline)[-4:] if time not in saved]
+            whole = (time for time in uncrossed(timeline)[-4:] if time > cleaned)
+            fresh = [time for time in whole if time not in saved]
             return self._lots.choice(fresh) if fresh and len(saved) < 2 else None
         if service in ("delete savepoint", "restore"):
             return self._lots.choice(saved) if saved else None
         if service == "roll back":
             last = commits[-1] if commits else None
-            return None if last in saved else last
+            return None if last is None or last in saved or last < cleaned else last
         return ""
 
     def _finish_what_is_pending(self) -> None:

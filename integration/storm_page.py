@@ -36,10 +36,12 @@ or gone*: the state was cleaned, archived or undone under the reader. At the end
 commit is there once, or a restore or roll-back that came after it has undone it (*undone*); pyhudi,
 hudi-rs and Apache Hudi read the same rows; no data file or open instant of a failed write is left.
 
-Three things are Apache Hudi's own and no problem here. A restore may undo commits whose files a
+Four things are Apache Hudi's own and no problem here. A restore may undo commits whose files a
 clustering plan names, and leave the plan, which Hudi then neither runs nor takes back. A savepoint
 holds what is older by instant time, and a restore undoes what is younger by completion: where the
 two differ, rows are lost once a clean has run, so savepoints are made of commits where they do not.
+Hudi also saves, rolls back and restores what a clean by versions has taken files of already: here
+it is asked for commits after the last clean only.
 A restore lists the timeline for its plan before it takes the lock: a commit that ends in between
 stays though what it was built on is undone, and keys are double for every reader. Such looks are
 counted (*doubled by a restore*).
