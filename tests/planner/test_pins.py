@@ -10,6 +10,7 @@ from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat,
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.plans import CleanMetadata, render_clean_metadata
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
@@ -353,6 +354,26 @@ def test_a_new_query_asks_nothing_of_files_that_it_may_not_need(world: World) ->
     assert count_rows(query, [equal("b")]) == 6
     with pytest.raises(TableCorrupt, match="is not there"):
         count_rows(query, [])
+
+
+def test_a_past_state_that_is_asked_for_again_behind_a_clean_is_listed_again(
+    world: World,
+) -> None:
+    """The listing from before has files that are gone, and a new DataFrame would fail at each."""
+    world.commit(1, "a", "b")
+
+    def count() -> int | None:
+        query = world.open("20240101000000001")
+        return world.rows(Pinned(world.pins.pin(query), world.root, {}, {}, query.instant))
+
+    assert count() == 6
+    world.commit(2, replaced=("1-0", "a"))
+    clean = CleanMetadata("20240101000000003", 0, 1, "", "", {})  # by file versions
+    name = f"{TIMELINE}/20240101000000003_20240102000000003.clean"
+    world.storage.put_if_absent(name, render_clean_metadata(clean))
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        count()
 
 
 def test_a_query_that_missed_a_file_looks_again_for_it(world: World) -> None:

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TypeVar
 
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.format.instants import Instant, State
+from pyhudi.format.instants import Action, Instant, State
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, open_query
 from pyhudi.timeline.active import Timeline, instant_key
@@ -83,6 +83,10 @@ def _completed(timeline: Timeline, commit: Instant) -> str:
     return commit.completion_time or ""
 
 
+def _cleans(query: Query) -> list[Instant]:
+    return [i for i in query.timeline.completed if i.action is Action.CLEAN]
+
+
 def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
     """``timeline`` without what completed after the state of the pin.
 
@@ -126,8 +130,10 @@ class PinnedQueries:
         pin = pin_of(query)
         with self._lock:
             known = self._kept.get(pin)
-        # The older one of two that read the same state has listed its files already.
-        self._keep(pin, known.query if known and known.exact else query)
+        # The older one of two that read the same state has listed its files already. A clean
+        # since then may have taken some of them.
+        listed = known and known.exact and _cleans(known.query) == _cleans(query)
+        self._keep(pin, known.query if known and listed else query)
         return pin
 
     def hold(self, asked: Pinned) -> None:
