@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from integration.peers import HudiRs, SparkPeer, apache_hudi, iceberg, pyhudi_on_spark
+from tests.conftest import plain_py4j
+
+__all__ = ["plain_py4j"]
 
 REPO = Path(__file__).resolve().parents[1]
 SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
