@@ -187,7 +187,9 @@ def test_rows_that_were_read_before_a_commit_are_read_again_after_it(
     assert last.conflicts_retried == 1
 
 
-@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=more)])
+@pytest.mark.parametrize(
+    "version", ["9", pytest.param("8", marks=more), pytest.param("6", marks=more)]
+)
 def test_a_frame_that_was_made_before_a_commit_is_no_older_than_it_once_it_is_written(
     spark: SparkSession, name: str, version: str
 ) -> None:
