@@ -323,7 +323,7 @@ def _forget_caches() -> None:
         cache.clear()
     COMMITS._bytes = 0
     for known in (ARCHIVES._known, ROLLBACKS._known):
-        known.clear()
+        known._values.clear()
 
 
 class Quiet:
