@@ -12,7 +12,13 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
-from pyhudi.format.plans import InstantInfo, RestorePlan, render_restore_plan
+from pyhudi.format.plans import (
+    InstantInfo,
+    RestorePlan,
+    RollbackMetadata,
+    render_restore_plan,
+    render_rollback_metadata,
+)
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.planner import write
@@ -56,6 +62,18 @@ class World:
         data = render_commit(CommitMetadata("UPSERT", stats, replaced=gone), 2)
         self.storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
         return paths[0] if paths else ""
+
+    def undo(self, at: int, ended: bool) -> None:
+        """Roll a completed commit back, as a restore does too; its end tells what was undone."""
+        folder = ".hoodie/timeline"
+        undone = [f.path for f in self.storage.list(folder) if f.name.startswith(TIMES[at])]
+        self.storage.delete(undone)
+        if not ended:
+            return
+        told = RollbackMetadata(TIMES[3], 1, 0, (TIMES[at],), {})
+        done = Instant(TIMES[3], Action.ROLLBACK, State.COMPLETED, TIMES[4])
+        data = render_rollback_metadata(told)
+        self.storage.put_if_absent(f"{folder}/{instant_file_name(done, 2)}", data)
 
     def request(self, since: Timeline | None) -> Request:
         """An insert whose rows nobody will ask for."""
@@ -122,16 +140,25 @@ def test_a_table_that_was_downgraded_before_the_first_listing_is_a_lost_race(
         write._tried(world.request(None), table)
 
 
-@pytest.mark.parametrize("how", ["a newer slice", "a replace", "nothing"])
+@pytest.mark.parametrize(
+    "how", ["a newer slice", "a replace", "a restore", "a rollback of the first commit", "nothing"]
+)
 def test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more(
     tmp_path: Path, how: str
 ) -> None:
     """The process knew the file: it listed the table before the clean."""
     world = World(tmp_path)
+    if how == "a restore":
+        world.commit(0, "g", "h")
     old = world.commit(1, "g", "h")
     table = open_table(world.storage)
     assert len(table.view(table.timeline()).latest()) == 2
-    if how == "a newer slice":
+    if how == "a restore":
+        world.undo(1, ended=False)
+    elif how == "a rollback of the first commit":
+        world.undo(1, ended=True)
+        world.commit(5, "i")
+    elif how == "a newer slice":
         world.commit(3, "g")
     elif how == "a replace":
         world.commit(3, replaced="g")
@@ -140,13 +167,15 @@ def test_a_file_that_a_worker_misses_is_a_lost_race_where_it_counts_no_more(
 
     if how == "nothing":
         with pytest.raises(TableCorrupt, match=TIMES[1]):
-            write._still_counts(table, told)
+            write._end_of(table, told)
     else:
-        assert not write._still_counts(table, told)
+        undone = how in ("a restore", "a rollback of the first commit")
+        end = "undone with its commit" if undone else "replaced and cleaned"
+        assert write._end_of(table, told) == end
 
 
 def test_a_file_of_an_archived_commit_that_a_worker_misses_is_lost(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.commit(2, "g")
     archived = BaseFileName(FileId("h"), "0-0-0", TIMES[1]).render()
-    assert write._still_counts(open_table(world.storage), damaged(archived, "is not there"))
+    assert write._end_of(open_table(world.storage), damaged(archived, "is not there")) is None

@@ -49,6 +49,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import moved
 from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
@@ -272,9 +273,10 @@ def _tried(request: Request, table: Table) -> Committed:
             raise
         raise _overtaken(request, table, expired) from expired
     except TableCorrupt as broken:
-        if _still_counts(table, broken):
+        end = _end_of(table, broken)
+        if end is None:
             raise
-        why = moved(table.storage, f"{broken.facts['path']} was replaced and cleaned")
+        why = moved(table.storage, f"{broken.facts['path']} was {end}")
         raise _overtaken(request, table, why) from broken
 
 
@@ -288,20 +290,30 @@ def _overtaken(request: Request, table: Table, why: HistoryExpired) -> CommitCon
     )
 
 
-def _still_counts(table: Table, broken: TableCorrupt) -> bool:
-    """Whether the table as it is now needs the file at fault, or the fault is of no data file.
+def _end_of(table: Table, broken: TableCorrupt) -> str | None:
+    """What became of the file at fault; None where the table as it is now needs it, or it is none.
 
     ``TableCorrupt`` names its commit where that is known.
     """
     VIEWS.forget(table.storage)
-    view = table.view(table.timeline())
+    timeline = table.timeline()
+    view = table.view(timeline)
     view.check()
     named = parse_base_file_name(str(broken.facts.get("path", "")).rsplit("/", 1)[-1])
     if named is None:
-        return True
+        return None
     files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))
-    newer = any(f.instant > named.instant for f in files)
-    return not newer and all(file_id != named.file_id for _, file_id in view.replaced)
+    replaced = any(file_id == named.file_id for _, file_id in view.replaced)
+    if replaced or any(f.instant > named.instant for f in files):
+        return "replaced and cleaned"
+    if named.instant not in {commit.time for commit in timeline.commits}:
+        # Below the first active instant it may be archived, if no rollback names it.
+        first = timeline.first_time
+        if first is None or named.instant > first:
+            return "undone with its commit"
+        if named.instant in rolled_back(table.storage, timeline):
+            return "undone with its commit"
+    return None
 
 
 def _attempt(request: Request, table: Table) -> Committed:
