@@ -14,6 +14,7 @@ from pyhudi.errors import (
     TableExists,
     TableNotFound,
     WriteFailed,
+    WriterFenced,
 )
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
@@ -183,6 +184,7 @@ def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: W
 
     storage = on(world.memory, "walk", "", begin)
     assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    world.clock.advance(1)
     make(world, table, NEVER)
     world.upsert({"k": "next"}, policy=NEVER)
     put_file(begun[0], "b", FileId(f"{world.clock.uuid()}-0"), {"k": "late"})
@@ -208,7 +210,7 @@ def test_a_write_whose_table_and_instant_are_gone_deletes_its_own_files(world: W
     world.memory.delete_folder("")
     for path, data in kept.items():
         world.memory.put_if_absent(path, data)
-    with pytest.raises(TableNotFound):
+    with pytest.raises(TableNotFound, match="was taken away while this write ran"):
         finish(theirs, written)
     theirs.abort()
     assert world.data_files() == set()
@@ -344,6 +346,71 @@ def test_a_creator_waits_until_a_removal_has_deleted_all(world: World) -> None:
     storage = on(world.memory, "delete", "a/.hoodie_partition_metadata", create)
     assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
     assert seen == [False]
+
+
+def test_a_creator_that_finds_a_table_with_commits_is_told_that_it_is_there(world: World) -> None:
+    world.upsert({"k": "theirs"})
+    with pytest.raises(TableExists):
+        make(world, world.table())
+    assert world.rows() == {"k": "theirs"}
+
+
+def test_a_creator_whose_put_finds_the_properties_of_another_program_is_told(world: World) -> None:
+    """Apache Hudi makes tables without the lock."""
+    table, theirs = world.table(), world.memory.read(PROPERTIES)
+    world.memory.delete_folder("")
+    storage = on(
+        world.memory,
+        "put_if_absent",
+        PROPERTIES,
+        lambda: world.memory.put_if_absent(PROPERTIES, theirs),
+    )
+    with pytest.raises(TableExists):
+        make_table(storage, table.config, other_lock(world), world.clock, POLICY)
+    assert world.memory.read(PROPERTIES) == theirs
+
+
+# -- the lock
+
+
+class Lapsed(InProcessLock):
+    """A lock whose lease ends while its holder looks at the table."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.locks, "t", world.clock)
+        self._late = world.clock
+
+    def acquire(self, timeout_s: float, owner: LockOwner) -> None:
+        super().acquire(timeout_s, owner)
+        self._late.advance(61)
+
+
+def test_nothing_is_made_or_taken_away_under_a_lock_that_has_lapsed(world: World) -> None:
+    table = world.table()
+    before = world.memory.walk("")
+    with pytest.raises(WriterFenced):
+        discard(table, Lapsed(world), world.clock, POLICY)
+    with pytest.raises(WriterFenced):
+        remove(table, Lapsed(world), world.clock, POLICY)
+    assert world.memory.walk("") == before
+
+    world.memory.delete_folder("")
+    with pytest.raises(WriterFenced):
+        make_table(world.memory, table.config, Lapsed(world), world.clock, POLICY)
+    assert world.memory.walk("") == []
+
+
+def test_each_that_makes_or_takes_a_table_away_gives_the_lock_back(world: World) -> None:
+    table, leases = world.table(), world.locks.leases
+    assert leases == {}
+    adopted = adopt(table, other_lock(world), world.clock, POLICY)
+    assert leases == {}
+    assert not give_up(world, adopted)
+    assert leases == {}
+    remove(world.table(), other_lock(world), world.clock, POLICY)
+    assert leases == {}
+    assert give_up(world, make(world, table))
+    assert leases == {}
 
 
 # -- DROP of a managed table
