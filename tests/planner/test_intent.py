@@ -198,6 +198,11 @@ def test_a_clause_that_spark_takes_for_dynamic_is_refused_where_hudi_says_static
         overwriting(asked, both)
 
 
+def test_what_replaces_no_rows_replaces_none_whatever_mode_the_session_has() -> None:
+    kept = (Overwrite.NONE, Operation.INSERT)
+    assert overwriting(Intent(Route.SQL), {MODE: "dynamic"}) == kept
+
+
 def test_delete_partition_overwrites_nothing() -> None:
     asked = Intent(Route.SAVE, Overwrite.ALL)
     _, found = overwriting(asked, {MODE: "dynamic"}, **{OPERATION: "delete_partition"})

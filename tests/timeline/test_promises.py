@@ -177,6 +177,49 @@ def test_a_commit_archived_between_the_two_listings_changes_nothing(bare: Bare) 
     assert [f.instant for f in list_view(bare.storage, listed).latest()] == [t(10), t(20)]
 
 
+def test_a_clean_before_the_commit_that_replaced_a_file_is_no_commit(bare: Bare) -> None:
+    old = bare.file("g1", 10)
+    bare.commit(10, old)
+    listed = bare.timeline()
+    bare.put(Action.CLEAN, State.COMPLETED, 15)
+    bare.storage.replace(f"{bare.folder}/{clean_name(bare, 15)}", b"Avro, and no commit")
+    bare.commit(20, after(bare.file("g1", 20), 10))
+    bare.storage.delete([old.path])
+
+    COMMITS.__init__()  # type: ignore[misc]
+    with pytest.raises(HistoryExpired, match=f"commit {t(20)} has replaced"):
+        list_view(bare.storage, listed).latest(t(10))
+
+
+def clean_name(bare: Bare, time: int) -> str:
+    done = t(time + 1) if bare.layout == 2 else None
+    return instant_file_name(Instant(t(time), Action.CLEAN, State.COMPLETED, done), bare.layout)
+
+
+def test_a_timeline_that_was_undone_as_a_whole_has_moved_on(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    listed = bare.timeline()
+    bare.undo(10)
+
+    COMMITS.__init__()  # type: ignore[misc]
+    with pytest.raises(HistoryExpired, match=f"commit {t(10)} was rolled back") as expired:
+        list_view(bare.storage, listed)
+    assert expired.value.facts["moved"]
+
+
+def test_a_clean_that_was_there_before_takes_nothing_of_a_commit_archived_since(
+    bare: Bare,
+) -> None:
+    for time in (10, 20):
+        bare.commit(time, bare.file(f"g{time}", time))
+    bare.put(Action.CLEAN, State.COMPLETED, 15)
+    listed = bare.timeline()
+    bare.undo(10)
+
+    COMMITS.__init__()  # type: ignore[misc]
+    assert [f.instant for f in list_view(bare.storage, listed).latest()] == [t(10), t(20)]
+
+
 def test_another_commit_meanwhile_does_not_excuse_a_lost_file(bare: Bare) -> None:
     lost = bare.file("g1", 10)
     bare.commit(10, lost)

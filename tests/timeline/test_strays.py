@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from pyhudi.errors import TableCorrupt
+from pyhudi.errors import HudiError, TableCorrupt
+from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
@@ -117,6 +120,37 @@ def test_a_file_of_a_commit_that_archived_ones_have_followed_is_not_missed(past:
     with pytest.raises(TableCorrupt):
         list_view(past.storage, past.table.timeline()).latest()
     assert past.seen() == before
+
+
+def test_the_archive_is_not_read_where_no_file_came_late(past: Past) -> None:
+    class Unread(Archive):
+        def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
+            raise AssertionError("nothing asked for it")
+
+    view = list_view(past.storage, past.table.timeline(), Unread(past.storage, past.table.config))
+    assert view.whole
+
+
+def test_an_archive_that_cannot_be_read_speaks_against_no_file(past: Past) -> None:
+    config = past.table.config
+    stray = past.put(between(past.commits[0], past.commits[1]), late=True)
+    for file in past.storage.list(config.history_folder):
+        torn = past.storage.read(file.path).replace(b'"fields"', b'"FIELDS"')
+        past.storage.replace(file.path, torn if config.layout == 1 else b"torn")
+    with pytest.raises(HudiError):
+        archived_instants(past.storage, config)
+    assert stray in past.seen()
+
+
+def test_a_rollback_that_a_crash_left_torn_names_no_instant(past: Past) -> None:
+    before = past.seen()
+    early = past.put(between(past.commits[0], past.commits[1]), late=False)
+    time = InstantTime(str(int(past.table.timeline().greatest_time()) + 1))
+    layout = past.table.config.layout
+    done = Instant(time, Action.ROLLBACK, State.COMPLETED, time if layout == 2 else None)
+    name = instant_file_name(done, layout)
+    past.storage.replace(f"{past.table.config.timeline_folder}/{name}", b"")
+    assert past.seen() == before | {early}
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.errors import HistoryExpired
+from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
-from pyhudi.format.properties import render_properties
+from pyhudi.format.properties import parse_properties, render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.inspection import Table as Inspected
-from pyhudi.timeline.table import PROPERTIES, Table, open_table, open_with_timeline
+from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, open_with_timeline
 
 T1, T2 = InstantTime("20240101000000001"), InstantTime("20240101000000002")
 COMMIT = Instant(T1, Action.COMMIT, State.COMPLETED, T2)
 FOLDERS = {6: ".hoodie", 9: ".hoodie/timeline"}
+
+
+VERSION = "hoodie.table.version"
 
 
 class Upgraded:
@@ -121,6 +124,30 @@ def test_the_properties_are_read_once_more_only_where_instants_have_left_the_tim
     assert read == []
     assert len(Inspected.on(storage).files()) == 1
     assert read == [PROPERTIES, PROPERTIES], "each opening reads them once"
+
+
+def test_a_question_about_now_is_asked_once_where_history_is_gone() -> None:
+    table = open_table(Upgraded(6).storage)
+    asked: list[object] = []
+
+    def expired(view: object) -> None:
+        asked.append(view)
+        raise HistoryExpired("cleaned", asked=None, earliest=None)
+
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        table.now(expired)
+    assert len(asked) == 1
+
+
+def test_a_whole_table_of_a_version_to_come_is_not_opened_by_its_backup() -> None:
+    world = Upgraded(9)
+    old = world.storage.read(PROPERTIES)
+    world.storage.replace(BACKUP, old)
+    world.storage.replace(
+        PROPERTIES, render_properties({**parse_properties(old, PROPERTIES), VERSION: "99"})
+    )
+    with pytest.raises(UnsupportedTable):
+        open_table(world.storage)
 
 
 def test_a_question_about_now_is_asked_again_where_the_table_has_moved() -> None:

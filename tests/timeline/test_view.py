@@ -330,6 +330,18 @@ def test_the_cache_lists_a_table_once_and_never_serves_another_timeline() -> Non
     assert listed() == 3
 
 
+def test_a_view_that_lacks_a_file_is_not_kept() -> None:
+    """The file may be put back, or the table has moved on."""
+    bare = Bare()
+    lost = bare.file("g1", 10)
+    bare.commit(10, lost)
+    bare.storage.delete([lost.path])
+    cache, config, timeline = ViewCache(), config_of_a_golden_table(), bare.timeline()
+    assert not cache.load(bare.storage, config, timeline).whole
+    bare.file("g1", 10)
+    assert [f.path for f in cache.load(bare.storage, config, timeline).latest()] == [lost.path]
+
+
 def test_views_of_fewer_tables_are_kept_where_the_tables_are_large() -> None:
     cache, config = ViewCache(groups=3), config_of_a_golden_table()
     tables = [Bare(), Bare()]

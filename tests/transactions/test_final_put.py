@@ -94,6 +94,24 @@ def test_a_commit_whose_put_is_never_answered_is_unknown_and_nothing_is_deleted(
     assert world.leftovers() == []
 
 
+def test_a_commit_that_cannot_even_be_looked_for_is_unknown(world: World) -> None:
+    faulty = FaultyStorage(
+        world.memory,
+        Fault(Effect.LOSE_REQUEST, path=completed_file(world), times=3),
+        Fault(
+            Effect.FAIL_BEFORE, path=completed_file(world), methods=frozenset({"exists"}), times=9
+        ),
+    )
+    transaction = world.begin(faulty)
+    written = work(transaction, {"k": "1"})
+
+    with pytest.raises(CommitUnknown):
+        finish(transaction, written)
+    transaction.abort()
+
+    assert world.data_files() == {written.stats[0].path}
+
+
 def test_an_unanswered_put_that_landed_is_found_by_looking(world: World) -> None:
     faulty = FaultyStorage(
         world.memory,

@@ -217,6 +217,12 @@ def leave_backup(world: World, torn: bytes | None) -> bytes:
     return data
 
 
+def test_the_properties_of_a_table_without_a_metadata_table_are_left_alone(world: World) -> None:
+    faulty = FaultyStorage(world.memory)
+    drops(world, open_table(faulty), other_lock(world))
+    assert faulty.writes == []
+
+
 def test_a_metadata_table_that_is_only_being_made_is_given_up_too(
     new_world: NewWorld,
 ) -> None:
