@@ -25,7 +25,7 @@ from pyhudi.format.plans import parse_cleaner_plan
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.transactions.markers import delete_markers
 from tests.simulation.hudi_services import HudiService
-from tests.simulation.hudi_steps import WRITES, Steps
+from tests.simulation.hudi_steps import MINDED, WRITES, Steps
 
 SWEPT = frozenset({Action.CLEAN, Action.ROLLBACK})
 
@@ -60,7 +60,7 @@ class HudiArchive(HudiService):
         if len(commits) <= self.most:
             return []
         bounds = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT][:1]
-        if pending := [i.time for i in timeline.pending if i.action in WRITES]:
+        if pending := [i.time for i in timeline.pending if i.action in MINDED]:
             before = [c.time for c in commits if c.time < pending[0]]
             bounds.append(before[-1] if before else pending[0])
         bounds += _uncleaned_replace(steps, timeline)

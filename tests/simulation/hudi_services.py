@@ -34,7 +34,7 @@ from pyhudi.format.plans import (
 )
 from pyhudi.timeline.active import Timeline
 from pyhudi.transactions.transaction import WriterPolicy
-from tests.simulation.hudi_steps import HEARTBEATS, WRITES, Slice, Steps
+from tests.simulation.hudi_steps import HEARTBEATS, MINDED, WRITES, Slice, Steps
 from tests.simulation.programs import Machine
 
 
@@ -103,7 +103,7 @@ class HudiClean(HudiService):
         if self.keep is Keep.FILE_VERSIONS or len(commits) <= self.retained:
             return None
         found = commits[len(commits) - self.retained]
-        pending = [i.time for i in timeline.pending if i.action in WRITES]
+        pending = [i.time for i in timeline.pending if i.action in MINDED]
         if pending and found.time > pending[0]:
             return max((c for c in commits if c.time < pending[0]), default=None, key=_time)
         return found

@@ -34,7 +34,11 @@ from tests.simulation.programs import Machine
 
 HEARTBEATS = ".hoodie/.heartbeat"
 WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
+#: of these Hudi's cleaner and archiver mind what is pending
+MINDED = WRITES | {Action.DELTACOMMIT, Action.COMPACTION}
 Group = tuple[str, FileId]
+#: how the name of a service ends that is run once more
+AGAIN = " again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,11 @@ class Steps:
 
     def __post_init__(self) -> None:
         self.table = open_table(self.machine.storage)
+
+    @property
+    def label(self) -> str:
+        """Who this is, be it run for the first time or again."""
+        return self.who.removesuffix(AGAIN)
 
     # -- the timeline --------------------------------------------------------------------------
 
@@ -186,7 +195,7 @@ class Steps:
         storage = self.machine.storage
         info = plan.instant_to_rollback
         assert info is not None
-        if not self._has(Instant(time, Action.ROLLBACK, State.INFLIGHT)):
+        if not self.has(Instant(time, Action.ROLLBACK, State.INFLIGHT)):
             self.put(Instant(time, Action.ROLLBACK, State.INFLIGHT), b"")
         targets = [i for i in self.table.timeline().at(info.commit_time) if i.action in WRITES]
         for target in targets:
@@ -208,7 +217,7 @@ class Steps:
 
     def _revert_to_inflight(self, target: Instant) -> None:
         for state in (State.REQUESTED, State.INFLIGHT):
-            if not self._has(Instant(target.time, target.action, state)):
+            if not self.has(Instant(target.time, target.action, state)):
                 self.put(Instant(target.time, target.action, state), b"")
         self.delete(target)
 
@@ -221,7 +230,7 @@ class Steps:
         for state in (State.INFLIGHT, State.REQUESTED):
             self.delete(Instant(info.commit_time, action, state))
 
-    def _has(self, instant: Instant) -> bool:
+    def has(self, instant: Instant) -> bool:
         return self.machine.storage.exists(self.path(instant))
 
     def pending(self, timeline: Timeline, action: Action) -> list[Instant]:

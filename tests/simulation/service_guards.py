@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.transactions.meanwhile import Meanwhile
+from pyhudi.transactions.rollback import WRITES
 from tests.simulation.explore import Bound
 from tests.simulation.guards import Case, Guards, nothing
 from tests.simulation.hudi_archive import HudiArchive
+from tests.simulation.hudi_compact import HudiCompact
 from tests.simulation.hudi_services import HudiClean, HudiRestore, HudiRollback, HudiSavepoint, Keep
 from tests.simulation.hudi_upgrade import HudiUpgrade
 from tests.simulation.programs import Read, ReadAsOf, Upsert
@@ -48,6 +50,8 @@ def _no_strays(*_: Any) -> frozenset[str]:
     return frozenset()
 
 
+_WITH_COMPACTIONS: Final = WRITES | {Action.COMPACTION}
+
 SERVICE_GUARDS: Final[Guards] = {
     "archived commits are judged": {
         "pyhudi.transactions.meanwhile.Meanwhile.commits": _not_archived
@@ -63,10 +67,15 @@ SERVICE_GUARDS: Final[Guards] = {
         "pyhudi.transactions.settle.check_undoing": nothing,
     },
     "layout that moved": {"pyhudi.timeline.table._check_layout": nothing},
+    "compactions are left alone": {
+        "pyhudi.transactions.settle.WRITES": _WITH_COMPACTIONS,
+        "pyhudi.transactions.rollback.WRITES": _WITH_COMPACTIONS,
+    },
     "strays below the timeline": {f"{VIEW}.strays": _no_strays},
 }
 UNDONE = "what was undone stays undone"
 SERIAL = "every read is serial"
+SETTLES = "every instant settles"
 LOST = "nothing committed is lost"
 TWO_ROWS = (("k1",), ("k2",))
 VERSIONS = HudiClean(keep=Keep.FILE_VERSIONS)
@@ -137,6 +146,15 @@ SERVICE_CASES: Final = (
         Scenario({"w1": Upsert(("k1",)), "hudi-upgrade": HudiUpgrade()}, (("k1",),), 6),
         Bound(preemptions=1),
         SERIAL,
+    ),
+    Case(
+        "compactions are left alone",
+        Scenario(
+            {"hudi-compact": HudiCompact(dies_after=State.INFLIGHT), "w1": Upsert(("k1",))},
+            (("k1",),),
+        ),
+        Bound(preemptions=1),
+        SETTLES,
     ),
     Case(
         "strays below the timeline",

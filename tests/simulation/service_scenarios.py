@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from pyhudi.format.instants import State
 from tests.simulation.explore import LOST, Weather
 from tests.simulation.hudi_archive import HudiArchive
+from tests.simulation.hudi_compact import HudiCompact
 from tests.simulation.hudi_services import (
     HudiClean,
     HudiRestore,
@@ -16,7 +18,7 @@ from tests.simulation.hudi_services import (
     Target,
 )
 from tests.simulation.hudi_upgrade import HudiUpgrade
-from tests.simulation.programs import Program, Read
+from tests.simulation.programs import Cluster, Program, Read
 from tests.simulation.rows import STORM, Row
 from tests.simulation.scenarios import GROUPS, THREE
 from tests.simulation.scheduler import FaultKind
@@ -45,6 +47,27 @@ def _beside(
     programs |= {f"hudi-{number}": service for number, service in enumerate(services, 1)}
     scenario = Scenario(programs, GROUPS, version, saved=saved)
     return Row(name, scenario, weather, broken, because)
+
+
+def _compacted(name: str, version: int = 9) -> Row:
+    """pyhudi only reads there: it refuses to write such a table."""
+    programs: dict[str, Program] = {
+        "reader": Read(4, cleaned=True),
+        "reader-2": Read(3, cleaned=True),
+        "hudi-compact": HudiCompact(("k1", "k3")),
+        "hudi-clean": VERSIONS,
+        "hudi-archive": HudiArchive(times=2),
+    }
+    return Row(name, Scenario(programs, GROUPS, version, merge_on_read=True))
+
+
+def _clustered(
+    name: str, service: Program, broken: frozenset[str] = frozenset(), because: str = ""
+) -> Row:
+    programs: dict[str, Program] = {name: THREE[name] for name in ("w1", "w2")}
+    programs |= {"hudi-1": service, "hudi-2": HudiArchive(), "clustering": Cluster()}
+    programs |= {} if broken else READER
+    return Row(name, Scenario(programs, GROUPS), CALM, broken, because)
 
 
 SERVICE_ROWS: Final = (
@@ -86,6 +109,29 @@ SERVICE_ROWS: Final = (
         broken=frozenset({"every instant settles"}),
         because="such a rollback, or a restore, takes the markers of a writer that lives; "
         "what that writes before it notices stays if it then dies or does not reach the storage",
+    ),
+    _beside(
+        "a compaction that was planned, cleaner and archiver",
+        HudiCompact(dies_after=State.REQUESTED),
+        VERSIONS,
+        HudiArchive(),
+    ),
+    _beside("a compaction that died", HudiCompact(("k1",), dies_after=State.INFLIGHT)),
+    _beside(
+        "a compaction that died, table version 6",
+        HudiCompact(("k1",), dies_after=State.INFLIGHT),
+        version=6,
+    ),
+    _compacted("compaction of a merge-on-read table, cleaner and archiver"),
+    _compacted("compaction of a merge-on-read table, version 6", version=6),
+    _clustered("clustering, cleaner by commits, archiver", HudiClean(times=2)),
+    _clustered(
+        "clustering, cleaner by file versions, archiver",
+        HudiClean(keep=Keep.FILE_VERSIONS),
+        broken=frozenset({"a key has one home", "every read is serial"}),
+        because="Apache Hudi archives a clustering that completed while its cleaner ran, though "
+        "that has not cleaned what was replaced (HUDI-6352), and then the replaced files count "
+        "once more, for Hudi's readers as for ours",
     ),
     _beside(
         "an upgrade from table version 6 to 9",

@@ -43,6 +43,8 @@ class Truth:
 
     published: dict[InstantTime, Fact] = field(default_factory=dict)
     undone: dict[InstantTime, Undoing] = field(default_factory=dict)
+    #: plans of compactions that somebody deleted
+    dropped: list[InstantTime] = field(default_factory=list)
     _asked: dict[InstantTime, bool] = field(default_factory=dict)
 
     @property
@@ -78,6 +80,9 @@ class Truth:
     ) -> bool:
         commit = instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS
         if "delete" in what:
+            planned = instant.action is Action.COMPACTION and instant.state is State.REQUESTED
+            if planned and not moves:
+                self.dropped.append(instant.time)
             if commit and not moves and instant.time not in self.undone:
                 fair = self._asked.get(instant.time, False)
                 self.undone[instant.time] = Undoing(self.published[instant.time], step, fair)

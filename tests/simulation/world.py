@@ -27,7 +27,9 @@ from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed, WriterPolicy
+from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
+from tests.simulation.hudi_steps import AGAIN
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
 from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
@@ -62,7 +64,8 @@ class Scenario:
     ``counter``: instant times come from a counter that all share, and not from clocks.
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
     whose monotonic clock stands still while they are stopped. ``lease_s`` is the table lock's.
-    ``saved``: the newest commit has a savepoint from the start.
+    ``saved``: the newest commit has a savepoint from the start. ``merge_on_read``: each file group
+    has a log from the start.
     """
 
     programs: Mapping[str, Program]
@@ -78,6 +81,7 @@ class Scenario:
     pessimistic: bool = False
     lease_s: float = LEASE_S
     saved: bool = False
+    merge_on_read: bool = False
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -144,6 +148,7 @@ class World:
             scenario.buckets,
             scenario.pessimistic,
             scenario.saved,
+            scenario.merge_on_read,
         ):
             self.files.put_if_absent(path, data)
             self.truth.landed(self.files, "put", (path,), -1, False)
@@ -309,7 +314,7 @@ class World:
         self.scheduler.now += LONG_S
         for name in self.scenario.services:
             if self.outcomes.get(name, self) is not None:
-                self._spawn(f"{name} again", self.scenario.programs[name])
+                self._spawn(f"{name}{AGAIN}", self.scenario.programs[name])
                 self.scheduler.run()
                 self.scheduler.now += LONG_S
         self._spawn(SETTLER, Clean())
@@ -351,10 +356,12 @@ def _first_files(
     buckets: int,
     pessimistic: bool,
     saved: bool,
+    merge_on_read: bool,
 ) -> tuple[tuple[str, bytes], ...]:
     """The files of a table in which each of ``groups`` was written by a commit of its own."""
     properties = new_table_properties(
         name="t",
+        table_type="MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE",
         version=version,
         record_key_fields=["key"],
         partition_fields=["p"],
@@ -365,6 +372,7 @@ def _first_files(
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
     programs: list[Program] = [Upsert(keys, buckets=buckets) for keys in groups]
+    programs += [HudiDelta()] if merge_on_read else []
     programs += [HudiSavepoint()] if saved else []
     for number, program in enumerate(programs, 1):
         who = f"{FIRST}{number}"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from tests.simulation.hudi_compact import HudiCompact
 from tests.simulation.programs import Upsert
 from tests.simulation.world import Observation, Run, initial_rows
 
@@ -84,7 +85,7 @@ def _orders(run: Run) -> Iterator[tuple[Deed, ...]]:
     deeds = [
         Deed(who, program.keys, run.begun[who], run.ended.get(who, _NEVER))
         for who, program in programs.items()
-        if isinstance(program, Upsert) and (who in run.committed or who in steps)
+        if isinstance(program, Upsert | HudiCompact) and (who in run.committed or who in steps)
     ]
     undoings = [
         Deed(u.fact.writer, (), u.step, u.step, undoes=True) for u in run.truth.undone.values()
