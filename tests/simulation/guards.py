@@ -12,6 +12,8 @@ from typing import Any
 from unittest.mock import patch
 
 from pyhudi.config import FailedWrites
+from pyhudi.planner.pins import Pinned, PinnedQueries
+from pyhudi.planner.scan import Query, open_query
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.transaction import Transaction
@@ -19,6 +21,7 @@ from tests.simulation.explore import Bound, Explored, Finding, Weather, explore,
 from tests.simulation.hudi_services import HudiRollback, Target
 from tests.simulation.programs import Clean, Cluster, Upsert
 from tests.simulation.scheduler import FaultKind
+from tests.simulation.statements import Update
 from tests.simulation.world import Scenario
 
 #: guard -> what is replaced, by what
@@ -46,6 +49,11 @@ def _count_as_failed(transaction: Transaction) -> None:
     transaction._heartbeat.stop()
 
 
+def _opened_again(pins: PinnedQueries, asked: Pinned) -> Query:
+    """The table as it is now, for the state that the rows were read in."""
+    return open_query(pins.runtime, asked.root, asked.options, asked.session, asked.instant)
+
+
 #: finds some of what other guards are there for, once it is too late to prevent it
 LOOK_BACK = {f"{PUBLISH}._look_back": nothing}
 
@@ -70,6 +78,9 @@ GUARDS: Guards = {
         **LOOK_BACK,
     },
     "scheduling under the lock": {},
+    "the state of a pin that is gone": {
+        "pyhudi.planner.pins.PinnedQueries.state": _opened_again,
+    },
     "outcome unknown is not a failure": {
         f"{TRANSACTION}.Transaction._leave_unknown": _count_as_failed
     },
@@ -156,6 +167,12 @@ CASES = (
     Case(
         "scheduling under the lock",
         Scenario({"w1": Upsert(("k1",)), "clustering": Cluster(locked=False)}, ONE_ROW),
+        Bound(preemptions=1),
+        LOST,
+    ),
+    Case(
+        "the state of a pin that is gone",
+        Scenario({"w1": Update(("k1",)), "w2": Upsert(("k1",))}, ONE_ROW),
         Bound(preemptions=1),
         LOST,
     ),

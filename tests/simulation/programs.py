@@ -29,6 +29,7 @@ from pyhudi.format.plans import (
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile
@@ -58,6 +59,14 @@ class Machine:
     clock: Clock
     step: Callable[[], int]
     groups: Callable[[], GroupLocks] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Rows that were read from the table, and the state in which they were."""
+
+    rows: Rows
+    since: Timeline
 
 
 class Program(Protocol):
@@ -107,11 +116,13 @@ class Upsert:
         self, machine: Machine, who: str, policy: WriterPolicy, groups: GroupLocks | None
     ) -> Committed:
         table = open_table(machine.storage)
+        read = self._evaluated(machine)
+        since = read.since if read is not None else None
         transaction = Transaction.begin(
-            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy, groups
+            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy, groups, since
         )
         try:
-            stats = self._write(transaction, machine, who)
+            stats = self._write(transaction, machine, who, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
             footprint = _footprint(transaction, stats, self.buckets > 0)
@@ -124,7 +135,13 @@ class Upsert:
             transaction.abort()
             raise
 
-    def _write(self, transaction: Transaction, machine: Machine, who: str) -> tuple[WriteStat, ...]:
+    def _evaluated(self, machine: Machine) -> Evaluated | None:
+        """What the rows are computed from, where that is the table itself."""
+        return None
+
+    def _write(
+        self, transaction: Transaction, machine: Machine, who: str, read: Evaluated | None
+    ) -> tuple[WriteStat, ...]:
         """Tag, assign, merge, mark and write, as the planner and its workers do."""
         view = transaction.table.view(transaction.timeline)
         view.check()
@@ -152,7 +169,8 @@ class Upsert:
         stats = []
         for file, keys in changed.items():
             merged = dict(rows[file])
-            merged.update({key: [*merged.get(key, []), who] for key in keys})
+            old = merged if read is None else read.rows
+            merged.update({key: [*old.get(key, []), who] for key in keys})
             added = len(merged) - len(rows[file])
             stats.append(_put(transaction.instant, machine, file.file_id, merged, added, file))
         for file_id, keys in fresh.items():
@@ -292,7 +310,7 @@ class ReadAsOf:
             timeline = table.timeline()
             check_history(table, timeline, as_of)
             files = table.view(timeline).latest(as_of)
-            seen = _rows_of(machine.storage, files)
+            seen = rows_of(machine.storage, files)
         except (HistoryExpired, TableCorrupt) as told:
             return ReadOnce(began, machine.step(), {}, refused=told.code(), as_of=as_of)
         except FileNotFoundError:
@@ -302,10 +320,10 @@ class ReadAsOf:
 
 def read_table(table: Table) -> dict[str, list[list[str]]]:
     """Key to the values of every row that has it: one, unless the key has two homes."""
-    return _rows_of(table.storage, table.now(lambda view: view.latest()))
+    return rows_of(table.storage, table.now(lambda view: view.latest()))
 
 
-def _rows_of(storage: Storage, files: list[BaseFile]) -> dict[str, list[list[str]]]:
+def rows_of(storage: Storage, files: list[BaseFile]) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
     for file in files:
         for key, value in _rows(storage, file).items():

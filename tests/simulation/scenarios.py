@@ -12,6 +12,7 @@ from tests.simulation.programs import Clean, Cluster, Program, Read, Upsert
 from tests.simulation.residuals import FINAL_STOP, LATE_FILE, Residual
 from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind
+from tests.simulation.statements import Update
 from tests.simulation.world import Scenario
 
 PAUSE, CRASH = FaultKind.PAUSE, FaultKind.CRASH
@@ -32,6 +33,17 @@ APART: Final[Mapping[str, float]] = {"w1": 3.0, "w3": -2.0, "cleaner": -4.0}
 
 def _row(name: str, **facts: object) -> Row:
     return Row(name, Scenario({**THREE, **BESIDE}, GROUPS, **facts))  # type: ignore[arg-type]
+
+
+UPDATES: Final[Mapping[str, Program]] = {
+    "w1": Update(("k1",)),
+    "w2": Update(("k1", "k2"), restarted=False),
+    "w3": Upsert(("k1", "new")),
+}
+
+
+def _updates(name: str, version: int = 9) -> Row:
+    return Row(name, Scenario({**UPDATES, **BESIDE}, GROUPS, version))
 
 
 LOSES: Final = frozenset({"nothing committed is lost", "every read is serial"})
@@ -84,6 +96,8 @@ ROWS: Final = (
             pessimistic=True,
         ),
     ),
+    _updates("UPDATEs whose pins are gone"),
+    _updates("UPDATEs whose pins are gone, table version 6", version=6),
     Row(
         "a store whose answers come later than the lease, writers that crash",
         Scenario({**THREE, **BESIDE}, GROUPS),

@@ -20,7 +20,7 @@ from tests.simulation.hudi_services import (
 from tests.simulation.hudi_upgrade import HudiUpgrade
 from tests.simulation.programs import Cluster, Program, Read
 from tests.simulation.rows import STORM, Row
-from tests.simulation.scenarios import GROUPS, THREE
+from tests.simulation.scenarios import GROUPS, THREE, UPDATES
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
@@ -132,6 +132,15 @@ SERVICE_ROWS: Final = (
         because="Apache Hudi archives a clustering that completed while its cleaner ran, though "
         "that has not cleaned what was replaced (HUDI-6352), and then the replaced files count "
         "once more, for Hudi's readers as for ours",
+    ),
+    Row(
+        "UPDATEs whose pins are gone, cleaner and archiver",
+        Scenario({**UPDATES, **READER, "hudi-1": VERSIONS, "hudi-2": HudiArchive(times=2)}, GROUPS),
+    ),
+    Row(
+        "UPDATEs whose pins are gone, rollback to the newest instant",
+        Scenario({**UPDATES, **READER, "hudi-1": HudiRollback()}, GROUPS),
+        CRASHES,
     ),
     _beside(
         "an upgrade from table version 6 to 9",
