@@ -12,22 +12,30 @@ from typing import Any
 from unittest.mock import patch
 
 from pyhudi.config import FailedWrites
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.pins import Pinned, PinnedQueries
 from pyhudi.planner.scan import Query, open_query
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline, instant_key
+from pyhudi.timeline.view import FileSystemView, ViewCache, advance, list_view
+from pyhudi.transactions.marker_log import Batching, MarkerLog
+from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
 from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.transaction import Transaction
 from tests.simulation.explore import Bound, Explored, Finding, Weather, explore, search_seeds
 from tests.simulation.hudi_services import HudiRollback, Target
-from tests.simulation.programs import Clean, Cluster, Upsert
+from tests.simulation.programs import Clean, Cluster, Read, Upsert
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.statements import Update
-from tests.simulation.world import Scenario
+from tests.simulation.world import OTHER_TABLE, Scenario
 
 #: guard -> what is replaced, by what
 Guards = dict[str, dict[str, Any]]
 
 TRANSACTION = "pyhudi.transactions.transaction"
+ACTIVE = "pyhudi.timeline.active"
 PUBLISH = "pyhudi.transactions.publish.FinalPut"
 
 
@@ -54,6 +62,34 @@ def _opened_again(pins: PinnedQueries, asked: Pinned) -> Query:
     return open_query(pins.runtime, asked.root, asked.options, asked.session, asked.instant)
 
 
+def _one_table(root: str) -> str:
+    """The two tables of an application have one key, but the observer's own have not."""
+    return root if root.startswith("sim:/truth") else root.removesuffix(OTHER_TABLE)
+
+
+def _by_file_alone(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[str, str]:
+    modified_ms = timeline.modified_ms.get(instant_key(instant), 0)
+    return _one_table(storage.root), f"{timeline.file_of(instant)}@{modified_ms}"
+
+
+def _any_view(
+    self: ViewCache, storage: Storage, config: TableConfig, timeline: Timeline
+) -> FileSystemView:
+    """The last view of either table, where it can be moved on."""
+    known = self._views.get((_one_table(storage.root), 0, 0))
+    view = advance(known, timeline) if known is not None else None
+    view = view or list_view(storage, timeline)
+    self._views[_one_table(storage.root), 0, 0] = view
+    return view
+
+
+def _by_instant_alone(
+    self: MarkerService, storage: Storage, instant: InstantTime, batching: Batching
+) -> OpenMarkers:
+    self._logs[instant] = MarkerLog(storage, instant, self._clock, batching)
+    return OpenMarkers(self, instant)
+
+
 #: finds some of what other guards are there for, once it is too late to prevent it
 LOOK_BACK = {f"{PUBLISH}._look_back": nothing}
 
@@ -78,6 +114,11 @@ GUARDS: Guards = {
         **LOOK_BACK,
     },
     "scheduling under the lock": {},
+    "commits of two tables": {f"{ACTIVE}.CommitCache._key": staticmethod(_by_file_alone)},
+    "listed files of two tables": {"pyhudi.timeline.view.ViewCache.load": _any_view},
+    "markers of two tables": {
+        "pyhudi.transactions.marker_service.MarkerService.open": _by_instant_alone
+    },
     "the state of a pin that is gone": {
         "pyhudi.planner.pins.PinnedQueries.state": _opened_again,
     },
@@ -101,7 +142,8 @@ class Case:
     def search(self) -> Explored:
         """Look for the anomaly, the guard being off already; ends where it is found."""
         if self.seeds:
-            return search_seeds(self.scenario, range(self.seeds), Weather(faults=0), self.is_it)
+            weather = Weather(self.bound.kinds, self.bound.faults, self.bound.residuals)
+            return search_seeds(self.scenario, range(self.seeds), weather, self.is_it)
         return explore(self.scenario, self.bound, self.is_it)
 
     def is_it(self, finding: Finding) -> bool:
@@ -110,10 +152,12 @@ class Case:
 
 LOST = "nothing committed is lost"
 HOME = "a key has one home"
+SETTLES = "every instant settles"
 LIVE = "nothing live is deleted"
 
 ONE_KEY = {"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}
 ONE_ROW = (("k1",),)
+FOUR = ("k1", "k2", "k3", "k4")
 STOP = Bound(preemptions=0, faults=1, kinds=(FaultKind.PAUSE,))
 
 #: Apache Hudi's EAGER policy, which asks for no lock
@@ -175,6 +219,25 @@ CASES = (
         Scenario({"w1": Update(("k1",)), "w2": Upsert(("k1",))}, ONE_ROW),
         Bound(preemptions=1),
         LOST,
+    ),
+    Case(
+        "commits of two tables",
+        Scenario({"w1": Upsert(("k1",)), "reader": Read()}, ONE_ROW, twin=True),
+        Bound(preemptions=1),
+        LIVE,
+    ),
+    Case(
+        "listed files of two tables",
+        Scenario({"w1": Upsert(("k1",)), "reader": Read()}, ONE_ROW, twin=True),
+        Bound(preemptions=1),
+        LIVE,
+    ),
+    Case(
+        "markers of two tables",
+        Scenario({"w1": Upsert(FOUR)}, tuple((key,) for key in FOUR), twin=True),
+        Bound(faults=1, kinds=(FaultKind.CRASH,)),
+        SETTLES,
+        seeds=2_000,
     ),
     Case(
         "outcome unknown is not a failure",

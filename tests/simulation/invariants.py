@@ -22,17 +22,24 @@ HEAD = """\
 The transaction code is run under a scheduler that tries the orders of its calls of storage, lock
 and clock: small worlds exhaustively within a bound, larger ones by seed, with crashes anywhere,
 lost requests and replies, requests that land late, stops longer than the lease, clocks apart,
-instant times that collide and locks that expire (`tests/simulation`). Six things must hold in
-each run:
+instant times that collide and locks that expire (`tests/simulation`). UPDATEs compute their rows
+from a state that the planner has forgotten by the time of their commit: it was restarted, or other
+queries pushed the pin out. An application with two tables writes both at once, in two threads that
+share its caches and its service of markers. Six things must hold in each run:
 """
 SERVICES = """\
 ## Beside Apache Hudi's services
 
 The same writers, and readers that list the timeline and then the files, while programs do on the
 timeline and among the files what Apache Hudi 1.2.0's services do, in its order and under its lock
-(`tests/simulation/hudi_services.py`, `hudi_archive.py`). They crash and lose requests and replies
-like all others; a service that died is run again. A reader or writer that finds its files cleaned
-away ends with an error and no row.
+(`tests/simulation/hudi_services.py`, `hudi_archive.py`, `hudi_compact.py`). They crash and lose
+requests and replies like all others; a service that died is run again. A reader or writer that
+finds its files cleaned away ends with an error and no row.
+
+A compaction that was planned, or died on its way, is on the timeline of a table that we write: no
+writer rolls it back, and its files are no rows. Where a compaction completes, on a merge-on-read
+table, there are readers only, as pyhudi writes no such table. A clustering is planned under the
+lock, and other services run beside it; in its rows nothing crashes or is lost.
 """.rstrip().split("\n")
 MEANINGS = {
     "nothing live is deleted": "every file that a completed commit names is there",

@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, HudiErr
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
-from pyhudi.format.markers import MarkerKind, marker_path
+from pyhudi.format.markers import Marker, MarkerKind, marker_path
 from pyhudi.format.plans import (
     ClusteringGroup,
     ClusteringPlan,
@@ -35,6 +35,8 @@ from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
 from pyhudi.transactions.judgement import TheirCheck
+from pyhudi.transactions.marker_log import Batching
+from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.markers import delete_markers
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.times import next_time, take_time
@@ -44,6 +46,9 @@ PARTITION = "p"
 BACKOFF_S = 0.05
 MOST_WAITS = 20
 
+#: has the marker of a data file on storage
+Mark = Callable[[str, MarkerKind], None]
+
 Rows = Mapping[str, list[str]]
 
 
@@ -52,6 +57,7 @@ class Machine:
     """What a process has: its way to the table, its lock handle, its clock.
 
     ``groups`` gives a hand for locks of file groups, where the table is one of pessimistic writers.
+    ``markers`` are those of all writes of the process; without them each file has a direct one.
     """
 
     storage: Storage
@@ -59,6 +65,7 @@ class Machine:
     clock: Clock
     step: Callable[[], int]
     groups: Callable[[], GroupLocks] | None = None
+    markers: MarkerService | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,9 @@ class Upsert:
         transaction = Transaction.begin(
             table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy, groups, since
         )
+        mark = _marking(transaction, machine)
         try:
-            stats = self._write(transaction, machine, who, read)
+            stats = self._write(transaction, machine, who, mark, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
             footprint = _footprint(transaction, stats, self.buckets > 0)
@@ -140,7 +148,12 @@ class Upsert:
         return None
 
     def _write(
-        self, transaction: Transaction, machine: Machine, who: str, read: Evaluated | None
+        self,
+        transaction: Transaction,
+        machine: Machine,
+        who: str,
+        mark: Mark | None,
+        read: Evaluated | None,
     ) -> tuple[WriteStat, ...]:
         """Tag, assign, merge, mark and write, as the planner and its workers do."""
         view = transaction.table.view(transaction.timeline)
@@ -172,10 +185,12 @@ class Upsert:
             old = merged if read is None else read.rows
             merged.update({key: [*old.get(key, []), who] for key in keys})
             added = len(merged) - len(rows[file])
-            stats.append(_put(transaction.instant, machine, file.file_id, merged, added, file))
+            stats.append(
+                _put(transaction.instant, machine, file.file_id, merged, added, file, mark)
+            )
         for file_id, keys in fresh.items():
             new = {key: [who] for key in keys}
-            stats.append(_put(transaction.instant, machine, file_id, new, len(new)))
+            stats.append(_put(transaction.instant, machine, file_id, new, len(new), mark=mark))
         return tuple(stats)
 
     def _new_home(
@@ -286,8 +301,10 @@ class Read:
                 refused = "the query's files have been cleaned"
             else:
                 error = f"{gone} is not there"
-        except (HistoryExpired, TableCorrupt) as told:
+        except HistoryExpired as told:
             refused = told.code()
+        except TableCorrupt as told:
+            error, refused = ("", told.code()) if self.cleaned else (str(told), "")
         return ReadOnce(began, machine.step(), seen, error, refused)
 
 
@@ -349,6 +366,15 @@ def _rows(storage: Storage, file: BaseFile) -> dict[str, list[str]]:
     return found
 
 
+def _marking(transaction: Transaction, machine: Machine) -> Mark | None:
+    """How a write's markers come to be, where all writes of the process share a service."""
+    if machine.markers is None:
+        return None
+    opened = machine.markers.open(machine.storage, transaction.instant, Batching(interval_ms=0))
+    transaction.keep_markers(opened)
+    return lambda path, kind: opened.ask([Marker(path, kind).render()]).result(0)
+
+
 def _put(
     time: InstantTime,
     machine: Machine,
@@ -356,13 +382,17 @@ def _put(
     rows: Rows,
     added: int,
     old: BaseFile | None = None,
+    mark: Mark | None = None,
 ) -> WriteStat:
     """One task writes one file: marker first, then the file under a token of its own."""
     storage = machine.storage
     token = f"0-{machine.clock.random_int(1_000_000)}-0"
     path = f"{PARTITION}/{BaseFileName(file_id, token, time).render()}"
     kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
-    storage.put_if_absent(marker_path(time, path, kind), b"")
+    if mark is not None:
+        mark(path, kind)
+    else:
+        storage.put_if_absent(marker_path(time, path, kind), b"")
     data = json.dumps(dict(rows)).encode()
     storage.put_if_absent(path, data)
     return WriteStat(

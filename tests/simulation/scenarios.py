@@ -99,6 +99,10 @@ ROWS: Final = (
     _updates("UPDATEs whose pins are gone"),
     _updates("UPDATEs whose pins are gone, table version 6", version=6),
     Row(
+        "two tables in each application, with the same instants",
+        Scenario({**THREE, **BESIDE}, GROUPS, twin=True),
+    ),
+    Row(
         "a store whose answers come later than the lease, writers that crash",
         Scenario({**THREE, **BESIDE}, GROUPS),
         Weather((FaultKind.SLOW, FaultKind.SLOW, CRASH), faults=4),

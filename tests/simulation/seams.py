@@ -28,6 +28,7 @@ PUT_TIMEOUT_S = 0.1
 CUT_OFF_CALLS = 4
 LOCK_SERVICE = ("lock service",)
 COUNTER = ("counter",)
+APOSTROPHE = "'"
 #: what is no storage: a request to it is answered or not made at all
 SERVICES = (LOCK_SERVICE, COUNTER)
 
@@ -118,14 +119,15 @@ class SteppedStorage:
         files: MemoryStorage,
         landed: Callable[[Event], None],
         overwrites: bool = False,
+        table: str = "",
     ) -> None:
         self._scheduler, self._process, self._files = scheduler, process, files
-        self._landed, self._overwrites = landed, overwrites
+        self._landed, self._overwrites, self._table = landed, overwrites, table
 
     @property
     def root(self) -> str:
         # Each process has caches of its own, which know a table by its root.
-        return f"sim:/{self._process.name}"
+        return f"sim:/{self._process.name}{self._table}"
 
     def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
         return self._read("list", folder, lambda: self._files.list(folder))
@@ -347,6 +349,9 @@ class SteppedThreading:
 
     RLock = Lock
 
+    def Condition(self) -> _Condition:  # noqa: N802
+        return _Condition(self._scheduler)
+
     def Event(self) -> _Flag:  # noqa: N802
         return _Flag(self._scheduler)
 
@@ -359,7 +364,7 @@ class _Thread:
     def start(self) -> None:
         starter = self._scheduler.current
         assert starter is not None
-        name = f"{starter.process.name}'s {self._what}"
+        name = f"{starter.name.split(APOSTROPHE)[0]}'s {self._what}"
         self._task = self._scheduler.start(starter.process, name, self._target)
 
     def join(self) -> None:
@@ -392,6 +397,27 @@ class _Mutex:
             self._holder = None
 
 
+class _Condition(_Mutex):
+    """Who waits lets the others in meanwhile."""
+
+    def wait(self, timeout: float) -> None:
+        self.wait_for(lambda: False, timeout)
+
+    def wait_for(self, so: Callable[[], bool], timeout: float) -> bool:
+        me, depth = self._holder, self._depth
+        self._holder, self._depth = None, 0
+        until = self._scheduler.now + timeout
+        self._scheduler.reach(Op(Kind.SLEEP, "waits for its markers"), until, so)
+        while self._holder is not None:
+            op = Op(Kind.SLEEP, "waits for a thread of its own")
+            self._scheduler.reach(op, float("inf"), lambda: self._holder is None)
+        self._holder, self._depth = me, depth
+        return so()
+
+    def notify_all(self) -> None:
+        """Who waits looks by itself."""
+
+
 class _Flag:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler, self._set = scheduler, False
@@ -417,6 +443,12 @@ class InOrder:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def submit(self, work: Callable[[], None]) -> None:
+        work()
+
+    def shutdown(self, wait: bool) -> None:
+        pass
+
     def map(self, work: Callable[..., _Result], *items: Iterable[object]) -> Iterator[_Result]:
         return iter([work(*each) for each in zip(*items, strict=True)])
 
@@ -431,6 +463,9 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
         patch("pyhudi.locks.renewal.threading", SteppedThreading(scheduler, "renewals")),
         patch("pyhudi.locks.filesystem.threading", SteppedThreading(scheduler)),
         patch("pyhudi.transactions.markers.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.transactions.marker_log.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.transactions.marker_log.threading", SteppedThreading(scheduler, "markers")),
+        patch("pyhudi.transactions.marker_service.threading", SteppedThreading(scheduler)),
         patch("pyhudi.timeline.view.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.promises.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pyhudi.config import FailedWrites
@@ -24,6 +25,7 @@ from pyhudi.timeline.strays import ARCHIVES, ROLLBACKS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed, WriterPolicy
@@ -31,7 +33,7 @@ from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
 from tests.simulation.hudi_steps import AGAIN
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
-from tests.simulation.scheduler import Event, Fault, Pilot, Process, Scheduler, Task
+from tests.simulation.scheduler import Event, Fault, Kind, Op, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
     PUT_TIMEOUT_S,
     ProcessClock,
@@ -51,6 +53,8 @@ LONG_S = 20.0
 START_S = 100.0
 SETTLER = "settler"
 FIRST = "first"
+#: what tells the other of two tables, and the threads that work on it
+OTHER_TABLE = "/b"
 
 #: What a reader saw: key to the values of each row that has it.
 Seen = Mapping[str, list[list[str]]]
@@ -65,7 +69,8 @@ class Scenario:
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
     whose monotonic clock stands still while they are stopped. ``lease_s`` is the table lock's.
     ``saved``: the newest commit has a savepoint from the start. ``merge_on_read``: each file group
-    has a log from the start.
+    has a log from the start. ``twin``: each process is an application that does the same on two
+    tables at once, in two threads that share what the process keeps.
     """
 
     programs: Mapping[str, Program]
@@ -82,6 +87,7 @@ class Scenario:
     lease_s: float = LEASE_S
     saved: bool = False
     merge_on_read: bool = False
+    twin: bool = False
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -118,15 +124,19 @@ class Run:
     begun: dict[str, int]
     files: MemoryStorage
     truth: Truth
+    #: the same of the other table
+    twin: Run | None = None
 
 
 class World:
     """The processes of a scenario, ready to run under a scheduler."""
 
-    def __init__(self, scenario: Scenario, pilot: Pilot) -> None:
-        self.scenario = scenario
-        self.scheduler = Scheduler(pilot)
-        self.files = MemoryStorage("sim:/truth", TrueClock(self.scheduler))
+    def __init__(self, scenario: Scenario, pilot: Pilot, table: str = "", *of: World) -> None:
+        """``table`` tells the other of two tables, whose world is part of the first one's."""
+        self.scenario, self.table = scenario, table
+        self.scheduler = of[0].scheduler if of else Scheduler(pilot)
+        self.tables = [*of, self]
+        self.files = MemoryStorage(f"sim:/truth{table}", TrueClock(self.scheduler))
         self.locks = InProcessLocks()
         self.observations: list[Observation] = []
         self.outcomes: dict[str, BaseException | None] = {}
@@ -136,12 +146,14 @@ class World:
         self.settling = False
         self.counted = [0]
         self.truth = Truth()
+        if scenario.twin and not of:
+            self.tables.append(World(scenario, pilot, OTHER_TABLE, self))
         _forget_caches()
 
     def run(self) -> Run:
         """Set the table up, let the processes run to their ends, settle, and look."""
-        scenario, scheduler = self.scenario, self.scheduler
-        scheduler.now = START_S
+        scenario = self.scenario
+        self.scheduler.now = START_S
         for path, data in _first_files(
             scenario.first,
             scenario.version,
@@ -150,14 +162,17 @@ class World:
             scenario.saved,
             scenario.merge_on_read,
         ):
-            self.files.put_if_absent(path, data)
-            self.truth.landed(self.files, "put", (path,), -1, False)
+            for world in self.tables:
+                world.files.put_if_absent(path, data)
+                world.truth.landed(world.files, "put", (path,), -1, False)
         _forget_caches()
         self.play()
-        with real_threads_replaced(scheduler):
+        with real_threads_replaced(self.scheduler):
             self._settle()
-            self._look(self._step())
-        return self._run()
+            for world in self.tables:
+                world._look(self._step())
+        runs = [world._run() for world in self.tables]
+        return replace(runs[0], twin=runs[1]) if len(runs) > 1 else runs[0]
 
     def play(self) -> None:
         """Let the processes run to their ends."""
@@ -172,7 +187,9 @@ class World:
     def digest(self) -> int:
         """The state on which all that can still happen depends."""
         scheduler = self.scheduler
-        leases = tuple((n, v.owner.instant, v.ends) for n, v in self.locks.leases.items())
+        leases = tuple(
+            (n, v.owner.instant, v.ends) for w in self.tables for n, v in w.locks.leases.items()
+        )
         processes = tuple(
             (p.name, p.seen, p.dead, p.cut_off, p.lost_s) for p in scheduler.processes
         )
@@ -180,7 +197,7 @@ class World:
             (t.name, t.steps, t.wake, max(0.0, t.stopped - scheduler.now), t.done)
             for t in scheduler.tasks
         )
-        files = frozenset(self.files._files.items())
+        files = tuple(frozenset(world.files._files.items()) for world in self.tables)
         return hash((files, leases, scheduler.now, processes, tasks, self.counted[0]))
 
     def _run(self) -> Run:
@@ -204,15 +221,40 @@ class World:
             skew_s=scenario.skews.get(name, 0.0),
             stops_in_pauses=name in scenario.standing,
         )
-        scheduler = self.scheduler
+        clock = ProcessClock(self.scheduler, process)
+        markers = MarkerService(clock) if scenario.twin else None
+        bodies = [world._body(name, program, process, clock, markers) for world in self.tables]
+
+        def application() -> None:
+            """The process lives until each of its tables has been served."""
+            others = [
+                self.scheduler.start(process, f"{name}{OTHER_TABLE}", body) for body in bodies[1:]
+            ]
+            bodies[0]()
+            if others:
+                op = Op(Kind.SLEEP, "waits for the other table")
+                self.scheduler.reach(op, math.inf, lambda: all(other.done for other in others))
+
+        self.scheduler.spawn(process, name, application)
+
+    def _body(
+        self,
+        name: str,
+        program: Program,
+        process: Process,
+        clock: ProcessClock,
+        markers: MarkerService | None,
+    ) -> Callable[[], None]:
+        """What a process does on this table."""
+        scenario, scheduler = self.scenario, self.scheduler
         storage = SteppedStorage(
             scheduler,
             process,
             self.files,
             lambda event: self._landed(event, getattr(program, "moves", False)),
             not scenario.put_if_absent,
+            self.table,
         )
-        clock = ProcessClock(scheduler, process)
         policy = WriterPolicy(
             heartbeat=HEARTBEAT,
             failed_writes=scenario.failed_writes,
@@ -227,6 +269,7 @@ class World:
             clock,
             self._step,
             self._groups(process, storage, clock) if scenario.pessimistic else None,
+            markers,
         )
 
         def body() -> None:
@@ -248,7 +291,7 @@ class World:
                     for r in result
                 ]
 
-        scheduler.spawn(process, name, body)
+        return body
 
     def _lock(
         self,

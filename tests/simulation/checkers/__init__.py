@@ -27,8 +27,11 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 
 def anomalies(run: Run) -> list[tuple[str, str]]:
     """(invariant, what was found) for each that does not hold."""
-    return [
-        (checker.__name__.replace("_", " "), found)
+    found = [
+        (checker.__name__.replace("_", " "), wrong)
         for checker in CHECKERS
-        for found in checker(run)
+        for wrong in checker(run)
     ]
+    if run.twin is not None:
+        found += [(name, f"on table b, {wrong}") for name, wrong in anomalies(run.twin)]
+    return found
