@@ -360,11 +360,24 @@ def test_marked_files_of_an_instant_that_nobody_knows_are_kept(world: World) -> 
     world.clock.advance(LAPSE_S)
     world.upsert({"j": "1"}, policy=NEVER)
     assert world.memory.walk(marker_folder(dead.instant)) != []
-    before = [f.path for f in world.memory.walk("")]
+    beat = f"{HEARTBEATS}/{dead.instant}"
+    before = [f.path for f in world.memory.walk("") if f.path != beat]
 
     settle(world)
 
     assert [f.path for f in world.memory.walk("")] == before
+
+
+def test_a_heartbeat_without_an_instant_stays_until_it_is_stale(world: World) -> None:
+    """A writer beats before it requests its instant; it may die in between."""
+    left = f"{HEARTBEATS}/20240101000000000"
+    world.memory.replace(left, b"")
+    world.clock.advance(LAPSE_S - 1)
+    settle(world)
+    assert world.memory.exists(left)
+    world.clock.advance(1)
+    settle(world)
+    assert not world.memory.exists(left)
 
 
 def test_the_markers_of_a_pending_write_are_kept(world: World) -> None:

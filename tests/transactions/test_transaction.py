@@ -19,6 +19,7 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.phases import TRANSITIONS, Phase
 from pyhudi.transactions.rollback import roll_back
 from tests.fakes import FakeClock
@@ -158,14 +159,36 @@ def test_begin_gives_up_when_every_time_is_taken(world: World) -> None:
     assert actions == {Action.CLEAN}
 
 
-def test_a_begin_that_cannot_beat_takes_its_instant_back(world: World) -> None:
+def test_a_begin_that_cannot_beat_requests_nothing(world: World) -> None:
     faulty = FaultyStorage(world.memory, Fault(Effect.FAIL_BEFORE, path="*/.heartbeat/*"))
 
     with pytest.raises(StorageError):
         world.begin(faulty)
 
+    assert world.table().timeline().instants == ()
+
+
+def test_no_write_is_on_the_timeline_before_its_heartbeat(world: World) -> None:
+    """Apache Hudi's services take it for dead otherwise, and roll it back after its commit."""
+    beats: list[bool] = []
+
+    def requests(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith("commit.requested"):
+            time = call.paths[0].rpartition("/")[2].partition(".")[0]
+            beats.append(world.memory.exists(f"{HEARTBEATS}/{time}"))
+
+    world.begin(FaultyStorage(world.memory, before=requests)).abort()
+    assert beats == [True]
+
+
+def test_a_begin_that_stood_still_behind_its_first_heartbeat_gives_up(world: World) -> None:
+    def stops(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith("commit.requested"):
+            world.clock.advance(200)
+
+    with pytest.raises(WriterFenced, match="heartbeat"):
+        world.begin(FaultyStorage(world.memory, before=stops))
     assert world.table().timeline().pending == ()
-    assert [i.action for i in world.table().timeline().completed] == [Action.ROLLBACK]
 
 
 # -- seal and reconcile

@@ -104,7 +104,7 @@ class ServicePlanners:
                     plan.content,
                     timeline,
                     policy.times,
-                    lambda: lock.check(table.storage.put_timeout_s),
+                    lambda time: lock.check(table.storage.put_timeout_s),
                 )
                 log.info("scheduled %s %s", plan.action.value, time)
                 planned.append(Instant(time, plan.action, State.REQUESTED))

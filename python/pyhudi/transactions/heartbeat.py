@@ -63,6 +63,10 @@ class Heartbeat:
     def start(self) -> None:
         """Beat once, then go on in the background."""
         self.beat()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Beat in the background, where the first beat has been sent."""
         self._thread = threading.Thread(target=self._run, name=self._path, daemon=True)
         self._thread.start()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.instants import InstantTime
@@ -23,6 +24,16 @@ from pyhudi.storage.base import PassesTemporariesOver, Storage
 DELETE_BATCH = 1_000
 DELETE_THREADS = 8
 READ_THREADS = 8
+
+
+class MarkerGate(Protocol):
+    """The place that takes a write's markers, where that is not the storage itself."""
+
+    def seal(self, timeout_s: float) -> bool:
+        """Take no more; whether no write of markers is under way after the time."""
+
+    def drop(self) -> None:
+        """Forget the instant."""
 
 
 def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:

@@ -115,8 +115,9 @@ def roll_back(
             # Between the lock and each request nothing is asked: a stop in between might leave a
             # rollback of a write that has committed meanwhile, which nobody finishes.
             rollback, _ = take_time(
-                table, clock, Action.ROLLBACK, content, timeline, policy.times, lock.renew
-            )
+                table, clock, Action.ROLLBACK, content, timeline, policy.times,
+                lambda time: lock.renew(),
+            )  # fmt: skip
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
         _execute(table, lock, clock, policy.times, *found)
         return undone

@@ -177,8 +177,8 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     folders = storage.list_folders(MARKERS)
     sweep_spools(storage, clock, policy, folders)
     left = {folder.rsplit("/", 1)[-1] for folder in folders}
-    beats = {file.name for file in storage.list(HEARTBEATS)}
-    left |= beats
+    beats = {file.name: file.modified_ms for file in storage.list(HEARTBEATS)}
+    left |= beats.keys()
     sweep_temporaries(table, clock)
     if probes := sorted(name for name in beats if name.startswith(PROBE)):
         storage.delete([f"{HEARTBEATS}/{name}" for name in probes])
@@ -186,15 +186,19 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     if not times:
         return
     # Listed after the markers: whoever has some has requested its instant before.
-    timeline = table.timeline()
+    timeline, silent = table.timeline(), list[InstantTime]()
     for time in times:
         known = timeline.at(time)
         if any(i.state is not State.COMPLETED for i in known):
             continue
         if not known:
             if not was_rolled_back(table, timeline, time):
+                # Of a writer that took another time, or died before its request; or archived.
+                silent += [time] if time in beats else []
                 continue
             delete_files(storage, marked_files(storage, time) or ())
             delete_history(storage, time)
         delete_markers(storage, time)
         storage.delete([f"{HEARTBEATS}/{time}"])
+    gone = [t for t in silent if has_passed(storage, clock, beats[t], policy.lapse_ms)]
+    storage.delete([f"{HEARTBEATS}/{time}" for time in gone])

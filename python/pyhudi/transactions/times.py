@@ -74,18 +74,18 @@ def take_time(
     content: bytes,
     loaded: Timeline | None = None,
     source: TimeSource = CLOCK_TIMES,
-    before: Callable[[], object] = lambda: None,
+    before: Callable[[InstantTime], object] = lambda time: None,
 ) -> tuple[InstantTime, Timeline]:
     """Request an instant of ``action``: its time, and the timeline that shows it.
 
     ``loaded`` is a timeline that the caller has just listed. ``before`` is asked right before each
-    request, of which there are several where others take the same times. ``WriteFailed`` where
-    they took each time first; nothing is left then.
+    request, with its time; there are several where others take the same times. ``WriteFailed``
+    where they took each time first; no request is left then.
     """
     for _ in range(ATTEMPTS):
         shown = loaded or table.timeline()
         time = next_time(clock, shown, table.config.utc, source)
-        before()
+        before(time)
         timeline = _try_time(table, clock, action, content, time)
         if timeline is not None:
             return time, timeline

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.clock import Clock
@@ -47,6 +46,7 @@ from pyhudi.transactions.judgement import (
     declared_schema,
 )
 from pyhudi.transactions.markers import (
+    MarkerGate,
     delete_files,
     delete_markers,
     listed_files,
@@ -107,16 +107,6 @@ class Committed:
     conflicts_retried: int = 0
 
 
-class MarkerGate(Protocol):
-    """The place that takes this write's markers, where that is not the storage itself."""
-
-    def seal(self, timeout_s: float) -> bool:
-        """Take no more; whether no write of markers is under way after the time."""
-
-    def drop(self) -> None:
-        """Forget the instant."""
-
-
 class Transaction:
     """A write in progress; use ``begin`` to start one."""
 
@@ -162,8 +152,9 @@ class Transaction:
         groups: GroupLocks | None = None,
         since: Timeline | None = None,
     ) -> Transaction:
-        """Settle failed writers, take an instant time, announce it and start the heartbeat.
+        """Settle failed writers, send the first heartbeat, and request an instant.
 
+        In this order: Apache Hudi's services take a requested write without a heartbeat for dead.
         With ``groups``, which belong to the caller, the write is a pessimistic one. Rows that were
         computed from an earlier load of the timeline, ``since``, are judged from that load on.
         """
@@ -171,12 +162,18 @@ class Transaction:
         loaded = settled_timeline(table, lock, clock, policy, operation)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
-        self.instant, loaded = take_time(table, clock, action, content, loaded, policy.times)
+
+        def alive(time: InstantTime) -> None:
+            self._heartbeat = Heartbeat(table.storage, clock, time, policy.heartbeat)
+            self._heartbeat.beat()
+
+        self.instant, loaded = take_time(table, clock, action, content, loaded, policy.times, alive)
         self.timeline = since or loaded
-        self._heartbeat = Heartbeat(table.storage, clock, self.instant, policy.heartbeat)
         self._move(Phase.REQUESTED)
         try:
-            self._heartbeat.start()
+            # The file may have been swept up since, if we stood still for so long.
+            self._heartbeat.check(f"{operation} {self.instant}")
+            self._heartbeat.go_on()
         except BaseException:
             self.abort()
             raise
