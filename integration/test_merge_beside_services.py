@@ -110,13 +110,14 @@ def update_and_clean(shared: Shared) -> None:
     shared.clean()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    ("service", "number"),
+    ("service", "number", "version"),
     [
-        (undo_by_restore, 101),
-        pytest.param(update_and_clean, 103, marks=more),
-        pytest.param(undo_by_rollback, 101, marks=more),
+        (undo_by_restore, 101, 9),
+        *(pytest.param(undo_by_restore, 101, version, marks=more) for version in (8, 6)),
+        *(pytest.param(update_and_clean, 103, version, marks=more) for version in (9, 8, 6)),
+        # Apache Hudi's own procedure fails on version 6: it looks for the timeline of version 8.
+        *(pytest.param(undo_by_rollback, 101, version, marks=more) for version in (9, 8)),
     ],
 )
 def test_a_merge_that_a_service_of_hudi_overtakes_is_evaluated_on_what_it_left(
