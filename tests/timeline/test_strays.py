@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pyhudi.errors import HudiError, TableCorrupt
+from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
@@ -14,11 +14,16 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
+from tests.archiver import archive
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME, COPY_ON_WRITE, GoldenTable
+from tests.transactions.world import World
+from tests.undoing import Undoing
 
 ARCHIVED = ["h0150_v6-cow_clean_archive", "h120_v6-cow_clean_archive", "h120_v9-cow_clean_archive"]
 HOUR = 3_600_000
@@ -168,3 +173,48 @@ def test_a_copied_table_shows_all_that_it_showed(table: GoldenTable) -> None:
     archive = Archive(storage, opened.config)
     shown = list_view(storage, timeline, archive).latest()
     assert shown == list_view(storage, timeline).latest()
+
+
+# -- where every active commit was rolled back
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_archived_rows_stay_where_every_active_commit_was_rolled_back(version: int) -> None:
+    """Apache Hudi shows none until its next commit, and may write their keys once more."""
+    world = World(version)
+    try:
+        old, newer = world.upsert({"k": "1"}), world.upsert({"j": "1"})
+        last = world.upsert({"i": "undone"})
+        table = world.table()
+        archive(table, old.instant, newer.instant)
+        for step in Undoing(table).rollback(last.instant):
+            step()
+        assert table.timeline().commits == ()
+        found = table_schema(table, table.timeline(), None)
+        assert found is not None
+        assert [f["name"] for f in found["fields"]] == ["key", "value"]
+        for late in (between(old.instant, newer.instant), newer.instant, last.instant):
+            name = BaseFileName(FileId("stray-0"), "9-9-9", InstantTime(late)).render()
+            world.memory.put_if_absent(f"a/{name}", b"{}")
+
+        assert world.rows() == {"k": "1", "j": "1"}
+        assert [f.instant for f in world.view().latest(old.instant)] == [old.instant]
+        world.upsert({"k": "2"})
+        assert world.rows() == {"k": "2", "j": "1"}, "its key was found"
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_an_older_state_than_the_last_archived_is_refused_there_as_well(version: int) -> None:
+    world = World(version)
+    try:
+        old, newer = world.upsert({"k": "1"}), world.upsert({"j": "1"})
+        table = world.table()
+        archive(table, old.instant, newer.instant)
+        with pytest.raises(HistoryExpired) as refused:
+            check_history(table, table.timeline(), old.instant)
+        assert refused.value.facts["earliest"] == newer.instant
+        check_history(table, table.timeline(), newer.instant)
+    finally:
+        world.close()

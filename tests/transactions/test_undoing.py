@@ -76,8 +76,6 @@ def test_no_undone_row_returns_whenever_a_write_begins_and_commits(
     count = len(list(case(new_world(version))))
     for commits in range(1, count + 1):
         for begins in range(commits + 1):
-            if begins and case is the_first_after_an_archival:
-                continue  # without an active commit nothing tells that older files are archived
             world = new_world(version)
             steps = list(case(world))
             world.clock.advance(7_200)

@@ -25,6 +25,7 @@ from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.timeline.view import BaseFile, FileSystemView, list_view
 from pyhudi.transactions.conflicts import Footprint
@@ -121,7 +122,8 @@ class World:
     # -- looking
 
     def view(self) -> FileSystemView:
-        return list_view(self.memory, self.table().timeline())
+        table = self.table()
+        return list_view(self.memory, table.timeline(), Archive(self.memory, table.config))
 
     def rows(self) -> dict[str, str]:
         """What a reader sees; a key must be in one file only."""
@@ -173,7 +175,7 @@ def work(
 ) -> Written:
     """Play the worker: update the groups that hold a key, put all new keys into one new group."""
     storage, clock = transaction.table.storage, transaction._clock
-    view = list_view(storage, transaction.timeline)
+    view = list_view(storage, transaction.timeline, Archive(storage, transaction.table.config))
     old = view.latest(partitions=[partition])
     transaction.check_targets(old)
     transaction.inflight(None)

@@ -15,6 +15,7 @@ from pyhudi.format.commit_metadata import SCHEMA_KEY
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.schemas import avro_to_spark
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 
 #: a Spark StructType as JSON, without meta columns
@@ -29,6 +30,13 @@ def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) ->
             found = schema_of(table, timeline, instant)
             if found is not None:
                 return found
+    if not timeline.commits:
+        # All of them were rolled back, or there never was one: the archive tells.
+        archived = Archive(table.storage, table.config).commits()
+        for time in sorted(archived, reverse=True):
+            text = archived[time].commit().extra.get(SCHEMA_KEY)
+            if text and (as_of is None or time <= as_of):
+                return _parsed(text, f"{table.config.history_folder} of commit {time}")
     if table.config.create_schema is not None:
         return avro_to_spark(table.config.create_schema)
     return None

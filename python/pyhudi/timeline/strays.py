@@ -95,7 +95,7 @@ def strays(
     doubtful = [
         (file, instant)
         for file, instant in held
-        if instant in undone or (begun is not None and file.modified_ms > begun)
+        if instant in undone or begun is None or file.modified_ms > begun
     ]
     if not doubtful:
         return frozenset()
@@ -105,7 +105,7 @@ def strays(
         file.path
         for file, instant in doubtful
         # Below the oldest one nothing is known: an archive may have been cut off by hand.
-        if oldest is not None and instant > oldest and not _named(commits.get(instant), file)
+        if oldest is not None and instant >= oldest and not _named(commits.get(instant), file)
     }
     if found:
         log.warning(

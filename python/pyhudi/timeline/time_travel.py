@@ -15,6 +15,7 @@ from pyhudi.format.plans import parse_clean_metadata, parse_cleaner_plan
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 
 
@@ -30,6 +31,9 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
         return
     commits = timeline.commits
     first = timeline.first_time or (commits[0].time if commits else None)
+    if not commits:
+        # All of them were rolled back, or there never was one: the archive tells.
+        first = max(Archive(table.storage, table.config).commits(), default=None)
     if first is not None and as_of < first:
         raise _expired(as_of, first, _before_active(table, as_of, first))
     kept, why = _earliest_kept(table, timeline)

@@ -8,7 +8,7 @@ active timeline promise is in the listing or the question is refused (``promises
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -74,6 +74,8 @@ class FileSystemView:
 
     ``groups`` hold only base files that the timeline makes visible: a file of a pending instant
     may be deleted before the instant completes, and would then be remembered for ever.
+    ``archived`` has the archived commits where no completed one is active: all of these were
+    rolled back, and nothing else tells which files count.
     """
 
     storage: Storage
@@ -82,6 +84,7 @@ class FileSystemView:
     logs: Logs
     replaced: Mapping[tuple[str, FileId], InstantTime]
     lost: Lost = field(default_factory=dict)
+    archived: frozenset[InstantTime] = frozenset()
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
 
     def partitions(self, as_of: InstantTime | None = None) -> list[str]:
@@ -193,17 +196,21 @@ class FileSystemView:
         return found
 
     def _visible(self, as_of: InstantTime | None) -> _Visibility:
-        return _Visibility(self.timeline, as_of)
+        return _Visibility(self.timeline, as_of, self.archived)
 
 
 class _Visibility:
     """Whether a data file's instant may be seen at ``as_of``."""
 
-    def __init__(self, timeline: Timeline, as_of: InstantTime | None) -> None:
-        self._completed = {i.time for i in timeline.commits}
-        # While nothing has completed nothing was archived. An older file is then one of a write
-        # whose request came after the listing; later ones give such a time up (``overtaken``).
-        self._first = timeline.first_time if self._completed else None
+    def __init__(
+        self, timeline: Timeline, as_of: InstantTime | None, archived: Set[InstantTime]
+    ) -> None:
+        active = {i.time for i in timeline.commits}
+        # While nothing has completed nothing counts as archived but what the archive names. An
+        # older file may be one of a write whose request came after the listing; later ones give
+        # such a time up (``overtaken``).
+        self._first = timeline.first_time if active else min(archived, default=None)
+        self._completed = active | archived
         self._as_of = as_of
 
     def __call__(self, time: InstantTime) -> bool:
@@ -248,7 +255,8 @@ def list_view(
     bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: dict[str, dict[FileId, list[LogFileName]]] = {}
     hidden: set[InstantTime] = set()
-    visible = _Visibility(timeline, None)
+    archived = frozenset(archive.commits()) if archive and not timeline.commits else frozenset()
+    visible = _Visibility(timeline, None, archived)
     for file in _data_files(storage):
         base = parse_base_file_name(file.name)
         if base is not None:
@@ -281,7 +289,7 @@ def list_view(
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
     for partition in lost:
         groups.setdefault(partition, {})
-    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost)
+    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, archived)
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
