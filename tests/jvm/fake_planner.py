@@ -176,6 +176,9 @@ class FakePlanner:
         shutil.rmtree(local(request["made"]))
         return True
 
+    def on_holds_locks_alone(self, request: dict[str, Any]) -> bool:
+        return False
+
     def on_drop_table(self, request: dict[str, Any]) -> bool:
         found = self.on_exists(request)
         if found:

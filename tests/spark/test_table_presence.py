@@ -204,3 +204,35 @@ def test_a_managed_table_whose_files_are_gone_can_be_dropped(
     LocalStorage(managed(spark, name).path).delete_folder("")
     spark.sql(f"drop table {name}")
     assert not is_registered(spark, name)
+
+
+@pytest.mark.parametrize("way", ["create", "as select"])
+def test_a_managed_table_can_be_made_again_where_a_dropped_one_left_its_locks(
+    spark: SparkSession, name: str, way: str
+) -> None:
+    made = f"create table {name} (id long, v long) using pyhudi tblproperties (primaryKey = 'id')"
+    spark.sql(made)
+    table = managed(spark, name)
+    spark.sql(f"insert into {name} values (1, 1)")
+    spark.sql(f"drop table {name}")
+    for path in (".hoodie/locks/lock3.acquired", ".hoodie/.locks/table_lock.json"):
+        (Path(table.path) / path).parent.mkdir(parents=True, exist_ok=True)
+        (Path(table.path) / path).touch()
+
+    if way == "create":
+        spark.sql(made)
+        spark.sql(f"insert into {name} values (2, 2)")
+    else:
+        spark.sql(
+            f"create table {name} using pyhudi tblproperties (primaryKey = 'id') "
+            "as select 2L as id, 2L as v"
+        )
+    assert [tuple(row) for row in spark.table(name).collect()] == [(2, 2)]
+    described = spark.sql(f"describe table extended {name}").collect()
+    assert {row[0]: row[1] for row in described}["Type"] == "MANAGED"
+    spark.sql(f"drop table {name}")
+    assert not list(Path(table.path).rglob("*.parquet"))
+
+    (Path(table.path) / "notes.txt").touch()
+    with pytest.raises(PySparkException, match="(?i)location"):
+        spark.sql(made)

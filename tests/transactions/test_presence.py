@@ -30,6 +30,7 @@ from pyhudi.transactions.presence import (
     adopt,
     discard,
     find_table,
+    holds_locks_alone,
     make_table,
     remove,
 )
@@ -470,3 +471,17 @@ def test_a_table_has_an_id_that_its_later_properties_keep(world: World) -> None:
     before = world.table().config.raw[ID]
     world.upsert({"k": "1"})
     assert open_table(world.memory).config.raw[ID] == before
+
+
+def test_a_folder_in_which_a_table_has_left_its_locks_alone_is_told() -> None:
+    storage = MemoryStorage("memory:/left")
+    assert not holds_locks_alone(storage)
+    for path in (".hoodie/locks/lock3.acquired", ".hoodie/.locks/groups/a", ".hoodie/lock"):
+        storage.put_if_absent(path, b"")
+        assert holds_locks_alone(storage)
+    for other in (".hoodie/locked", ".hoodie/timeline/x", "part-0", "p/part-0", ".hidden", "_x/y"):
+        storage.put_if_absent(other, b"")
+        assert not holds_locks_alone(storage), other
+        storage.delete([other])
+        storage.delete_empty_folders("")
+    assert holds_locks_alone(storage)

@@ -34,7 +34,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.policy import writer_policy
-from pyhudi.transactions.presence import ID, adopt, find_table, remove
+from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
 
 
@@ -42,7 +42,8 @@ class TableHandlers:
     """Statements about a table as a whole."""
 
     QUESTIONS = (
-        "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes"
+        "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes "
+        "holds_locks_alone"
     )
     COMMITS = "alter_columns truncate_table delete_where"
 
@@ -139,6 +140,10 @@ class TableHandlers:
         policy = writer_policy(resolved, table, self._runtime.clock)
         remove(table, self._runtime.lock(table, resolved), self._runtime.clock, policy)
         return True
+
+    def holds_locks_alone(self, path: str, **_: object) -> bool:
+        """Whether locks of a table that was dropped are all that is left at a place."""
+        return holds_locks_alone(self._runtime.storage(normalize_root(path)))
 
     def rename_table(
         self,

@@ -53,6 +53,7 @@ ADOPTED: Final = "pyhudi.table.adopted"
 PARTITION_METADATA: Final = ".hoodie_partition_metadata"
 #: locks outlive the table, as another writer may wait for one
 LOCKS: Final = (".hoodie/lock", ".hoodie/locks/", ".hoodie/.locks/")
+META: Final = ".hoodie"
 #: names that Spark and Hudi both pass over
 HIDDEN: Final = (".", "_")
 #: layout -> timeline folder of a table whose properties are not known
@@ -194,6 +195,15 @@ def _visible_file(storage: Storage, folder: str, begun: AbstractSet[InstantTime]
             if found is not None:
                 return found
     return None
+
+
+def holds_locks_alone(storage: Storage) -> bool:
+    """Whether the folder has locks, which outlive a table, and nothing else."""
+    if storage.list("") or storage.list_folders("") != [META]:
+        return False
+    found = [file.path for file in storage.list(META)]
+    found += [f"{folder}/" for folder in storage.list_folders(META)]
+    return bool(found) and all(path in LOCKS for path in found)
 
 
 def adopt(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> Table:

@@ -7,6 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.pyhudi.CatalogEntries
 import org.apache.spark.sql.sources.{AlwaysTrue, Filter}
 import org.apache.spark.sql.types.StructType
 
@@ -137,6 +138,13 @@ private[pyhudi] object HudiCatalogTable {
 
   /** The location as Python gets all paths: Hadoop's text form, not percent-encoded. */
   def path(stored: CatalogTable): String = CatalogUtils.URIToString(stored.location)
+
+  /** Where a managed table belongs, if a dropped one has left its locks there and nothing else. */
+  def leftByDropped(database: String, table: String): Option[String] = {
+    val catalog = Compat.activeSession.sessionState.catalog
+    val place = CatalogUtils.URIToString(CatalogEntries.location(catalog, database, table))
+    Some(place).filter(path => Bridge.ask("holds_locks_alone", "path" -> path).asBoolean)
+  }
 
   def conditions(filters: Array[Filter]): Seq[HudiFilters.Node] =
     filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]).map(HudiFilters.toJson)

@@ -53,11 +53,14 @@ private[pyhudi] object HudiMetastore {
     }
 
   def register(entry: Map[String, Any], definition: HudiDefinition): Unit = {
-    val path = definition.location.getOrElse(CatalogUtils.URIToString(
-      CatalogEntries.freeLocation(
-        Compat.activeSession.sessionState.catalog,
-        entry("database").toString,
-        entry("table").toString)))
+    val path = definition.location.getOrElse {
+      val (database, table) = (entry("database").toString, entry("table").toString)
+      HudiCatalogTable.leftByDropped(database, table).getOrElse {
+        val catalog = Compat.activeSession.sessionState.catalog
+        CatalogEntries.requireFree(catalog, database, table)
+        CatalogUtils.URIToString(CatalogEntries.location(catalog, database, table))
+      }
+    }
     val comment = definition.properties.get(TableCatalog.PROP_COMMENT).map("comment" -> _)
     Bridge.ask(
       "register_table",

@@ -115,15 +115,22 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   private def register(ident: Identifier, definition: HudiDefinition): CatalogTable = {
     HudiMetastore.entry(ident) match {
       case Some(entry) => HudiMetastore.register(entry, definition)
-      case None =>
-        super.createTable(
-          ident,
-          definition.columns,
-          definition.transforms,
-          definition.properties.asJava)
-        ()
+      case None => registerHere(ident, definition)
     }
     entry(ident).getOrElse(throw new NoSuchTableException(ident))
+  }
+
+  private def registerHere(ident: Identifier, definition: HudiDefinition): Unit = {
+    // Locks outlive a table that was dropped, and Spark takes a managed table into an empty folder
+    // only: an entry with that location is made then, and managed afterwards.
+    val left =
+      if (definition.location.isDefined) None
+      else HudiCatalogTable.leftByDropped(ident.namespace.last, ident.name)
+    val properties = definition.properties ++ left.map(TableCatalog.PROP_LOCATION -> _)
+    super.createTable(ident, definition.columns, definition.transforms, properties.asJava)
+    if (left.isDefined) {
+      entry(ident).foreach(CatalogEntries.manage(Compat.activeSession.sessionState.catalog, _))
+    }
   }
 
   /** Takes back an entry that was made here, and no file. One that is another by now stays. */

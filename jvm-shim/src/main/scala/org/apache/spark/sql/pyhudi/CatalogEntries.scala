@@ -47,15 +47,20 @@ object CatalogEntries {
   /** Hadoop's settings with those of hive-site.xml, which say where the metastore is. */
   def hadoopConf(shared: SharedState): Configuration = shared.hadoopConf
 
-  /** Where a managed table of this name belongs; an error if something is there already. */
-  def freeLocation(catalog: SessionCatalog, database: String, table: String): URI = {
-    val name = TableIdentifier(table, Some(database))
+  /** Makes an entry that has a location one of a managed table, as if it had been free. */
+  def manage(catalog: SessionCatalog, entry: CatalogTable): Unit =
+    catalog.alterTable(entry.copy(tableType = CatalogTableType.MANAGED))
+
+  /** Where a managed table of this name belongs. */
+  def location(catalog: SessionCatalog, database: String, table: String): URI =
+    catalog.defaultTablePath(TableIdentifier(table, Some(database)))
+
+  /** An error if something is where a managed table of this name belongs. */
+  def requireFree(catalog: SessionCatalog, database: String, table: String): Unit =
     catalog.validateTableLocation(
       CatalogTable(
-        name,
+        TableIdentifier(table, Some(database)),
         CatalogTableType.MANAGED,
         CatalogStorageFormat.empty,
         new StructType()))
-    catalog.defaultTablePath(name)
-  }
 }
