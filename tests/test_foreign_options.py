@@ -53,6 +53,8 @@ def test_metadata_of_the_commit_is_nobodys_option() -> None:
         ("tag", "v1"),
         ("pathGlobFilter", "*.parquet"),
         ("modifiedAfter", "2024-01-01T00:00:00"),
+        ("ignoreMissingFiles", "true"),
+        ("ignoreCorruptFiles", "true"),
     ],
 )
 def test_a_read_refuses_what_would_show_other_rows(key: str, value: str) -> None:

@@ -43,6 +43,7 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
 
 _CHANGES: Final = "To follow what was committed use pyhudi.commits"
 _FILES: Final = "A table's own files are read, whatever their names and times: filter its rows"
+_LOST: Final = "A lost or broken file of a table is an error, never fewer rows"
 _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
     # Delta
     "readchangefeed": ("false", _CHANGES),
@@ -60,6 +61,8 @@ _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
     "pathglobfilter": (None, _FILES),
     "modifiedbefore": (None, _FILES),
     "modifiedafter": (None, _FILES),
+    "ignoremissingfiles": ("false", _LOST),
+    "ignorecorruptfiles": ("false", _LOST),
 }
 
 

@@ -11,9 +11,12 @@ from pyspark.sql import functions as F
 
 import pyhudi
 from pyhudi.errors import HistoryExpired, TableCorrupt
+from pyhudi.format.instants import InstantTime
 from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS
 from tests.spark.tables import HudiTable, Lake, listing, rows_of
+from tests.undoing import Undoing
 
 pytestmark = pytest.mark.spark
 
@@ -120,6 +123,47 @@ def test_a_query_that_a_clean_overtakes_is_told_so(lake: Lake) -> None:
     with pytest.raises(HistoryExpired, match="was cleaned before the query read it"):
         frame.collect()
     assert table.df().collect() != []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("ended", [False, True], ids=["pending", "completed"])
+def test_a_query_that_a_restore_overtakes_is_told_so(lake: Lake, version: str, ended: bool) -> None:
+    table = lake.table(hoodie__write__table__version=version)
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    table.write(rows_of(10, 19, "b"), "bulk_insert")
+    frame = table.df()
+    assert frame.count() == 18
+    frame._jdf.queryExecution().executedPlan()
+    opened = open_table(LocalStorage(table.path))
+    saved, last = (commit.time for commit in opened.timeline().commits)
+    steps = list(Undoing(opened, InstantTime("20991231000000000")).restore(saved, [last]))
+    for step in steps if ended else steps[:6]:
+        step()
+
+    told = f"restore 20991231000000000{'' if ended else ' is pending'}"
+    with pytest.raises(HistoryExpired, match=told):
+        frame.collect()
+    assert len(table.df().collect()) == 9
+
+
+@pytest.mark.parametrize(
+    ("setting", "damage"), [("ignoreMissingFiles", "lost"), ("ignoreCorruptFiles", "cut off")]
+)
+def test_a_session_that_passes_over_broken_files_is_told_of_a_tables_own(
+    lake: Lake, setting: str, damage: str
+) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    lost = Path(table.path) / table.base_files()[0]
+    key = f"spark.sql.files.{setting}"
+    table.spark.conf.set(key, "true")
+    try:
+        assert len(table.df().collect()) == 9
+        DAMAGES[damage](lost)
+        with pytest.raises(TableCorrupt, match=lost.name):
+            table.df().collect()
+    finally:
+        table.spark.conf.unset(key)
 
 
 def test_an_overwrite_is_a_way_out(lake: Lake) -> None:

@@ -51,16 +51,19 @@ private[pyhudi] object HudiDamage {
     }
   }
 
-  private def gone(fs: FileSystem, path: Path, e: Throwable): Throwable =
-    later(fs, path).fold(lost(path, "is not there", e)) { newer =>
-      new HudiAnalysisException(
-        s"[HISTORY_EXPIRED] The data file $path was cleaned before the query read it: its file " +
-          s"group has $newer by now. Read the table into a new DataFrame, or run the statement " +
-          "again. A cleaner that keeps more versions leaves long queries their files.",
-        "HistoryExpired",
-        Some(e)
-      )
+  private def gone(fs: FileSystem, path: Path, e: Throwable): Throwable = {
+    val cleaned = later(fs, path).map { newer =>
+      s"was cleaned before the query read it: its file group has $newer by now. Read the table " +
+        "into a new DataFrame, or run the statement again. A cleaner that keeps more versions " +
+        "leaves long queries their files."
     }
+    cleaned.orElse(undone(fs, path)).fold(lost(path, "is not there", e)) { why =>
+      new HudiAnalysisException(
+        s"[HISTORY_EXPIRED] The data file $path $why",
+        "HistoryExpired",
+        Some(e))
+    }
+  }
 
   private def lost(path: Path, what: String, e: Throwable): Throwable =
     new HudiAnalysisException(
@@ -71,6 +74,47 @@ private[pyhudi] object HudiDamage {
       "TableCorrupt",
       Some(e)
     )
+
+  /** What Apache Hudi undoes, or has undone, of the commit that wrote a file. */
+  private def undone(fs: FileSystem, path: Path): Option[String] = path.getName match {
+    case base(_, instant) =>
+      val instants = Try(timeline(fs, path)).getOrElse(Nil)
+      val commits = instants.collect { case Instant(time, actions(_), null) => time }
+      val undoing = instants.collect {
+        case Instant(time, action, state) if undoings(action) && time > instant =>
+          (time, action, state == null)
+      }
+      val over = undoing.collect { case (time, action, true) => (time, action) }.toSet
+      val pending = undoing.collectFirst {
+        case (time, "restore", false) if !over((time, "restore")) => s"restore $time"
+      }
+      val past = undoing.lastOption.map { case (time, action, _) => s"$action $time" }.filter { _ =>
+        !commits.contains(instant) && commits.exists(_ < instant)
+      }
+      pending.map { restore =>
+        s"is gone, as the table is being set back to an earlier state: $restore is pending. Read " +
+          "the table into a new DataFrame when it has completed. If the program that ran it is " +
+          "dead, let Apache Hudi run it again (rollback_to_savepoint)."
+      }.orElse(past.map { by =>
+        s"is gone, as its commit $instant was undone while the query ran, by $by. Read the table " +
+          "into a new DataFrame, or run the statement again."
+      })
+    case _ => None
+  }
+
+  private val actions = "(commit|replacecommit|deltacommit)".r
+  private val undoings = Set("restore", "rollback")
+
+  /** Time, action and state of an instant's file; no state where it is completed. */
+  private val Instant = """(\d{14,20})(?:_\d+)?\.([a-z]+)(?:\.([a-z]+))?""".r
+
+  /** The names of the timeline's files of the table that a data file is in, ascending. */
+  private def timeline(fs: FileSystem, path: Path): Seq[String] = {
+    val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null)
+    val meta = above.map(new Path(_, ".hoodie")).find(fs.exists)
+    val folders = meta.toSeq.flatMap(folder => Seq(folder, new Path(folder, "timeline")))
+    folders.filter(fs.exists).flatMap(fs.listStatus(_).map(_.getPath.getName)).sorted
+  }
 
   /** A base file of the same group with a greater instant. */
   private def later(fs: FileSystem, path: Path): Option[String] = path.getName match {

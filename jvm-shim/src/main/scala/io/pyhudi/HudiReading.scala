@@ -2,6 +2,7 @@ package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.parquet.hadoop.ParquetInputFormat
+import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.execution.WholeStageCodegenExec
 import org.apache.spark.sql.execution.datasources.parquet.{
   ParquetFileFormat,
@@ -69,7 +70,7 @@ private[pyhudi] final case class HudiReading(
       constants,
       pushed.toArray,
       None,
-      new ParquetOptions(HudiReading.calendar, conf)
+      new ParquetOptions(HudiReading.settings, conf)
     )
   }
 }
@@ -77,10 +78,14 @@ private[pyhudi] final case class HudiReading(
 private[pyhudi] object HudiReading {
 
   // Hudi's files are written in the proleptic Gregorian calendar; without this Spark 3.5 refuses
-  // dates before 1582 in files that do not name their Spark version.
-  private val calendar = Map(
+  // dates before 1582 in files that do not name their Spark version. A table promises its files,
+  // so those that are lost or cut off are no fewer rows, whatever the session says of others.
+  private val settings = Map(
     ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
-    ParquetOptions.INT96_REBASE_MODE -> "CORRECTED")
+    ParquetOptions.INT96_REBASE_MODE -> "CORRECTED",
+    FileSourceOptions.IGNORE_MISSING_FILES -> "false",
+    FileSourceOptions.IGNORE_CORRUPT_FILES -> "false"
+  )
 
   /** Whether statistics may deny rows of floats that the filter takes: SQL's -0.0 = 0.0 is not
     * Parquet's, and its NaN, greater than every number, is in nobody's minimum and maximum.
