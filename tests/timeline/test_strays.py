@@ -84,6 +84,21 @@ def test_a_file_of_an_archived_commit_that_names_others_is_left_out(past: Past) 
     assert past.seen() == before
 
 
+def test_a_file_that_an_archived_commit_names_is_data_however_late_it_came(past: Past) -> None:
+    """As in a copy of the table."""
+    commit = next(
+        entry.commit()
+        for entry in archived_instants(past.storage, past.table.config)
+        if entry.instant.time == past.commits[1] and entry.instant.action is Action.COMMIT
+    )
+    path = next(stat.path for stat in commit.stats if stat.path)
+    past.clock.advance(HOUR / 1000)
+    past.storage.replace(path, b"x")
+    archive = Archive(past.storage, past.table.config)
+    groups = list_view(past.storage, past.table.timeline(), archive).groups.values()
+    assert path in {f.path for by_id in groups for files in by_id.values() for f in files}
+
+
 def test_a_file_that_is_older_than_all_that_the_archive_knows_is_data(past: Past) -> None:
     """An archive may have been cut off by hand: its silence means nothing there."""
     old = past.put("20000101000000000", late=True)

@@ -284,6 +284,19 @@ def test_a_put_is_not_sent_again_once_somebody_rolls_the_write_back(world: World
     assert world.rows() == {}
 
 
+def test_nothing_is_put_by_a_write_whose_rollback_has_begun(world: World) -> None:
+    """Its inflight file is there until the rollback has deleted the data."""
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    rollback = InstantTime(str(int(transaction.instant) + 1))
+    info = InstantInfo(transaction.instant, Action.COMMIT.value)
+    plan = render_rollback_plan(RollbackPlan(instant_to_rollback=info))
+    put_instant(world, Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan)
+
+    with pytest.raises(WriterFenced, match="took it for dead"):
+        finish(transaction, written)
+
+
 @pytest.mark.parametrize("done", [True, False], ids=["rolled back", "being rolled back"])
 def test_a_write_that_was_undone_beside_its_final_put_takes_back_what_it_put(
     world: World, done: bool
