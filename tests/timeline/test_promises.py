@@ -409,6 +409,14 @@ def test_time_travel_misses_the_cleaned_slice_of_an_archived_commit(bare: Bare) 
     assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
 
 
+def test_time_travel_misses_no_slice_that_log_files_may_have_made(bare: Bare) -> None:
+    bare.commit(10, bare.file("g2", 10))
+    bare.commit(20, after(bare.file("g1", 20), 5))
+    bare.storage.put_if_absent(f"p/.g1_{t(5)}.log.1_0-0-0", b"")
+
+    assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
+
+
 def test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned(
     bare: Bare,
 ) -> None:
