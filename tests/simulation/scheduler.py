@@ -81,14 +81,15 @@ class Event:
 class Process:
     """What dies and pauses together, and has clocks of its own.
 
-    ``skew_s`` is the wall clock's error; ``lost_s`` is what a monotonic clock that stands still
-    in pauses has missed. ``service``: it is one of Apache Hudi's. ``seen`` is a digest of all
-    that the process has observed.
+    ``skew_s`` is the wall clock's error, and ``coarse_ms`` how far apart its readings are;
+    ``lost_s`` is what a monotonic clock that stands still in pauses has missed. ``service``: it is
+    one of Apache Hudi's. ``seen`` is a digest of all that the process has observed.
     """
 
     name: str
     service: bool = False
     skew_s: float = 0.0
+    coarse_ms: int = 1
     lost_s: float = 0.0
     stops_in_pauses: bool = False
     draws: int = 0

@@ -77,6 +77,7 @@ class ProcessClock:
     def now_ms(self) -> int:
         self._scheduler.reach(Op(Kind.CLOCK, "reads the time"))
         found = int((EPOCH_S + self._scheduler.now + self._process.skew_s) * 1_000)
+        found -= found % self._process.coarse_ms
         self._process.observe(found)
         return found
 

@@ -55,6 +55,8 @@ SETTLER = "settler"
 FIRST = "first"
 #: what tells the other of two tables, and the threads that work on it
 OTHER_TABLE = "/b"
+#: clocks of their applications go by so much, so that both tables take the same instants
+COARSE_MS = 10_000
 
 #: What a reader saw: key to the values of each row that has it.
 Seen = Mapping[str, list[list[str]]]
@@ -219,6 +221,7 @@ class World:
             name,
             isinstance(program, HudiService),
             skew_s=scenario.skews.get(name, 0.0),
+            coarse_ms=COARSE_MS if scenario.twin else 1,
             stops_in_pauses=name in scenario.standing,
         )
         clock = ProcessClock(self.scheduler, process)
