@@ -83,7 +83,8 @@ private[pyhudi] final case class HudiDefinition(
       throw new HudiAnalysisException(
         s"[TABLE_EXISTS] There is a Hudi table at $path already. Nothing was written. Name another " +
           "LOCATION, or adopt the table by CREATE TABLE without AS SELECT: INSERT then adds to it.",
-        "TableExists")
+        "TableExists"
+      )
     }
 }
 
