@@ -19,7 +19,7 @@ from integration.storm_chronicle import (
 from integration.storm_hudi import uncrossed
 from integration.storm_page import COLUMNS, part_of, with_services
 from integration.storm_puts import Fate, LatePuts
-from integration.storm_services import storm
+from integration.storm_services import PAGE, storm
 from integration.storm_weather import SAMPLE, SMALL, Report
 from pyhudi.errors import StorageError
 from pyhudi.storage.base import StoredFile
@@ -173,6 +173,15 @@ def test_the_page_has_a_line_for_each_storm_and_keeps_the_rest() -> None:
     assert with_services(page, []) == page
     report.problems.append("a row is gone")
     assert part_of(with_services(page, [report])).count("\n| 9 |") == 1
+
+
+def test_the_published_page_has_a_storm_of_each_version_and_names_no_problem() -> None:
+    rows = [row for row in part_of(PAGE.read_text()).splitlines() if row.startswith("| ")]
+    names, _, *storms = [row.strip("| ").split(" | ") for row in rows]
+    assert tuple(names) == COLUMNS
+    assert [storm[0] for storm in storms] == ["6", "8", "9"]
+    assert {storm[-1] for storm in storms} == {"none"}
+    assert all(int(storm[names.index("restores")]) for storm in storms)
 
 
 @pytest.mark.matrix
