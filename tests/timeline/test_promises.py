@@ -280,6 +280,39 @@ def test_a_listing_torn_by_an_archiver_hides_no_archived_commit(
     assert [f.instant for f in bare.view().latest()] == [t(10), t(20), t(30), t(40)]
 
 
+def test_a_pending_write_that_is_older_than_all_commits_is_no_sign_of_a_torn_listing(
+    bare: Bare,
+) -> None:
+    bare.put(Action.COMMIT, State.REQUESTED, 5)
+    bare.put(Action.COMMIT, State.INFLIGHT, 5)
+    bare.file("g1", 5)
+    bare.commit(10, bare.file("g2", 10))
+
+    assert [f.instant for f in bare.view().latest()] == [t(10)]
+
+
+def test_a_slice_before_the_first_active_commit_may_have_been_made_by_logs(bare: Bare) -> None:
+    """Delta commits make slices without a base file: nobody can tell one that is gone."""
+    bare.commit(20, after(bare.file("g1", 20), previous=10))
+    with pytest.raises(HistoryExpired, match="cleaned"):
+        bare.view().latest(t(10))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 15)
+
+    assert bare.view().latest(t(10)) == []
+
+
+def test_a_later_commit_takes_over_a_lost_file_in_its_own_partition_alone(bare: Bare) -> None:
+    """Ids of file groups may be the same in all partitions, as those of Hudi's buckets."""
+    lost = bare.file("bucket", 10)
+    bare.commit(10, lost)
+    listed = bare.timeline()
+    bare.storage.delete([lost.path])
+    bare.commit(20, bare.file("bucket", 20, "q"))
+
+    with pytest.raises(TableCorrupt, match="no later commit has replaced it"):
+        list_view(bare.storage, listed).latest()
+
+
 def test_a_file_that_is_on_no_timeline_is_no_sign_of_a_torn_listing(bare: Bare) -> None:
     bare.commit(10, bare.file("g1", 10))
     bare.file("stray", 15)
