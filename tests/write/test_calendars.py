@@ -170,6 +170,31 @@ def test_ancient_times_of_a_zone_with_a_history_are_refused_and_later_ones_are_n
     assert {r["d"] for r in content(tmp_path / "later", new)} == {dt.date(1900, 1, 2), EPOCH}
 
 
+@pytest.mark.parametrize(
+    ("zone", "ahead_s", "apart", "second"),
+    [
+        ("+05:30", 19_800, 6, 900),  # 1 March there, still 29 February at +05:00
+        ("-08:00", -28_800, 5, 84_600),  # 29 February there, 1 March already in UTC
+        ("GMT+1", 3_600, 6, 900),
+    ],
+)
+def test_a_time_is_turned_by_its_date_in_the_zone_of_its_writer(
+    zone: str, ahead_s: int, apart: int, second: int
+) -> None:
+    """Around the leap day of the year 1000, which today's calendar lacks."""
+    march = day(1000, 3, 1)
+    written = ((march + apart) * 86_400 + second - ahead_s) * 1_000_000
+    column = pa.chunked_array([pa.array([written, None], UTC)])
+    turned = OldCalendar(dates=True, int96=False, zone=zone).turned(column, False, "f")
+    assert numbers(turned) == [(march * 86_400 + second - ahead_s) * 1_000_000, None]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), UTC])
+def test_a_column_of_nulls_stays_one(kind: pa.DataType) -> None:
+    nulls = pa.chunked_array([pa.nulls(3, kind)])
+    assert OldCalendar(True, False, "Europe/Paris").turned(nulls, False, "f") == nulls
+
+
 @pytest.mark.parametrize(("entries", "known"), [(LEGACY, False), ({}, True)])
 def test_a_footer_of_the_old_calendar_bounds_no_ancient_days(
     tmp_path: Path, entries: dict[str, str], known: bool
