@@ -84,6 +84,22 @@ def test_a_file_of_an_archived_commit_that_names_others_is_left_out(past: Past) 
     assert past.seen() == before
 
 
+class Silent(Archive):
+    """An archive that kept the instants without what their commits said."""
+
+    def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
+        found = super().commits()
+        return {t: ArchivedInstant(e.instant, None, None, e.path) for t, e in found.items()}
+
+
+def test_an_archived_commit_of_which_nothing_is_known_disowns_no_file(past: Past) -> None:
+    late = past.put(past.commits[1], late=True)
+    assert late not in past.seen()
+    silent = Silent(past.storage, past.table.config)
+    view = list_view(past.storage, past.table.timeline(), silent)
+    assert late in {file.path for file in view.latest()}
+
+
 def test_a_file_that_an_archived_commit_names_is_data_however_late_it_came(past: Past) -> None:
     """As in a copy of the table."""
     commit = next(

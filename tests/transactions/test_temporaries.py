@@ -93,3 +93,15 @@ def test_half_files_of_killed_writers_are_deleted_once_they_are_old(
     settle_and_tell(table, lock, clock, POLICY)
     assert not any(file.exists() for file in old)
     assert storage.exists(PROPERTIES)
+
+
+def test_a_young_half_file_stays_beside_an_old_one(tmp_path: Path) -> None:
+    """Its writer may live; an old one leads to a look at all."""
+    storage = LocalStorage(str(tmp_path))
+    table = table_of(storage, 9)
+    [old] = left_in(tmp_path, OLD_MS + 60_000, ".hoodie")
+    [young] = left_in(tmp_path, OLD_MS - 60_000, ".hoodie/.heartbeat")
+    lock = InProcessLock(InProcessLocks(), "t", FakeClock())
+
+    settle_failed_writes(table, lock, storage._clock, POLICY)  # type: ignore[attr-defined]
+    assert (old.exists(), young.exists()) == (False, True)
