@@ -7,6 +7,7 @@ pending of its own kind before it plans anything new.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -46,7 +47,7 @@ class Keep(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class HudiService:
+class HudiService(ABC):
     """What all have: whether Hudi was given a lock provider, and whether files appear whole."""
 
     locked: bool = True
@@ -65,9 +66,9 @@ class HudiService:
         """Finish what is pending of this kind; whether there was anything."""
         return False
 
+    @abstractmethod
     def start(self, steps: Steps) -> None:
         """Plan and carry out."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
