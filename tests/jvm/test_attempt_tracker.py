@@ -115,6 +115,7 @@ def test_an_attempt_that_still_runs_is_waited_for(
     thread.start()
     gate.await_arrival()
     assert not tracker.awaitEnd(spark.sparkContext._jsc, key, 300)
+    assert tracker.awaitQuiet(spark.sparkContext._jsc, "another write", 10_000), "it waits for none"
     gate.open()
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 20_000)
     thread.join()

@@ -125,6 +125,20 @@ def test_a_query_that_a_clean_overtakes_is_told_so(lake: Lake) -> None:
     assert table.df().collect() != []
 
 
+def test_an_older_version_of_a_lost_file_explains_nothing(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    old = set(table.base_files())
+    table.write(rows_of(0, 9, "b", 2), "upsert")
+    frame = table.df()
+    assert frame.count() == 9
+    frame._jdf.queryExecution().executedPlan()
+    for name in set(table.base_files()) - old:
+        (Path(table.path) / name).unlink()
+    with pytest.raises(TableCorrupt, match="is not there, though the query was planned with it"):
+        frame.collect()
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("ended", [False, True], ids=["pending", "completed"])
 def test_a_query_that_a_restore_overtakes_is_told_so(lake: Lake, version: str, ended: bool) -> None:

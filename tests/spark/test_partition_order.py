@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -52,17 +54,16 @@ def test_a_column_that_is_added_comes_before_the_partition(spark: SparkSession, 
 
 
 def test_the_catalogs_own_entry_has_partition_columns_last(spark: SparkSession, name: str) -> None:
+    def entry() -> Any:
+        jvm: Any = spark._jvm
+        identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name)
+        return spark._jsparkSession.sessionState().catalog().getTableMetadata(identifier)
+
     spark.sql(DECLARED.format(name))
+    assert list(entry().schema().fieldNames()) == ["id", "name", "dt"]
     spark.sql(f"alter table {name} add columns (more string)")
-    entry = (
-        spark._jsparkSession.sessionState()
-        .catalog()
-        .getTableMetadata(
-            spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier(name)  # type: ignore[union-attr]
-        )
-    )
-    assert list(entry.schema().fieldNames()) == ["id", "name", "more", "dt"]
-    assert entry.partitionSchema().fieldNames()[0] == "dt"
+    assert list(entry().schema().fieldNames()) == ["id", "name", "more", "dt"]
+    assert entry().partitionSchema().fieldNames()[0] == "dt"
 
 
 def test_a_partition_column_is_not_moved(spark: SparkSession, lake: Lake, name: str) -> None:
