@@ -15,6 +15,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS
+from tests.archiver import archive
 from tests.spark.tables import HudiTable, Lake, listing, rows_of
 from tests.undoing import Undoing
 
@@ -125,7 +126,7 @@ def test_a_query_that_a_clean_overtakes_is_told_so(lake: Lake) -> None:
     assert table.df().collect() != []
 
 
-def test_an_older_version_of_a_lost_file_explains_nothing(lake: Lake) -> None:
+def test_an_older_version_and_another_rollback_explain_no_lost_file(lake: Lake) -> None:
     table = lake.table()
     table.write(rows_of(0, 9, "a"), "bulk_insert")
     old = set(table.base_files())
@@ -133,8 +134,17 @@ def test_an_older_version_of_a_lost_file_explains_nothing(lake: Lake) -> None:
     frame = table.df()
     assert frame.count() == 9
     frame._jdf.queryExecution().executedPlan()
-    for name in set(table.base_files()) - old:
+    new = set(table.base_files()) - old
+    table.write(rows_of(10, 19, "c"), "bulk_insert")
+    opened = open_table(LocalStorage(table.path))
+    last = opened.timeline().commits[-1].time
+    for step in Undoing(opened, InstantTime("20991231000000000")).rollback(last):
+        step()  # of another commit
+    for name in new:
         (Path(table.path) / name).unlink()
+    with pytest.raises(TableCorrupt, match="is not there, though the query was planned with it"):
+        frame.collect()
+    archive(opened, *(commit.time for commit in opened.timeline().commits))
     with pytest.raises(TableCorrupt, match="is not there, though the query was planned with it"):
         frame.collect()
 
@@ -155,8 +165,9 @@ def test_a_query_that_a_restore_overtakes_is_told_so(lake: Lake, version: str, e
         step()
 
     told = f"restore 20991231000000000{'' if ended else ' is pending'}"
-    with pytest.raises(HistoryExpired, match=told):
+    with pytest.raises(HistoryExpired, match=told) as expired:
         frame.collect()
+    assert ("is pending" in str(expired.value)) is not ended
     assert len(table.df().collect()) == 9
 
 
