@@ -153,24 +153,29 @@ def test_a_write_whose_table_was_taken_away_by_its_creator_makes_it(
     assert table.rows() == {9: THEIRS}
 
 
+@pytest.mark.parametrize(
+    "drop", ["drop table {0}.t", "drop table {0}.t purge", "drop database {0} cascade"]
+)
 def test_a_managed_table_is_not_dropped_under_a_running_write(
-    spark: SparkSession, name: str, slow: SlowInput
+    spark: SparkSession, lake: Lake, name: str, slow: SlowInput, drop: str
 ) -> None:
-    table = managed(spark, name)
+    database = f"{name}_db"
+    spark.sql(f"create database {database} location '{lake.folder}/db'")
     spark.sql(
-        f"create table {name} (id long, name string, ts long, dt string) using pyhudi "
+        f"create table {database}.t (id long, name string, ts long, dt string) using pyhudi "
         "partitioned by (dt) tblproperties (primaryKey = 'id', orderingFields = 'ts')"
     )
+    table = HudiTable(spark, f"{lake.folder}/db/t", OPTIONS, "id long")
     with in_background(table.write, slow.df) as running:
         slow.wait_until_read()
         with pytest.raises(AnalysisException, match=r"\[WRITE_FAILED\] .* was not dropped"):
-            spark.sql(f"drop table {name}")
+            spark.sql(drop.format(database))
         slow.go()
         running.result()
-    assert spark.table(name).count() == 1
-    spark.sql(f"drop table {name}")
-    assert not is_registered(spark, name)
+    assert spark.table(f"{database}.t").count() == 1
+    spark.sql(drop.format(database))
     assert not Path(table.path).exists()
+    spark.sql(f"drop database if exists {database}")
 
 
 def test_dropping_an_external_table_keeps_its_files(
