@@ -168,9 +168,11 @@ def test_a_managed_table_is_not_dropped_under_a_running_write(
     table = HudiTable(spark, f"{lake.folder}/db/t", OPTIONS, "id long")
     with in_background(table.write, slow.df) as running:
         slow.wait_until_read()
-        with pytest.raises(AnalysisException, match=r"\[WRITE_FAILED\] .* was not dropped"):
-            spark.sql(drop.format(database))
-        slow.go()
+        try:
+            with pytest.raises(AnalysisException, match=r"\[WRITE_FAILED\] .* was not dropped"):
+                spark.sql(drop.format(database))
+        finally:
+            slow.go()
         running.result()
     assert spark.table(f"{database}.t").count() == 1
     spark.sql(drop.format(database))
