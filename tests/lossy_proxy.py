@@ -42,6 +42,8 @@ class LossyProxy:
     ``refused_keys`` (key to code) are said to be left by the next multi-object deletes, one set for
     each, and ``deletes`` are the keys that all of them named. ``rate`` is the requests a second of
     a prefix, PUTs and others apart, and ``burst`` how many may come at once; None throttles none.
+    ``slow_downs`` is how many of the next requests of a method are refused whatever their rate, so
+    that a slow machine sees refusals as well.
     """
 
     def __init__(self, target: str) -> None:
@@ -51,6 +53,7 @@ class LossyProxy:
         self.deletes: list[list[str]] = []
         self.rate: float | None = None
         self.burst = 1.0
+        self.slow_downs: Counter[str] = Counter()
         self.puts = 0
         self.refused: Counter[str] = Counter()
         self.passed: Counter[str] = Counter()
@@ -71,6 +74,9 @@ class LossyProxy:
             prefix = path.partition("?")[0].rpartition("/")[0], method == "PUT"
             turns = self._turns.setdefault(prefix, Turns(rate))
             served = turns.take(1, time.monotonic(), self.burst / rate)
+            if self.slow_downs[method] > 0:
+                self.slow_downs[method] -= 1
+                served = False
             (self.passed if served else self.refused)[method] += 1
             return Fate.PASS if served else Fate.SLOW_DOWN
 
