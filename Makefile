@@ -137,11 +137,19 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@touch $@
 
 # Much of a suite is one JVM at work, or waiting: three at a time keep two cores busy.
-SUITES := test-spark3 test-spark4 test-integration test-plain
+SUITES := test-integration test-spark3 test-spark4 test-plain
+RUN_SUITES = @echo "$(SUITES): three at a time; each prints when it ends"; $(MAKE) \
+	  --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
+# A case that needs Spark runs on one line of the two where this is --one-line.
+LINES ?=
+
 .PHONY: test
-test: check jars peers dynamodb $(VENV4)/.ready ## All tests, with a sample of each matrix
-	@echo "$(SUITES): three at a time; each prints when it ends"
-	@$(MAKE) --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
+test: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on one Spark line or where its code is
+	$(RUN_SUITES) LINES=--one-line
+
+.PHONY: test-all
+test-all: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on every Spark line
+	$(RUN_SUITES)
 
 .PHONY: test-plain
 test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
@@ -149,11 +157,11 @@ test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
 
 .PHONY: test-spark3
 test-spark3: $(VENV)/.ready jars dynamodb ## Those that start Spark, on Spark 3.5
-	$(PYTEST) tests -m 'spark and not matrix' $(ARGS)
+	$(PYTEST) tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark4
 test-spark4: $(VENV4)/.ready jars dynamodb ## The same on Spark 4.0
-	$(PYTEST4) tests -m 'spark and not matrix' $(ARGS)
+	$(PYTEST4) tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-integration
 test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integration matrix

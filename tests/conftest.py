@@ -1,17 +1,39 @@
-"""The lock services that tests of several folders share: each starts once, at its first use."""
+"""What tests of several folders share: lock services, each started at its first use, and the line.
+
+``--one-line`` is what `make test` runs each line's suite with: see ``tests/spark_lines.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyspark
 import pytest
 from py4j import java_gateway, protocol
 
 from tests.servers.dynamodb import CREDENTIALS, DynamoDb, dynamodb_server
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 from tests.servers.zookeeper import Zookeeper, zookeeper_server
+from tests.spark_lines import runs_on
 
 _dynamodb_by: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-line", action="store_true", help="leave out what the suite of another line runs"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--one-line"):
+        return
+    line = ".".join(pyspark.__version__.split(".")[:2])
+    here = [
+        item for item in items if runs_on(line, item.nodeid, [m.name for m in item.iter_markers()])
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(here)])
+    items[:] = here
 
 
 @pytest.fixture(scope="session")

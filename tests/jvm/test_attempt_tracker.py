@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.write.attempt import held
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 Batches = Iterator[pa.RecordBatch]
 

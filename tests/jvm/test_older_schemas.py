@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.jvm.fake_planner import FakePlanner, struct
 from tests.jvm.reading import load, plan_text
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 NOW = {
     "id": "long",

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.jvm.fake_planner import FakePlanner, struct
 from tests.jvm.reading import IDS, load, plan_text, rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 # ---- count, limit, statistics
 

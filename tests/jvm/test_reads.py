@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from tests.jvm.fake_planner import META, FakePlanner, struct
 from tests.jvm.reading import IDS, load, plan_text, rows, scanned_rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 
 def test_all_columns_but_the_hidden_ones_are_read(spark: SparkSession, people: str) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.jvm.fake_planner import FakePlanner, local
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 
 @pytest.fixture(autouse=True)

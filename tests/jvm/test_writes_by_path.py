@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.jvm.fake_planner import FakePlanner
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 
 def people(spark: SparkSession, *ids: int) -> DataFrame:

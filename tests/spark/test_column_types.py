@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyhudi.errors import SchemaConflict
 from tests.spark.tables import KEY, OPTIONS, ORDERING, HudiTable, Lake, refused, rows_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 VOIDS = {
     "n": "null as n",

@@ -14,7 +14,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import open_table
 from tests.spark.test_sql import create, folder_of, table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 DEAD, LONG_AGO_S = "20240501123005123", 1714566605
 

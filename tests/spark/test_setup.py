@@ -113,11 +113,13 @@ def test_configure_refuses_to_take_another_catalogs_place() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.every_line
 def test_a_session_that_fits_passes(spark: SparkSession) -> None:
     check_running(spark)
 
 
 @pytest.mark.spark
+@pytest.mark.every_line
 def test_another_spark_in_the_jvm_than_in_python_is_told(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +156,7 @@ def attach_with(jars: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.every_line
 def test_a_driver_without_the_jar_is_told_how_to_get_it() -> None:
     told = attach_with("")
     assert told.startswith("[SETUP_ERROR] The pyhudi jar is not on the class path")
@@ -161,6 +164,7 @@ def test_a_driver_without_the_jar_is_told_how_to_get_it() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.every_line
 def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
     own = spark_line(pyspark.__version__)
     other = next(line for line in JARS if line != own)

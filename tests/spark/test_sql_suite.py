@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests import sql_suite
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 
 @pytest.fixture

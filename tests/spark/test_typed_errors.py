@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError, TableNotFound
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 
 def test_an_error_is_caught_by_its_own_class_and_by_sparks(

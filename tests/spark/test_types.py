@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from tests.spark.tables import KEY, ORDERING, VERSION, HudiTable, Lake, refused
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
 COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "flag": ("boolean", [True, False]),
