@@ -57,8 +57,9 @@ def _read_by_hudi(hudi: SparkPeer, folder: Path, model: Model) -> Answer:
 def _known_to_hudi_rs(model: Model) -> bool:
     """Whether hudi-rs 0.5.0 reads tables of the kind.
 
-    It has no code for columns told by ids (FORMAT.md 9). Its Avro parser refuses names outside
-    ASCII, which Avro's in Java takes, and its schemas have no time without a zone: it panics.
+    It has no code for columns told by ids (spec/schema_evolution.md S4). Its Avro parser refuses
+    names outside ASCII, which Avro's in Java takes, and its schemas have no time without a zone: it
+    panics.
     """
     names = all(path.isascii() for path in model.paths)
     times = all("timestamp_ntz" not in each.kind for each in model.columns)

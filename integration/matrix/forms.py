@@ -30,7 +30,7 @@ class Form:
     path: Callable[[Row], str] | None
     more: dict[str, str] = field(default_factory=dict)
     text_in_hudi: str = ""
-    """A column that Hudi 1.2.0 reads as text, whatever its type in the files (FORMAT.md 3.4)."""
+    """A column that Hudi 1.2.0 reads as text, whatever its type in the files (spec/keys.md K4)."""
     path_in_0_15: str = ""
     """A column in whose place Hudi 0.15.0 returns the partition path."""
     unreadable_in_0_15: bool = False

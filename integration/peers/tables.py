@@ -95,7 +95,7 @@ def writer_options(path: Place, operation: str = "upsert") -> dict[str, str]:
     """Options with which Apache Hudi writes into the table at ``path`` and leaves its version.
 
     Without the first two, Hudi 1.2.0 upgrades a table of version 6 or 8 on its first write
-    (FORMAT.md 10).
+    (spec/versions.md V4).
     """
     facts = table_facts(path)
     options = {

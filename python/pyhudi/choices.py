@@ -148,7 +148,8 @@ def offered(kind: type[Enum]) -> list[Enum]:
 
 
 # What Hudi users write instead of an enum's own value: class names, without their package, and
-# the short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID (FORMAT.md 1).
+# the short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID
+# (spec/properties.md P4).
 SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
     TableType: {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ},
     MergeMode: {

@@ -159,8 +159,13 @@ def test_each_plan_says_the_version_of_its_record() -> None:
     assert {plans.parse_restore_plan(d, "p").version for d in restores} == {2}
     restored = contents(Action.RESTORE, done)
     assert {plans.parse_restore_metadata(d, "p").version for d in restored} == {1}
+    undone = contents(rollback, done)
+    assert {plans.parse_rollback_metadata(d, "p").version for d in undone} == {1}
     saved = contents(Action.SAVEPOINT, done)
     assert {plans.parse_savepoint(d, "p").version for d in saved} == {1}
+    clustered = contents(Action.CLUSTERING, requested)
+    wanted = [plans.parse_requested_replace(d, "p").clustering_plan for d in clustered]
+    assert {plan.version for plan in wanted if plan is not None} == {1}
 
 
 def test_paths_in_plans_are_absolute_or_bare_names_by_kind() -> None:

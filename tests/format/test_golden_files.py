@@ -138,6 +138,8 @@ def test_blocks_say_their_instant_and_schema_and_positions_only_in_layout_2() ->
         assert not keys & POSITIONS or table.version > 6
         with_positions += bool(keys & POSITIONS)
         assert struct.unpack_from(">i", block.content) == (3,), path
+        if block.block_type is BlockType.DELETE:
+            assert struct.unpack_from(">i", block.content, 4) == (len(block.content) - 8,), path
         if block.block_type is BlockType.AVRO_DATA:
             fields = json.loads(block.header[HeaderKey.SCHEMA])["fields"]
             assert [field["name"] for field in fields][:5] == META_COLUMNS
@@ -241,6 +243,18 @@ def _completed(table: GoldenTable, root: str) -> set[str]:
     layout, folder = (1, ".hoodie/") if table.version == 6 else (2, ".hoodie/timeline/")
     found = (parse_instant(path.removeprefix(root + folder), layout) for path in table.files())
     return {instant.time for instant in found if instant and instant.state is State.COMPLETED}
+
+
+def test_a_metadata_table_begins_each_file_group_with_a_log_of_no_deletes() -> None:
+    seen = 0
+    for table in metadata_tables():
+        for path, data in table.files().items():
+            if path.startswith(METADATA) and path.endswith(".log.1_0-0-0"):
+                (block,) = read_blocks(data)
+                assert block.block_type is BlockType.DELETE, path
+                assert block.content == struct.pack(">ii", 3, 1) + b"\0", path
+                seen += 1
+    assert seen > 10
 
 
 def test_an_hfile_begins_with_a_block_and_ends_with_its_trailer() -> None:

@@ -2,7 +2,7 @@
 
 The order of the steps is that of Apache Hudi 1.2.0: of ``CleanActionExecutor``,
 ``BaseRollbackActionExecutor``, ``BaseRestoreActionExecutor``, ``SavepointActionExecutor`` and
-``TimelineArchiverV1`` and ``V2``. Files and their contents are those of FORMAT.md. None of it is
+``TimelineArchiverV1`` and ``V2``. Files and their contents are those of docs/spec. None of it is
 pyhudi's own protocol: Hudi looks at no lease once it has a lock, and lists a table but once.
 """
 

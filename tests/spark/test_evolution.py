@@ -1,4 +1,4 @@
-"""Schemas that change from write to write (FORMAT.md section 9)."""
+"""Schemas that change from write to write (spec/schema_evolution.md S1 to S3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record keys and partition paths in all their forms (FORMAT.md 3.4)."""
+"""Record keys and partition paths in all their forms (spec/keys.md K1 to K5)."""
 
 from __future__ import annotations
 

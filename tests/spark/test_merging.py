@@ -1,4 +1,4 @@
-"""Which row of a key stays: ordering values, ties, deletes (FORMAT.md 4, "Merge semantics")."""
+"""Which row of a key stays: ordering values, ties, deletes (spec/merging.md R1, R2)."""
 
 from __future__ import annotations
 

@@ -119,7 +119,10 @@ def test_a_crash_while_settling_is_settled_by_the_next_but_one(
 def test_data_files_go_before_the_instant_that_hides_them(
     new_world: NewWorld, version: int
 ) -> None:
-    """A file without an instant on the timeline may count as archived data (FORMAT.md 2.4)."""
+    """A file without an instant on the timeline may count as archived data.
+
+    Rules: spec/file_slices.md F3.
+    """
     world = new_world(version)
     died = Fault(Effect.CRASH_AFTER, path="b/*.parquet")
     with pytest.raises(SimulatedCrash):

@@ -1,4 +1,4 @@
-"""Archived timelines of both layouts, read only (FORMAT.md 7).
+"""Archived timelines of both layouts, read only (spec/archive.md A1, A2).
 
 Layout 1 keeps log files with three Avro entries per instant; layout 2 keeps Parquet files that a
 manifest lists, one row per completed instant. Both give the same ``ArchivedInstant``; which files

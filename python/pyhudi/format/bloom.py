@@ -1,4 +1,6 @@
-"""Bloom filters of base-file footers, bit for bit as Apache Hudi writes them (FORMAT.md 3.5).
+"""Bloom filters of base-file footers, bit for bit as Apache Hudi writes them.
+
+Rules: spec/bloom_filters.md B1.
 
 A filter never says "no" to a key that was added. Two forms: SIMPLE is one row of bits, DYNAMIC_V0
 a list of equal rows that grows with the keys. Everything works on whole key columns: the hash is

@@ -1,7 +1,7 @@
 """What a commit did: its write statistics, replaced file groups and extra metadata.
 
-JSON in layout 1, Avro in layout 2 (FORMAT.md 2.3). Both are told apart by their first bytes, so
-an upgraded table reads the same. Timelines have thousands of these: parsing does no more than it
+JSON in layout 1, Avro in layout 2 (spec/timeline.md T5). Both are told apart by their first bytes,
+so an upgraded table reads the same. Timelines have thousands of these: parsing does no more than it
 must.
 """
 

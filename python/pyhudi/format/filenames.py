@@ -1,4 +1,4 @@
-"""Names of data files: base files and log files, as FORMAT.md 3.1 lays them out.
+"""Names of data files: base files and log files, as spec/data_files.md D1 lays them out.
 
 A name carries the file group, the write attempt and the instant, so a listing alone rebuilds the
 file-system view. ``parse`` of ``render`` is the identity. This module travels to executors by

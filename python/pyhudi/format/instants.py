@@ -1,7 +1,9 @@
-"""Instants: the entries of the timeline, their file names and their times (FORMAT.md 2.1, 2.2).
+"""Instants: the entries of the timeline, their file names and their times.
 
-The names are a table that a reader checks by eye against FORMAT.md. In both layouts a name says
-action and state, except that a completed compaction is named as a commit, a completed log
+Rules: spec/timeline.md T2, T3.
+
+The names are a table that a reader checks by eye against spec/timeline.md T2. In both layouts a
+name says action and state, except that a completed compaction is named as a commit, a completed log
 compaction as a delta commit, and a clustering as a replace commit (layout 1 from its request on).
 """
 
@@ -98,7 +100,7 @@ _NAME = re.compile(r"(\d{14,20})(?:_(\d{14,20}))?\.([a-z]+(?:\.[a-z]+)?)", re.AS
 
 @lru_cache(maxsize=100_000)  # a timeline is listed again and again, its names stay
 def parse_instant(file_name: str, layout: int) -> Instant | None:
-    """The instant that a file of the timeline folder stands for (FORMAT.md 2.1).
+    """The instant that a file of the timeline folder stands for (spec/timeline.md T2).
 
     ``None`` for other names: temporary files, checksums, folders. Completed compactions read as
     ``COMMIT``, log compactions as ``DELTACOMMIT``, clusterings as ``REPLACECOMMIT``: their
@@ -141,7 +143,7 @@ _WITH_MILLIS = 17
 
 
 def format_time(epoch_ms: int, utc: bool) -> InstantTime:
-    """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (FORMAT.md 2.2).
+    """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (spec/timeline.md T3).
 
     ``ConfigError`` outside of the years 1 to 9999, which its digits can hold.
     """
@@ -182,7 +184,7 @@ def parse_time(time: InstantTime, utc: bool) -> int:
 
 
 def padded_time(time: str) -> InstantTime:
-    """A time fit for comparing as text: 14 digits get ``999`` (FORMAT.md 2.2)."""
+    """A time fit for comparing as text: 14 digits get ``999`` (spec/timeline.md T3)."""
     return InstantTime(time + "999" if len(time) == _SECONDS_ONLY else time)
 
 

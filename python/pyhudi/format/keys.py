@@ -1,4 +1,4 @@
-"""Record keys, partition paths and the bucket hash: text rules of FORMAT.md 3.4 and 8.
+"""Record keys, partition paths and the bucket hash: text rules of spec/keys.md K1 to K6.
 
 Paths here are exactly those that Apache Hudi builds, so that both find the same folders. The
 module travels to executors by value and imports nothing of pyhudi but errors.

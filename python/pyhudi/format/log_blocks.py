@@ -1,4 +1,4 @@
-"""The blocks of a Hudi log file (FORMAT.md 4): framing only, contents are the caller's.
+"""The blocks of a Hudi log file (spec/log_files.md L1): framing only, contents are the caller's.
 
 Archived timelines of layout 1 are such files, too. Torn blocks are passed over up to the next
 magic, as every reader does: a crash may leave half a block at the end.

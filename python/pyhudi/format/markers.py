@@ -1,4 +1,6 @@
-"""Marker files: which data files a write meant to make, read when it must be undone (FORMAT.md 5).
+"""Marker files: which data files a write meant to make, read when it must be undone.
+
+Rules: spec/markers.md M1.
 
 A marker stands for one data file and is written before it, so that no file of a failed write is
 ever unknown. There are two forms: an empty file each, or lines in a few files that a server in the

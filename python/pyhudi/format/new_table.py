@@ -1,4 +1,4 @@
-"""The ``hoodie.properties`` of a new table: what Apache Hudi would write (FORMAT.md 1, 12)."""
+"""The ``hoodie.properties`` of a new table: what Apache Hudi would write (spec/versions.md V7)."""
 
 from __future__ import annotations
 

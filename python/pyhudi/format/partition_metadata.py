@@ -1,4 +1,6 @@
-"""``.hoodie_partition_metadata``: without it Spark reads no row of a partition (FORMAT.md 3.3).
+"""``.hoodie_partition_metadata``: without it Spark reads no row of a partition.
+
+Rules: spec/data_files.md D5.
 
 ``render`` needs nothing of pyhudi, since workers write this file, too.
 """

@@ -1,8 +1,8 @@
 """Plans and metadata of table services: what will be, and what was, cleaned, undone or rewritten.
 
-All are Avro records in every layout (FORMAT.md 2.3), so each is a dataclass and two functions.
-Paths differ by kind, and are kept as they stand in the file: see each field's comment. ``parse``
-of ``render`` is the identity.
+All are Avro records in every layout (spec/timeline.md T5, T9), so each is a dataclass and two
+functions. Paths differ by kind, and are kept as they stand in the file: see each field's comment.
+``parse`` of ``render`` is the identity.
 """
 
 from __future__ import annotations

@@ -102,5 +102,8 @@ def _escape(text: str, is_key: bool) -> str:
 
 
 def table_checksum(database: str, name: str) -> int:
-    """``hoodie.table.checksum``: CRC-32 of ``<database>.<name>``, unsigned (FORMAT.md 1)."""
+    """``hoodie.table.checksum``: CRC-32 of ``<database>.<name>``, unsigned.
+
+    Rules: spec/properties.md P3.
+    """
     return zlib.crc32(f"{database}.{name}".encode())

@@ -1,4 +1,6 @@
-"""Versions of a table's schema in which columns have ids: Hudi's InternalSchema (FORMAT.md 9).
+"""Versions of a table's schema in which columns have ids: Hudi's InternalSchema.
+
+Rules: spec/schema_evolution.md S4.
 
 A column keeps its id whatever its name, place and type become, and no id is given twice. A commit
 says its version in ``extraMetadata.latest_schema``; ``.hoodie/.schema`` has all of them, newest
@@ -18,7 +20,7 @@ from pyhudi.format.instants import InstantTime
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_FOLDER = ".hoodie/.schema"
 ACTION = "schemacommit"
-_RULE = "a schema history is JSON with schemas whose columns have ids (FORMAT.md 9)"
+_RULE = "a schema history is JSON with schemas whose columns have ids (spec/schema_evolution.md S4)"
 _HISTORY = '{"schemas":['
 
 Json = Any

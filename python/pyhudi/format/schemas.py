@@ -1,4 +1,4 @@
-"""Avro, Spark and Arrow schemas of a table, and the way between them (FORMAT.md 2.3, 3.2, 9).
+"""Avro, Spark and Arrow schemas of a table, and the way between them (spec/timeline.md T8).
 
 A Hudi table's schema is Avro JSON in each commit. Conversions are by value and total: a type
 that has no counterpart is an error that names its column, never a silent string.

@@ -1,4 +1,4 @@
-"""``hoodie.properties`` as typed facts about a table (FORMAT.md 1).
+"""``hoodie.properties`` as typed facts about a table (spec/properties.md P2).
 
 ``parse_table_config`` refuses what would be read wrongly in silence: a wrong checksum, a timeline
 layout that does not go with the table version, versions and file formats that pyhudi does not
@@ -29,7 +29,7 @@ class TableType(str, Enum):
 
 
 class MergeMode(str, Enum):
-    """Which of two rows with one key wins: FORMAT.md 4, merge semantics."""
+    """Which of two rows with one key wins: spec/merging.md R1."""
 
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
@@ -300,7 +300,9 @@ def _flag(raw: Mapping[str, str], key: str, default: bool = False) -> bool:
 
 
 def without_metadata_table(raw: Mapping[str, str]) -> dict[str, str]:
-    """The properties with both metadata-table keys emptied, as Hudi leaves them (FORMAT.md 6).
+    """The properties with both metadata-table keys emptied, as Hudi leaves them.
+
+    Rules: spec/metadata_table.md MT3.
 
     A writer that does not keep the metadata table up must publish this before its commit:
     otherwise readers that trust the table silently miss the new files.

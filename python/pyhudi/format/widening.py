@@ -1,4 +1,4 @@
-"""Which types widen into which, as one table (FORMAT.md section 9).
+"""Which types widen into which, as one table (spec/schema_evolution.md S2).
 
 Types are Spark's JSON forms: a text for plain types, a dict for nested ones.
 """

@@ -1,7 +1,7 @@
 """Index lookup on executors: the record keys of base files, read with pyarrow.
 
 Travels by value; imports nothing that an executor without pyhudi would lack. Ranges and bloom
-filters in the footers prune files before a key is read (FORMAT.md 3.5).
+filters in the footers prune files before a key is read (spec/data_files.md D6).
 """
 
 from __future__ import annotations

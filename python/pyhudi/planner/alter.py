@@ -1,4 +1,6 @@
-"""ALTER TABLE of columns: a commit without files that declares another schema (FORMAT.md 9).
+"""ALTER TABLE of columns: a commit without files that declares another schema.
+
+Rules: spec/schema_evolution.md S4.
 
 New columns at the end and wider types are read by names, so every reader follows them. The first
 change that names cannot tell (a rename, a drop, another order, anything inside of a column) gives

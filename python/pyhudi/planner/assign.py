@@ -1,7 +1,7 @@
 """Assignment: which file group takes which rows.
 
 Pure: the plan is a function of the size profile and of what the table holds. A row's group is
-then a pure function of its key and this plan (DESIGN.md, steps 3 and 5).
+then a pure function of its key and this plan (ARCHITECTURE.md, "One commit, end to end").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bucket index: rows go to groups by a hash of their key (FORMAT.md section 8)."""
+"""The bucket index: rows go to groups by a hash of their key (spec/keys.md K6)."""
 
 from __future__ import annotations
 

@@ -86,6 +86,8 @@ class FileSchemas:
             raise vanished(self._table.storage, path) from e
         except (OSError, pa.ArrowInvalid) as e:
             raise TableCorrupt(
-                f"The footer of {path} cannot be read: {e}.", path=path, rule="FORMAT.md 3.2"
+                f"The footer of {path} cannot be read: {e}.",
+                path=path,
+                rule="spec/data_files.md D2",
             ) from e
         return arrow_to_spark(schema)

@@ -1,4 +1,4 @@
-"""Writes by file group: tag, profile, assign, write (DESIGN.md, steps 4 to 6).
+"""Writes by file group: tag, profile, assign, write (ARCHITECTURE.md, "One commit, end to end").
 
 The input is evaluated once and kept; a lost block of it is a clear failure, since Spark cannot
 recompute what was checkpointed locally.

@@ -185,5 +185,5 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
 
 
 def action_of(operation: Operation) -> Action:
-    """The timeline action under which an operation commits (FORMAT.md 2.1)."""
+    """The timeline action under which an operation commits (spec/timeline.md T2)."""
     return Action.REPLACECOMMIT if operation in REPLACING else Action.COMMIT

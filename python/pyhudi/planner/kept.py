@@ -2,7 +2,7 @@
 
 A write that lost a race is made again as a new instant with all its files written anew, but it
 neither runs the caller's query again nor looks keys up in files that nobody has touched
-(DESIGN.md, "A retry").
+(ARCHITECTURE.md, "One commit, end to end").
 """
 
 from __future__ import annotations

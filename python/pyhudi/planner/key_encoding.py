@@ -109,7 +109,7 @@ def _forms(runtime: Runtime, table: Table, files: Sequence[BaseFile]) -> set[boo
             raise TableCorrupt(
                 f"The footer of {file.path} cannot be read: {e}.",
                 path=file.path,
-                rule="FORMAT.md 3.5",
+                rule="spec/data_files.md D6",
             ) from e
         return {footer[key].startswith(prefix) for key in (MIN_KEY, MAX_KEY) if key in footer}
 

@@ -1,7 +1,7 @@
 """Record keys and partition paths as Spark SQL expressions: no Python per row, no UDF.
 
 The text of a key must be the one that Apache Hudi makes from the same value, or the two would
-hold one row under two keys (FORMAT.md section 3.4).
+hold one row under two keys (spec/keys.md K1 to K5).
 """
 
 from __future__ import annotations

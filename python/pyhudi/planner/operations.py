@@ -180,7 +180,7 @@ def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
 
 
 def finish(write: Write, outcome: Outcome) -> Committed:
-    """Seal, reconcile and commit (DESIGN.md, steps 7 and 8)."""
+    """Seal, reconcile and commit (ARCHITECTURE.md, "One commit, end to end")."""
     transaction = write.transaction
     transaction.seal(
         lambda timeout_s: (

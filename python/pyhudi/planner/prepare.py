@@ -2,7 +2,7 @@
 
 Rule of alignment: by name; a missing column is filled with null only where the option says so, a
 new one is added at the end, and of two types the wider wins, if Hudi's readers can follow
-(FORMAT.md section 9). Everything is decided before the first file is touched.
+(spec/schema_evolution.md S1 to S3). Everything is decided before the first file is touched.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def combines(write: Write) -> bool:
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec | None:
-    """A real filter where the writer's index is bloom, else none (FORMAT.md 3.5)."""
+    """A real filter where the writer's index is bloom, else none (spec/data_files.md D6)."""
     if options.index_type is not IndexType.BLOOM:
         return None
     return BloomSpec(

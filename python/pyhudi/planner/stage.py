@@ -1,7 +1,7 @@
 """The write stage: one Spark job whose result is the write statistics.
 
 The job carries its write's key as a local property, by which the shim knows when every attempt of
-the stage has ended (DESIGN.md, step 7).
+the stage has ended (ARCHITECTURE.md, "One commit, end to end").
 """
 
 from __future__ import annotations

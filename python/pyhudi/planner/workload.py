@@ -16,7 +16,7 @@ def new_file_id(write: Write) -> FileId:
 def workload(
     write: Write, assignment: Assignment, updates: dict[int, int], inserts: dict[str, int]
 ) -> CommitMetadata:
-    """The profile as Hudi leaves it in the inflight file (FORMAT.md 2.3)."""
+    """The profile as Hudi leaves it in the inflight file (spec/timeline.md T5)."""
     stats = [
         WriteStat(FileId(""), "", partition, num_inserts=count)
         for partition, count in sorted(inserts.items())

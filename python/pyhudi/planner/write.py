@@ -1,7 +1,8 @@
 """One write, end to end: from a DataFrame and options to a commit.
 
-The steps and their order are those of DESIGN.md, "One write"; everything that can refuse the
-input does so before the first file is touched. A lost race is written again as a new instant.
+The steps and their order are those of ARCHITECTURE.md, "One commit, end to end"; everything that
+can refuse the input does so before the first file is touched. A lost race is written again as a new
+instant.
 """
 
 from __future__ import annotations

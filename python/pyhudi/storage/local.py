@@ -3,7 +3,7 @@
 Invariant: no name is ever seen with part of its bytes. A file is written and synced under a
 hidden temporary name in its own folder and only then gets its real one, by ``link(2)``, which
 fails where the name is taken, or by ``rename(2)``, which replaces it; then the folder is synced.
-Hadoop's checksum neighbour goes first, or Hudi would refuse the new bytes (FORMAT.md 1).
+Hadoop's checksum neighbour goes first, or Hudi would refuse the new bytes (spec/other_files.md O3).
 """
 
 from __future__ import annotations

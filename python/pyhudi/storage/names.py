@@ -1,8 +1,8 @@
 """Names that live beside a table's files without being part of the table.
 
 Hadoop's local file system keeps a checksum of ``name`` in ``.name.crc`` and verifies it on each
-read (FORMAT.md 1); pyhudi builds a file under a temporary name before it gets its real one. Hudi
-ignores hidden names of unknown extension, and so do our listings.
+read (spec/other_files.md O3); pyhudi builds a file under a temporary name before it gets its real
+one. Hudi ignores hidden names of unknown extension, and so do our listings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The active timeline: which instants a table has, in which state, and what they say.
 
 Invariant: a ``Timeline`` is one listing, never a mixture of two; contents are read on demand and
-cached by file name, which is safe because a completed file never changes (FORMAT.md 2).
+cached by file name, which is safe because a completed file never changes (spec/timeline.md T1).
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class CommitCache:
                 f"The timeline lists {path} but it cannot be read. It may have been archived "
                 "meanwhile: run the query again.",
                 path=path,
-                rule="FORMAT.md 2.1",
+                rule="spec/timeline.md T1",
             ) from e
         metadata = parse_commit(data, path)
         key = self._key(storage, timeline, instant)

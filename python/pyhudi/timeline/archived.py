@@ -1,4 +1,7 @@
-"""The archived timeline: completed instants that have left the active one (FORMAT.md 7)."""
+"""The archived timeline: completed instants that have left the active one.
+
+Rules: spec/archive.md A1, A2.
+"""
 
 from __future__ import annotations
 
@@ -148,5 +151,5 @@ def _read(storage: Storage, path: str) -> bytes:
             f"The archived timeline names {path}, which is not there. If an archival has just "
             "rewritten it, ask again; else the file is lost.",
             path=path,
-            rule="FORMAT.md 7",
+            rule="spec/archive.md A4",
         ) from e

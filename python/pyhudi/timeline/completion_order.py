@@ -54,7 +54,8 @@ def completion_time(timeline: Timeline, instant: Instant, utc: bool) -> InstantT
     """When a completed instant did complete.
 
     Layout 2 has it in the file's name; layout 1, and what an upgrade carried over, in the file's
-    modification time (FORMAT.md 2.2), which is rendered in the table's zone (``utc``, or local).
+    modification time (spec/timeline.md T4), which is rendered in the table's zone (``utc``, or
+    local).
     """
     if instant.completion_time is not None:
         return instant.completion_time

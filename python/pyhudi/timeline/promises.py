@@ -272,7 +272,7 @@ def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
         "Bring the file back from a copy, set the table back to a savepoint or an earlier commit "
         "with Apache Hudi, or overwrite the partition if its rows can be had from elsewhere.",
         path=lost.path,
-        rule="FORMAT.md 2.4",
+        rule="spec/file_slices.md F7",
         instant=lost.instant,
     )
 

@@ -1,6 +1,6 @@
 """The table's schema at an instant, and the schema that each data file was written with.
 
-Source: ``extraMetadata.schema`` of commits (FORMAT.md 2.3 and 9); where no commit tells, the
+Source: ``extraMetadata.schema`` of commits (spec/timeline.md T8); where no commit tells, the
 schema given to CREATE TABLE, and last the footer of a data file.
 """
 
@@ -54,5 +54,5 @@ def _parsed(text: str, path: str) -> SparkSchema:
         return avro_to_spark(json.loads(text))
     except (ValueError, KeyError, TypeError) as e:
         raise TableCorrupt(
-            f"The schema in {path} is no Avro schema: {e}.", path=path, rule="FORMAT.md 2.3"
+            f"The schema in {path} is no Avro schema: {e}.", path=path, rule="spec/timeline.md T8"
         ) from e

@@ -1,10 +1,10 @@
 """The schema history of a table as a query sees it: which ids the columns of each file have.
 
-Rules (FORMAT.md 9): a commit that says its version is believed; one that says none, as writers
-without schema-on-read make them, has the columns of the version before it by their names. A file
-of ``.hoodie/.schema`` counts if its commit does; once it may be archived, unless the archive has
-older commits and not that one. A table without either has no history, and its
-columns are told by their names.
+Rules (spec/schema_evolution.md S4, S5): a commit that says its version is believed; one that says
+none, as writers without schema-on-read make them, has the columns of the version before it by their
+names. A file of ``.hoodie/.schema`` counts if its commit does; once it may be archived, unless the
+archive has older commits and not that one. A table without either has no history, and its columns
+are told by their names.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class SchemaHistory:
         if version is None:
             raise corrupt(
                 f"{self.table.storage.root}/{SCHEMA_FOLDER}",
-                "the schema history reaches back to the oldest file (FORMAT.md 9)",
+                "the schema history reaches back to the oldest file (spec/schema_evolution.md S5)",
                 f"nothing tells the columns of files that commit {time} wrote",
             )
         return identified(file, version)

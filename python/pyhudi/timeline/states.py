@@ -2,7 +2,7 @@
 
 Every action walks through its states in the order below, one file per state; a state without a
 file of its own is absent from the row. The writer's phases are in ``transactions/phases.py``.
-Source of the rules: FORMAT.md section 2.1.
+Source of the rules: spec/timeline.md T1, T2.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def next_state(action: Action, state: State) -> State:
         raise TableCorrupt(
             f"A {action.value} in state {state.value} cannot move on.",
             path=action.value,
-            rule="FORMAT.md 2.1",
+            rule="spec/timeline.md T1",
         )
     return row[row.index(state) + 1]
 

@@ -1,9 +1,9 @@
 """Data files below the active timeline that no commit ever named, as late ones of failed writes.
 
-A file that is older than the first active commit counts as archived (FORMAT.md 2.4), so one that
-arrives after its write was undone would become rows. Reading the archive for each listing would
-cost too much: it is asked for files that came later than the first active commit, or whose instant
-a rollback names, and only what it tells for certain is left out.
+A file that is older than the first active commit counts as archived (spec/file_slices.md F3), so
+one that arrives after its write was undone would become rows. Reading the archive for each listing
+would cost too much: it is asked for files that came later than the first active commit, or whose
+instant a rollback names, and only what it tells for certain is left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The file-system view: file groups, their slices, and which of them a reader may see.
 
-Invariants (FORMAT.md 2.4): a file is visible if its instant has completed, or is older than the
-first instant of the active timeline; a replaced group vanishes for instants at or after the
-replace; of a group the slice with the largest visible instant counts. What the commits of the
-active timeline promise is in the listing or the question is refused (``promises.py``).
+Invariants (spec/file_slices.md F2 to F4): a file is visible if its instant has completed, or is
+older than the first instant of the active timeline; a replaced group vanishes for instants at or
+after the replace; of a group the slice with the largest visible instant counts. What the commits of
+the active timeline promise is in the listing or the question is refused (``promises.py``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Invariants: the beating thread shares no lock with the planner; a writer judges its own lapse by
 its monotonic clock from *before* the last beat that succeeded, so it never believes itself alive
 longer than others do. Others judge it by the storage's clock alone: wall clocks may be apart.
-Layout: FORMAT.md section 8.
+Layout: spec/other_files.md O1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The conflict check at commit: every instant that completed since the write loaded the timeline.
 
-The check is a set difference, whatever the instants' times (DESIGN.md, "The conflict check").
-Where nothing has completed, nothing is read.
+The check is a set difference, whatever the instants' times (ARCHITECTURE.md, "Where each guard
+lives"). Where nothing has completed, nothing is read.
 """
 
 from __future__ import annotations

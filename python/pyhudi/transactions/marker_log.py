@@ -1,4 +1,4 @@
-"""The markers of one instant in a few files: many requests, one storage write (FORMAT.md 5).
+"""The markers of one instant in a few files: many requests, one storage write (spec/markers.md M3).
 
 Requests queue. A batch takes all that wait and puts them, with what the file had, into the next of
 a bounded set of ``MARKERS<n>`` files, round robin; the requests are answered once that put is done.

@@ -1,7 +1,7 @@
 """Markers on the driver's side: what an instant may have written, by its own word.
 
 A worker puts the marker before the data file, so a file without a marker cannot exist. Layout:
-FORMAT.md section 5.
+spec/markers.md M1 to M5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 pyhudi does not keep Hudi's metadata table up to date yet, so before it publishes a commit it
 takes the table's promise back: both keys emptied, the folder deleted, as Hudi does for a writer
-without metadata (FORMAT.md section 6). Must be called under the table lock.
+without metadata (spec/metadata_table.md MT3). Must be called under the table lock.
 """
 
 from __future__ import annotations

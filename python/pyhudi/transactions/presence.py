@@ -154,7 +154,7 @@ def _settle_leftovers(
                 "Bring that file back, from a copy or from a table of the same settings, or "
                 "delete the folder. Nothing was changed.",
                 path=PROPERTIES,
-                rule="FORMAT.md 1",
+                rule="spec/properties.md P1",
             )
         if not timeline.pending:
             continue

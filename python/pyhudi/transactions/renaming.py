@@ -18,9 +18,9 @@ _CHECKSUM: Final = "hoodie.table.checksum"
 
 
 def rename_table(table: Table, name: str, lock: TableLock, clock: Clock, policy: Policy) -> Table:
-    """The table under another name, which its checksum covers (FORMAT.md 1), put under the lock.
+    """The table under another name, which its checksum covers: spec/properties.md P3.
 
-    ``LockTimeout`` where the lock stayed taken; nothing is changed then.
+    It is put under the lock. ``LockTimeout`` where the lock stayed taken; nothing is changed then.
     """
     time = next_time(clock, table.timeline(), table.config.utc, policy.times)
     lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))

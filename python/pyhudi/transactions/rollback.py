@@ -3,7 +3,7 @@
 Invariants: a completed instant is never rolled back here; data files go first, then the failed
 instant's own files, and the rollback completes last, so that a crash in between leaves a pending
 rollback which the next writer finishes. A failed file must be gone before its instant is, or
-readers would take it for archived data (FORMAT.md 2.4).
+readers would take it for archived data (spec/file_slices.md F3).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The schema history in a commit: repeated where nothing changed, else with a version in front.
 
-As Hudi does with schema-on-read (FORMAT.md 9). A write that was made for columns which another
-writer has renamed or dropped meanwhile must not be committed: its files would be read by the new
-version, in which their columns are others.
+As Hudi does with schema-on-read (spec/schema_evolution.md S4). A write that was made for columns
+which another writer has renamed or dropped meanwhile must not be committed: its files would be read
+by the new version, in which their columns are others.
 """
 
 from __future__ import annotations

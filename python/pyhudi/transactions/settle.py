@@ -171,7 +171,8 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     spools of dead statements; and files that never got their names.
 
     An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
-    must go before archival passes its instant, or readers take it for data (FORMAT.md 2.4).
+    must go before archival passes its instant, or readers take it for data (spec/file_slices.md
+    F3).
     """
     storage = table.storage
     folders = storage.list_folders(MARKERS)

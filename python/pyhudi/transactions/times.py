@@ -57,8 +57,8 @@ def next_time(
 ) -> InstantTime:
     """A time above the clock's and above every requested and completion time of ``timeline``.
 
-    A writer whose clock is behind thus still moves forward (DESIGN.md, begin). ``utc`` is the
-    table's timeline time zone: UTC, or else the driver's local zone.
+    A writer whose clock is behind thus still moves forward (ARCHITECTURE.md, "Where each guard
+    lives"). ``utc`` is the table's timeline time zone: UTC, or else the driver's local zone.
     """
     now, greatest = format_time(clock.now_ms(), utc), timeline.greatest_time()
     # The digits count on as if they were UTC: in the hour that a local clock shows twice, one
@@ -103,9 +103,9 @@ def _try_time(
     """Request ``time``: the timeline that shows it; None where it cannot be had.
 
     Put-if-absent alone does not make a time unique, for each action has names of its own; where
-    another action took the same time between the two listings both give it up (DESIGN.md, begin).
-    A rollback is not given up for being late: readers pass it over, and others may have begun to
-    carry out what it asks for.
+    another action took the same time between the two listings both give it up (ARCHITECTURE.md,
+    "Where each guard lives"). A rollback is not given up for being late: readers pass it over, and
+    others may have begun to carry out what it asks for.
     """
     storage, config = table.storage, table.config
     name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)

@@ -1,4 +1,6 @@
-"""One write from its first file on the timeline to its last (DESIGN.md, "One write").
+"""One write from its first file on the timeline to its last.
+
+The steps are those of ARCHITECTURE.md, "One commit, end to end".
 
 Invariants: the instant time exceeds all that was loaded and is this write's alone; nothing is
 published without the lock, a live heartbeat, an instant that nobody rolled back and a timeline

@@ -1,8 +1,8 @@
 """Restores and rollbacks of completed commits that are under way: no write goes on beside them.
 
-Apache Hudi makes them (FORMAT.md 2.1). What they take away would come back with a file that was
-merged from it, and a commit on top of it would keep them from ever completing: Apache Hudi rolls
-back the last commit alone, and refuses writes while a restore is pending as well.
+Apache Hudi makes them (spec/timeline.md T10). What they take away would come back with a file that
+was merged from it, and a commit on top of it would keep them from ever completing: Apache Hudi
+rolls back the last commit alone, and refuses writes while a restore is pending as well.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class _Bulk:
     def _write_row_group(self, path: str, partition: _Partition, rows: pa.Table) -> None:
         writer, footer = self._writer(path, partition)
         numbers = self._sequencer.take(rows.num_rows)
-        # A table without record keys gets generated ones: the sequence number (FORMAT.md 3.4).
+        # A table without record keys gets generated ones: the sequence number (spec/keys.md K3).
         keys = single(rows.column(KEY_COLUMN)) if KEY_COLUMN in rows.column_names else numbers
         footer.added(keys)
         meta = {

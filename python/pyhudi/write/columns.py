@@ -1,6 +1,6 @@
 """Bringing columns into the types that are stored: Spark's rows, and base files of older schemas.
 
-What is stored keeps to FORMAT.md 3.2: INT32 for byte and short, 3-level lists without null
+What is stored keeps to spec/data_files.md D4: INT32 for byte and short, 3-level lists without null
 elements (Apache Hudi cannot merge a file that has one), every field nullable.
 """
 
@@ -113,7 +113,7 @@ def converted(
     ``names`` are those that ``array`` has for the fields of ``kind`` where they are others.
 
     ``exact`` refuses a value that changes; without it integers may round to floating point, as
-    Avro's promotions do (FORMAT.md 9). Raises Arrow's own errors.
+    Avro's promotions do (spec/schema_evolution.md S2). Raises Arrow's own errors.
     """
     if array.type == kind and not names:
         return array

@@ -32,5 +32,5 @@ def damaged(path: str, fault: str) -> TableCorrupt:
         f"The data file {path} {fault}. Nothing was committed. Bring the file back from a copy, "
         "or set the table back to a savepoint or an earlier commit with Apache Hudi.",
         path=path,
-        rule="FORMAT.md 3.2",
+        rule="spec/data_files.md D2",
     )

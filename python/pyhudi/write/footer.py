@@ -1,4 +1,4 @@
-"""The footer's key-values: what Hudi's index asks a base file for (FORMAT.md 3.5).
+"""The footer's key-values: what Hudi's index asks a base file for (spec/data_files.md D6).
 
 The key range is always exact. The bloom filter is a real one only for writers whose index reads
 it; for all others a few bytes that say "maybe" keep Apache Hudi's bloom writers working.

@@ -1,4 +1,4 @@
-"""Which row wins: FORMAT.md 4, "Merge semantics", on whole columns.
+"""Which row wins: spec/merging.md R1, on whole columns.
 
 With event time the larger ordering value wins and the incoming row wins a tie; several ordering
 columns compare one after the other; null is smaller than any value. With commit time the incoming

@@ -1,4 +1,4 @@
-"""The meta columns' values, made by the column and not by the row (FORMAT.md 3.2)."""
+"""The meta columns' values, made by the column and not by the row (spec/data_files.md D3)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pyhudi.write.spec import (
 
 
 class Sequencer:
-    """Numbers the rows that one task writes: ``<instant>_<task>_<row>`` (FORMAT.md 3.2)."""
+    """Numbers the rows that one task writes: ``<instant>_<task>_<row>`` (spec/data_files.md D3)."""
 
     def __init__(self, instant: str, task_partition: int) -> None:
         self._prefix = f"{instant}_{task_partition}_"

@@ -148,7 +148,7 @@ class GroupPlan(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class BloomSpec(ByValue):
-    """The bloom filter of new files, for writers with the bloom index (FORMAT.md 3.5).
+    """The bloom filter of new files, for writers with the bloom index (spec/bloom_filters.md B2).
 
     ``dynamic`` chooses DYNAMIC_V0, sized by ``entries`` and growing up to ``max_entries``; without
     it the filter is a SIMPLE one made for the file's number of rows.

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types._
 /** The hidden columns of a Hudi table: there when asked for by name, absent from `SELECT *`. */
 private[pyhudi] object HudiColumns {
 
-  /** Hudi's own columns, stored in each file (FORMAT.md 3.2). */
+  /** Hudi's own columns, stored in each file (spec/data_files.md D3). */
   val meta: Seq[String] = Seq(
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
