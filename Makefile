@@ -111,11 +111,11 @@ PYTHON_CODE := python tests integration benchmarks docs/generate.py setup.py
 SCALA_CODE := build.sbt jvm-shim/src
 
 .PHONY: check
-check: $(VENV)/.ready .tools/scala-checked ## Lint, types and style, in seconds
+check: $(VENV)/.ready .tools/scala-checked ## Lint, types, style and citations, in seconds
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy
-	$(PYTEST) -q tests/test_tidy.py tests/test_layers.py
+	$(PYTEST) -q tests/test_tidy.py tests/test_layers.py tests/docs/test_citations.py
 
 .PHONY: format
 format: $(VENV)/.ready .tools/scalafmt.classpath ## Rewrite the code in the house layout
