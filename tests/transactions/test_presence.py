@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, table_exists
 from pyhudi.transactions.presence import (
@@ -108,6 +110,7 @@ def test_a_table_that_nobody_uses_leaves_nothing(world: World) -> None:
     failed.abort()
     assert give_up(world, table)
     assert world.memory.walk("") == []
+    assert give_up(world, table), "it is gone"
 
 
 def test_a_commit_that_came_first_under_the_lock_stays(world: World) -> None:
@@ -237,6 +240,14 @@ def test_a_table_that_is_gone_is_not_adopted(world: World) -> None:
 
 def test_a_table_with_commits_is_adopted_without_a_word(world: World) -> None:
     world.upsert({"k": "1"})
+    before = world.memory.read(PROPERTIES)
+    adopt(world.table(), other_lock(world), world.clock, POLICY)
+    assert world.memory.read(PROPERTIES) == before
+
+
+def test_a_table_that_another_program_made_is_adopted_as_it_is(world: World) -> None:
+    raw = world.table().config.raw
+    world.memory.replace(PROPERTIES, render_properties({k: raw[k] for k in raw if k != ID}))
     before = world.memory.read(PROPERTIES)
     adopt(world.table(), other_lock(world), world.clock, POLICY)
     assert world.memory.read(PROPERTIES) == before
@@ -473,7 +484,9 @@ def test_a_table_has_an_id_that_its_later_properties_keep(world: World) -> None:
     assert open_table(world.memory).config.raw[ID] == before
 
 
-def test_a_folder_in_which_a_table_has_left_its_locks_alone_is_told() -> None:
+def test_a_folder_in_which_a_table_has_left_its_locks_alone_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".hoodie").mkdir()
+    assert not holds_locks_alone(LocalStorage(str(tmp_path)))
     storage = MemoryStorage("memory:/left")
     assert not holds_locks_alone(storage)
     for path in (".hoodie/locks/lock3.acquired", ".hoodie/.locks/groups/a", ".hoodie/lock"):

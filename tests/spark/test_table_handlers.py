@@ -1,0 +1,134 @@
+"""Statements about a table as a whole, as the shim asks for them; no Spark session is needed."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, cast
+
+import pytest
+
+from pyhudi.config import WriteOptions
+from pyhudi.errors import LockTimeout, SchemaConflict, TableExists
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.planner.runtime import Runtime
+from pyhudi.spark.table_handlers import TableHandlers
+from pyhudi.storage.faults import Call, FaultyStorage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.table import PROPERTIES, Table, open_table, table_exists
+from pyhudi.transactions.presence import ID
+from tests.fakes import FakeClock
+
+ID_COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+TEXT_COLUMN = {"name": "id", "type": "string", "nullable": True, "metadata": {}}
+NOT_SERVED = "hoodie.table.version=9", "hoodie.table.version=99"
+
+
+class Place:
+    """A path at which statements make and take away tables."""
+
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self.path = f"memory:///handlers{next(self.numbers)}"
+        self.clock, self.locks = FakeClock(), InProcessLocks()
+        self.memory = MemoryStorage(self.path, self.clock)
+        self.handlers = self.on(self.memory)
+
+    def on(self, storage: Any) -> TableHandlers:
+        """The handlers of a driver that reaches the place by ``storage``."""
+        absent = cast(Any, None)
+        runtime = Runtime(self.clock, lambda root: storage, absent, self.lock, absent)
+        return TableHandlers(absent, runtime)
+
+    def lock(self, table: Table, options: WriteOptions) -> InProcessLock:
+        return InProcessLock(self.locks, "t", self.clock)
+
+    def create(self, *columns: dict[str, Any], **more: Any) -> dict[str, Any]:
+        schema = {"type": "struct", "fields": list(columns or (ID_COLUMN,))}
+        handlers = more.pop("handlers", self.handlers)
+        found: dict[str, Any] = handlers.create_table(
+            self.path, "d.t", schema, (), {"primaryKey": "id"}, {}, **more
+        )
+        return found
+
+    def discard(self, made: str) -> bool:
+        return self.handlers.discard_table(self.path, made, {}, {})
+
+    def drop(self, **properties: str) -> bool:
+        given = {key.replace("__", "."): text for key, text in properties.items()}
+        return self.handlers.drop_table(self.path, {}, {}, given)
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def test_a_statement_that_fails_takes_its_own_table_away(place: Place) -> None:
+    told = place.create()
+    assert not told["adopted"]
+    assert place.discard(told["made"])
+    assert place.memory.walk("") == []
+    assert place.discard(told["made"]), "it is gone"
+
+
+def test_a_statement_that_fails_leaves_the_table_that_another_made_in_its_place(
+    place: Place,
+) -> None:
+    first = place.create()["made"]
+    place.drop()
+    second = place.create()["made"]
+    assert first != second
+    assert not place.discard(first)
+    assert open_table(place.memory).config.raw[ID] == second
+
+
+def test_a_statement_that_fails_leaves_the_table_that_another_has_adopted(place: Place) -> None:
+    first = place.create()
+    second = place.create()
+    assert (second["adopted"], second["made"]) == (True, None)
+    assert not place.discard(first["made"])
+    assert table_exists(place.memory)
+
+
+def test_of_two_statements_at_once_the_second_adopts_the_table_of_the_first(place: Place) -> None:
+    place.create()
+    properties = place.memory.read(PROPERTIES)
+    place.drop()
+
+    def first(call: Call) -> None:
+        if call.method == "put_if_absent" and PROPERTIES in call.paths:
+            place.memory.put_if_absent(PROPERTIES, properties)
+
+    told = place.create(handlers=place.on(FaultyStorage(place.memory, before=first)))
+    assert (told["adopted"], told["made"]) == (True, None)
+
+
+def test_a_table_is_adopted_only_where_the_statement_may_and_says_the_same(place: Place) -> None:
+    made = place.create()["made"]
+    with pytest.raises(TableExists, match="adopts it"):
+        place.create(adopt=False)
+    with pytest.raises(SchemaConflict, match="column 'id' is bigint there and string here"):
+        place.create(TEXT_COLUMN)
+    assert place.discard(made), "nobody has adopted it"
+
+
+@pytest.mark.parametrize("content", [None, b"no properties", b"unknown"], ids=str)
+def test_what_pyhudi_cannot_open_is_not_dropped(place: Place, content: bytes | None) -> None:
+    if content == b"unknown":
+        place.create()
+        served = place.memory.read(PROPERTIES).decode()
+        content = served.replace(*NOT_SERVED).encode()
+    if content is not None:
+        place.memory.replace(PROPERTIES, content)
+    assert not place.drop()
+    assert place.memory.exists(PROPERTIES) == (content is not None)
+
+
+def test_a_drop_waits_for_the_lock_as_long_as_the_table_says(place: Place) -> None:
+    place.create()
+    InProcessLock(place.locks, "t", place.clock).acquire(1, LockOwner("another", "there", 1))
+    with pytest.raises(LockTimeout, match="2 s"):
+        place.drop(hoodie__write__lock__wait_time_ms="2000")
+    assert table_exists(place.memory)
