@@ -1,0 +1,158 @@
+"""What the handlers of writes settle before and after Spark's part; no Spark session is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pyhudi.config import Operation
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable
+from pyhudi.format.properties import render_properties
+from pyhudi.locks.in_process import InProcessLock
+from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.pins import PinnedQueries
+from pyhudi.planner.runtime import Runtime
+from pyhudi.planner.scan import open_query
+from pyhudi.spark.write_handlers import WriteHandlers
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import PROPERTIES
+from tests.transactions.world import World
+
+NOBODY = cast(Any, None)
+EMPTY = {"type": "struct", "fields": []}
+#: an option of another format, and one of nobody's
+FOREIGN, WRONG = {"replaceWhere": "p = 'a'"}, {"hoodie.tabel.name": "t"}
+
+
+class Statements:
+    """The handlers of an application, and a table that its statements read and write."""
+
+    def __init__(self, root: Path) -> None:
+        self.world = World()
+        properties = self.world.memory.read(PROPERTIES)
+        self.storage = self.world.memory = LocalStorage(str(root))  # type: ignore[assignment]
+        self.storage.put_if_absent(PROPERTIES, properties)
+        self.path, clock = str(root), self.world.clock
+        runtime = Runtime(
+            clock, lambda root: self.storage, NOBODY,
+            lambda table, options: InProcessLock(self.world.locks, "t", clock), NOBODY,
+        )  # fmt: skip
+        self.runtime, self.pins = runtime, PinnedQueries(runtime)
+        # Rows of no files are the only ones that are asked of this session.
+        session = SimpleNamespace(createDataFrame=lambda rows, schema: None)
+        sessions = SimpleNamespace(asking=lambda: session)
+        self.handlers = WriteHandlers(cast(Any, sessions), runtime, self.pins)
+
+    def scan(self) -> dict[str, Any]:
+        """A scan of the table as it is, as the shim tells of it."""
+        query = open_query(self.runtime, self.path, {}, {})
+        pin = self.pins.pin(query)
+        return {"pin": pin, "path": self.path, "options": {}, "instant": query.instant}
+
+    def held(self) -> dict[str, Any]:
+        """A scan of a statement that changes rows: its state is held."""
+        scan = self.scan()
+        self.handlers.check_row_changes(self.path, scan, {})
+        assert list(self.pins._held) == [scan["pin"]]
+        return scan
+
+    def spool(self) -> str:
+        spool: str = self.handlers.spool_begin(self.path, {}, {})["spool"]
+        self.storage.put_if_absent(f"{spool.partition(f'{self.path}/')[2]}/rows.parquet", b"rows")
+        return spool
+
+    def spooled(self) -> list[str]:
+        return [file.path for file in self.storage.walk("") if "spool" in file.path]
+
+
+@pytest.fixture
+def statements(tmp_path: Path) -> Iterator[Statements]:
+    found = Statements(tmp_path)
+    yield found
+    found.world.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["older first", "newer first"])
+def test_a_write_is_judged_from_what_all_scans_of_its_table_saw(
+    statements: Statements, order: tuple[int, int]
+) -> None:
+    first = statements.world.upsert({"k": "1"})
+    scans = [statements.scan()]
+    statements.world.upsert({"k": "2"})
+    scans.append(statements.scan())
+    reads = statements.handlers._reads([scans[i] for i in order], {}, 0)
+    assert reads is not None
+    assert [commit.time for commit in reads.state.commits] == [first.instant]
+
+
+def test_a_write_one_of_whose_scans_nobody_remembers_is_judged_from_no_state(
+    statements: Statements,
+) -> None:
+    statements.world.upsert({"k": "1"})
+    known = statements.scan()
+    digest, layout, last = known["pin"].split("-")
+    scans = [known, {**known, "pin": f"{'0' * len(digest)}-{layout}-{last}"}]
+    reads = statements.handlers._reads(scans, {}, 0)
+    assert reads is not None
+    with pytest.raises(CommitConflict, match="no longer known"):
+        _ = reads.state
+
+
+def test_a_write_that_reads_nothing_of_its_table_is_judged_from_its_begin(
+    statements: Statements,
+) -> None:
+    assert statements.handlers._reads([], {}, 0) is None
+
+
+def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: Statements) -> None:
+    handlers, path = statements.handlers, statements.path
+    for write in (
+        lambda: handlers.write(None, path, "overwrite", FOREIGN, {}),
+        lambda: handlers._insert(NOBODY, path, FOREIGN, {}, None, Intent(Route.SQL), None),
+        lambda: handlers.spool_begin(path, FOREIGN, {}),
+    ):
+        with pytest.raises(ConfigError, match="'replaceWhere' is no option of pyhudi"):
+            write()
+    assert statements.spooled() == []
+
+
+def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Statements) -> None:
+    scan, raw = statements.scan(), statements.world.table().config.raw
+    kept = {**raw, "hoodie.table.type": "MERGE_ON_READ"}
+    statements.storage.replace(PROPERTIES, render_properties(kept))
+    with pytest.raises(UnsupportedTable, match="merge-on-read"):
+        statements.handlers.check_row_changes(statements.path, scan, {})
+    assert not statements.pins._held
+
+
+def test_a_statement_that_changes_no_row_commits_nothing_and_leaves_nothing(
+    statements: Statements,
+) -> None:
+    scan, spool = statements.held(), statements.spool()
+    assert statements.spooled()
+    done = statements.handlers.change_rows(
+        statements.path, {}, {}, spool, [], EMPTY, "update", [], [scan], 0
+    )
+    assert done is None
+    assert not statements.pins._held
+    assert statements.spooled() == []
+
+
+def test_a_statement_that_fails_gives_its_state_and_its_spool_back(statements: Statements) -> None:
+    scan = statements.held()
+    with pytest.raises(ConfigError, match="hoodie.tabel.name"):
+        statements.handlers._change(
+            NOBODY, statements.path, WRONG, {}, Operation.UPSERT, [scan], 0
+        )  # fmt: skip
+    assert not statements.pins._held
+
+    spool = statements.spool()
+    with pytest.raises(ConfigError, match="hoodie.tabel.name"):
+        statements.handlers.insert_spooled(
+            statements.path, WRONG, {}, spool, [], "dynamic", EMPTY
+        )  # fmt: skip
+    assert statements.spooled() == []
