@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.planner import write
 from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.own_reads import OwnReads
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.write import Request
 from pyhudi.storage.local import LocalStorage
@@ -96,6 +98,31 @@ def test_a_view_that_a_commit_and_a_clean_have_torn_is_a_lost_race(tmp_path: Pat
 
     with pytest.raises(CommitConflict, match="lost a race.*files of the earlier state are gone"):
         write._tried(world.request(listed), table)
+
+
+def test_rows_are_judged_from_the_state_that_they_were_read_in(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old = world.commit(1, "g", "h")
+    table = open_table(world.storage)
+    read = OwnReads(table.timeline(), None)
+    world.commit(3, "g")
+    world.storage.delete([old])
+
+    with pytest.raises(CommitConflict, match="files of the earlier state are gone"):
+        write._written_or_again(world.request(None), table, read, created=False)
+
+
+@pytest.mark.parametrize("operation", [Operation.INSERT, *write.REPLACING])
+def test_a_write_that_replaces_needs_no_lost_file(tmp_path: Path, operation: Operation) -> None:
+    world = World(tmp_path)
+    old = world.commit(1, "g", "h")
+    world.storage.delete([old])
+    table, replaces = open_table(world.storage), operation in write.REPLACING
+    request = replace(world.request(None), operation=operation)
+
+    # What comes next is the preparation of rows, of which this test has none.
+    with pytest.raises(AttributeError if replaces else TableCorrupt):
+        write._checked(request, table, table.timeline())
 
 
 def test_a_write_beside_a_restore_that_has_deleted_files_names_the_restore(tmp_path: Path) -> None:
