@@ -13,7 +13,7 @@ from pyhudi.config import Operation
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.in_process import InProcessLock
-from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.intent import Intent, Overwrite, Route
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import open_query
@@ -23,6 +23,10 @@ from pyhudi.timeline.table import PROPERTIES
 from tests.transactions.world import World
 
 NOBODY = cast(Any, None)
+OPTIONS = {
+    "hoodie.write.concurrency.mode": "PESSIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.datasource.write.insert.drop.duplicates": "true",
+}
 EMPTY = {"type": "struct", "fields": []}
 #: an option of another format, and one of nobody's
 FOREIGN, WRONG = {"replaceWhere": "p = 'a'"}, {"hoodie.tabel.name": "t"}
@@ -118,6 +122,26 @@ def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: St
         with pytest.raises(ConfigError, match="'replaceWhere' is no option of pyhudi"):
             write()
     assert statements.spooled() == []
+
+
+OPERATION = "hoodie.datasource.write.operation"
+
+
+@pytest.mark.parametrize(
+    ("overwrite", "operation", "told"),
+    [
+        (Overwrite.FILTER, "insert_overwrite_table", "no locks of file groups"),
+        (Overwrite.NONE, "bulk_insert", "bulk_insert looks no key up"),
+    ],
+)
+def test_an_overwrite_alone_passes_over_the_operation_of_its_table(
+    statements: Statements, overwrite: Overwrite, operation: str, told: str
+) -> None:
+    """Both operations contradict something; beyond that the runtime of these tests has no locks."""
+    intent = Intent(Route.SQL, overwrite, ({"op": "<", "column": "p", "value": "b"},))
+    own = {OPERATION: operation}
+    with pytest.raises((ConfigError, RuntimeError), match=told):
+        statements.handlers._insert(NOBODY, statements.path, OPTIONS, {}, own, intent, None)
 
 
 def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Statements) -> None:
