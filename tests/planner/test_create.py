@@ -27,7 +27,7 @@ def make(storage: MemoryStorage, config: TableConfig) -> None:
 
 
 def config_of(
-    given: dict[str, str], *columns: tuple[str, str], record: bool = False
+    given: dict[str, str], *columns: tuple[str, Any], record: bool = False
 ) -> TableConfig:
     fields = [column(*each) for each in columns or (("id", "long"),)]
     schema = {"type": "struct", "fields": fields}
@@ -262,6 +262,15 @@ def test_a_definition_that_says_the_same_or_nothing_passes(names: tuple[str, ...
     kinds = zip(names, ("long", "string"), strict=False)
     schema = {"type": "struct", "fields": [column(*each) for each in kinds]}
     check_adoption(existing(), schema, {"primaryKey": "id"})
+
+
+def test_a_definition_that_differs_in_what_hudi_does_not_record_passes() -> None:
+    """It has no short integers, and whether a list may hold nulls is no other type."""
+    storage = MemoryStorage("memory:/alike")
+    columns = (("n", "short"), ("tags", ELEMENTS))
+    make(storage, config_of({}, *columns, record=True))
+    said = [column("n", "short"), column("tags", {**ELEMENTS, "containsNull": False})]
+    check_adoption(open_table(storage), {"type": "struct", "fields": said}, {})
 
 
 def test_a_definition_of_a_table_that_tells_no_columns_passes() -> None:
