@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.config import Operation, resolve_write
 from pyhudi.errors import CommitConflict, TableCorrupt
-from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
@@ -206,3 +206,29 @@ def test_a_file_of_an_archived_commit_that_a_worker_misses_is_lost(tmp_path: Pat
     world.commit(2, "g")
     archived = BaseFileName(FileId("h"), "0-0-0", TIMES[1]).render()
     assert write._end_of(open_table(world.storage), damaged(archived, "is not there")) is None
+
+
+def test_a_file_that_a_worker_missed_and_that_is_there_is_no_lost_race(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.commit(1, "h")
+    there = world.commit(3, "g")
+    assert write._end_of(open_table(world.storage), damaged(there, "is not there")) is None
+
+
+def test_a_file_of_a_table_whose_commits_were_all_undone_went_with_its_commit(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    gone = world.commit(1, "g")
+    world.undo(1, ended=True)
+    end = write._end_of(open_table(world.storage), damaged(gone, "is not there"))
+    assert end == "undone with its commit"
+
+
+def test_a_commit_that_cannot_be_read_is_no_lost_race(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    done = Instant(TIMES[1], Action.COMMIT, State.COMPLETED, TIMES[2])
+    data = render_commit(CommitMetadata("UPSERT", (), {SCHEMA_KEY: "no schema"}), 2)
+    world.storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
+    with pytest.raises(TableCorrupt, match="no Avro schema"):
+        write._tried(world.request(None), open_table(world.storage))
