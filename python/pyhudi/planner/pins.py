@@ -79,7 +79,7 @@ def _completed(timeline: Timeline, commit: Instant) -> str:
     was carried over by an upgrade, and is older than all others.
     """
     if timeline.layout == 1:
-        return f"{timeline.modified_ms.get(instant_key(commit), 0):015d}"
+        return f"{timeline.modified_ms[instant_key(commit)]:015d}"
     return commit.completion_time or ""
 
 
