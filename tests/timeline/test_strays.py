@@ -13,9 +13,10 @@ from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.strays import Archive, _first_completed_ms
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
@@ -249,3 +250,14 @@ def test_an_older_state_than_the_last_archived_is_refused_there_as_well(version:
         check_history(table, table.timeline(), newer.instant)
     finally:
         world.close()
+
+
+def test_files_are_late_from_the_first_commit_on_that_has_no_gap_behind_it() -> None:
+    """A savepoint keeps its commit on the timeline, and those after it may be archived."""
+    times = {n: InstantTime(f"{n:017d}") for n in (1, 5, 6)}
+    commits = [Instant(t, Action.COMMIT, State.COMPLETED, t) for t in times.values()]
+    saved = Instant(times[1], Action.SAVEPOINT, State.COMPLETED, times[6])
+    stamps = {instant_key(i): int(i.time) for i in commits}
+    found = Timeline(2, ".hoodie/timeline", (commits[0], saved, *commits[1:]), stamps)
+    assert _first_completed_ms(found) == 5
+    assert _first_completed_ms(found.only((commits[0], saved))) == 1

@@ -19,6 +19,7 @@ from pyhudi.format.plans import (
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
+from pyhudi.transactions.publish import check_alive
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     NEVER,
@@ -31,6 +32,7 @@ from tests.transactions.world import (
     work,
 )
 
+TIME = InstantTime("20240101000000000")
 NewWorld = Callable[..., World]
 
 
@@ -481,3 +483,18 @@ def timeline_files(world: World, time: InstantTime) -> list[str]:
         + instant_file_name(Instant(time, Action.COMMIT, state), config.layout)
         for state in (State.INFLIGHT, State.REQUESTED)
     ]
+
+
+@pytest.mark.parametrize(
+    ("action", "state"), [(Action.CLEAN, State.INFLIGHT), (Action.COMMIT, State.REQUESTED)]
+)
+def test_a_write_lives_by_an_inflight_file_of_its_own(action: Action, state: State) -> None:
+    """The first file outlives the second in a rollback; a service may have the same time."""
+    world = World(9)
+    asked, now = Instant(TIME, Action.COMMIT, State.REQUESTED), Instant(TIME, action, state)
+    for instant in dict.fromkeys((asked, now)):
+        put_instant(world, instant)
+    with pytest.raises(WriterFenced, match="its instant is gone"):
+        check_alive(world.table(), world.table().timeline(), TIME, Action.COMMIT, "upsert")
+    put_instant(world, Instant(TIME, Action.COMMIT, State.INFLIGHT))
+    check_alive(world.table(), world.table().timeline(), TIME, Action.COMMIT, "upsert")

@@ -16,6 +16,7 @@ from pyhudi.timeline.archived import archived_since
 from pyhudi.timeline.schema import table_schema
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.meanwhile import conflict_if_gone
 from pyhudi.transactions.pessimistic import check_unlocked
 from pyhudi.transactions.transaction import Committed, Transaction
 from tests.archiver import archive
@@ -240,6 +241,27 @@ def test_the_archive_is_looked_at_only_where_something_has_left_the_timeline(
     check_conflicts(table, loaded, world.table().timeline(), LATE, Footprint("X"))
     assert archive_calls() != []
     assert last.instant == world.table().timeline().first_time
+
+
+def test_an_archived_clean_is_neither_an_undone_commit_nor_a_reason_to_read_the_archive(
+    world: World,
+) -> None:
+    world.upsert({"k": "1"})
+    cleaned = InstantTime(f"{int(world.upsert({'k': '2'}).instant) + 1}")
+    put_completed(world, Action.CLEAN, cleaned)
+    loaded = world.table().timeline()
+    assert cleaned in {i.time for i in loaded.completed}
+    archive(world.table(), cleaned)
+    watched = FaultyStorage(world.memory)
+    now = world.table().timeline()
+    check_conflicts(world.table(watched), loaded, now, LATE, touching_everything(world))
+    folder = world.table().config.history_folder
+    assert [str(call) for call in watched.calls if folder in call.paths[0]] == []
+
+
+def test_a_commit_that_is_torn_is_no_race() -> None:
+    with pytest.raises(TableCorrupt), conflict_if_gone():
+        raise TableCorrupt("No JSON.", path="p", rule="r") from ValueError("no JSON")
 
 
 def test_files_of_the_archive_that_are_older_than_the_load_are_not_read(world: World) -> None:

@@ -357,3 +357,14 @@ def timeline_files_of(world: World, time: InstantTime) -> list[str]:
     """What the timeline's folder holds of an instant."""
     files = world.memory.list(world.table().config.timeline_folder)
     return sorted(file.path for file in files if file.name.startswith(time))
+
+
+def test_only_later_rollbacks_are_asked_for_what_they_undid(world: World) -> None:
+    dead = dead_writer(world)
+    roll_back(world.table(), other_lock(world), world.clock, POLICY, dead.instant)
+    watched = FaultyStorage(world.memory)
+    table, timeline = world.table(watched), world.table().timeline()
+    before = len(watched.calls)
+    assert not was_rolled_back(table, timeline, InstantTime("20991231000000000"))
+    assert watched.calls[before:] == []
+    assert was_rolled_back(table, timeline, dead.instant)

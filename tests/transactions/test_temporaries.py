@@ -105,3 +105,32 @@ def test_a_young_half_file_stays_beside_an_old_one(tmp_path: Path) -> None:
 
     settle_failed_writes(table, lock, storage._clock, POLICY)  # type: ignore[attr-defined]
     assert (old.exists(), young.exists()) == (False, True)
+
+
+class Counting(LocalStorage):
+    """Counts what is put beside a table's own files."""
+
+    puts = 0
+
+    def replace(self, path: str, data: bytes) -> None:
+        self.puts += 1
+        super().replace(path, data)
+
+
+def test_half_files_beside_the_properties_are_found_though_the_timeline_lies_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """Where the timeline is empty a writer lists that folder anyhow."""
+    storage = Counting(str(tmp_path))
+    table = table_of(storage, 9)
+    storage.put_if_absent(
+        f"{table.config.timeline_folder}/20240101000000000_20240101000000001.clean", b""
+    )
+    lock, clock = InProcessLock(InProcessLocks(), "t", FakeClock()), storage._clock
+    [young] = left_in(tmp_path, OLD_MS - 60_000, ".hoodie")
+    settle_failed_writes(table, lock, clock, POLICY)
+    assert (young.exists(), storage.puts) == (True, 0), "nothing is old: no time is asked for"
+
+    [old] = left_in(tmp_path, OLD_MS + 60_000, ".hoodie")
+    settle_failed_writes(table, lock, clock, POLICY)
+    assert (old.exists(), storage.puts) == (False, 1)
