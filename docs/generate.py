@@ -37,7 +37,8 @@ than asked, and else a warning.
 """
 ERRORS_INTRODUCTION = """\
 Every message begins with the error's name in capitals. Python code catches the classes of
-`pyhudi.errors`; SQL shows the same text in an `AnalysisException`.
+`pyhudi.errors`; SQL shows the same text in an `AnalysisException`. Where the fact `rule` of an
+error looks like `spec/timeline.md T1`, it is a rule of [the table format](spec/index.md).
 """
 
 

@@ -26,7 +26,7 @@ EXAMPLES = ("tests/docs/test_citations.py", "tests/test_tidy.py")
 RFCS = {22: "concurrent writers, numbered locks, incremental reads", 82: "schema conflicts"}
 
 RULE = r"[A-Z]{1,2}\d+"
-CITED_PAGE = re.compile(rf"\bspec/(\w+\.md)(#[\w-]+)?((?:(?:,| and| to)? {RULE}\b)*)")
+CITED_PAGE = re.compile(rf"(\]\()?\bspec/(\w+\.md)(#[\w-]+)?((?:(?:,| and| to)? {RULE}\b)*)")
 CITED_SECTION = re.compile(r'\bARCHITECTURE\.md, "([^"]+)"')
 CITED_TEST = re.compile(r"\b((?:tests|integration)/[\w/]+\.py)::(\w+)")
 CITED_TABLE = re.compile(r"`(h(?:0150|102|120)_v\d[\w.-]*)`")
@@ -102,7 +102,7 @@ def faults(project: Project, path: str) -> Iterator[str]:
 
 
 def _of_rules(project: Project, path: str, text: str) -> Iterator[str]:
-    for page, place, rules in CITED_PAGE.findall(text):
+    for linked, page, place, rules in CITED_PAGE.findall(text):
         name = f"{SPEC}/{page}"
         if name not in project.texts:
             yield f"no page {name}"
@@ -112,7 +112,7 @@ def _of_rules(project: Project, path: str, text: str) -> Iterator[str]:
         for rule in re.findall(RULE, rules):
             if rule not in project.rules(name):
                 yield f"no rule {rule} on {name}"
-        if not rules and not path.endswith(".md"):
+        if not rules and not linked and not path.endswith(".md"):
             yield f"spec/{page} is cited without a rule"
 
 
@@ -196,6 +196,7 @@ def told(text: str, path: str) -> list[str]:
     "text",
     [
         'rule="spec/timeline.md T1"',
+        "[the format](spec/timeline.md)",
         "As in (spec/timeline.md T1, T2).",
         "As in spec/timeline.md T1 to T2, on S3.",
         "# As in spec/timeline.md\n    # T1 and T2.",
