@@ -79,8 +79,9 @@ class TableHandlers:
                 there = open_table(storage)
         if there is not None and not adopt:
             raise TableExists(
-                f"There is a Hudi table at {root}. CREATE TABLE without AS SELECT adopts it, and "
-                "INSERT then adds to it.",
+                f"There is a Hudi table at {root} already. Nothing was written. Name another "
+                "LOCATION, or adopt the table by CREATE TABLE without AS SELECT: INSERT then adds "
+                "to it.",
                 path=root,
             )
         if there is not None:

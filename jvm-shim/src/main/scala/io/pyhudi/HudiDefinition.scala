@@ -77,16 +77,6 @@ private[pyhudi] final case class HudiDefinition(
       partitioning = made.partitioning
     )
   }
-
-  def requireNoTable(path: String): Unit =
-    if (Bridge.ask("exists", "path" -> path).asBoolean) {
-      throw new HudiAnalysisException(
-        s"[TABLE_EXISTS] There is a Hudi table at $path already. Nothing was written. Name " +
-          "another LOCATION, or adopt the table by CREATE TABLE without AS SELECT: INSERT then " +
-          "adds to it.",
-        "TableExists"
-      )
-    }
 }
 
 private[pyhudi] object HudiDefinition {

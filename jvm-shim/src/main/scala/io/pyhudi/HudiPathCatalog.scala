@@ -62,7 +62,6 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
       partitions: Array[Transform],
       properties: util.Map[String, String]): StagedTable = {
     val defined = definition(ident, columns, partitions, properties)
-    defined.requireNoTable(located(ident))
     new HudiCreatedTable(called, defined, target(ident), () => ())
   }
 

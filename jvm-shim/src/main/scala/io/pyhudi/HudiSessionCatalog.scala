@@ -159,7 +159,6 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       properties: util.Map[String, String]): StagedTable =
     if (isHudi(properties)) {
       val definition = HudiDefinition(ident, columns, partitions, properties)
-      definition.location.foreach(definition.requireNoTable)
       val stored = register(ident, definition)
       new HudiCreatedTable(
         name(),
