@@ -63,6 +63,9 @@ def test_the_catalogs_own_entry_has_partition_columns_last(spark: SparkSession, 
     assert list(entry().schema().fieldNames()) == ["id", "name", "dt"]
     spark.sql(f"alter table {name} add columns (more string)")
     assert list(entry().schema().fieldNames()) == ["id", "name", "more", "dt"]
+    spark.sql(f"alter table {name} alter column name after dt")
+    assert list(entry().schema().fieldNames()) == ["id", "more", "name", "dt"]
+    assert columns(spark, name)[:4] == ["id", "more", "name", "dt"]
     assert entry().partitionSchema().fieldNames()[0] == "dt"
 
 

@@ -28,32 +28,37 @@ private[pyhudi] object HudiColumnChanges {
   }
 
   /** The changes for Spark's own catalog, which wants partition columns last, as Spark 4.1 checks:
-    * what would be added behind them comes after the last data column.
+    * what would be added or moved behind them comes after the last data column.
     */
   def beforePartitions(stored: CatalogTable, changes: Seq[TableChange]): Seq[TableChange] = {
     def isLast(name: String) = stored.partitionColumnNames.exists(_.equalsIgnoreCase(name))
-    var last = stored.schema.fieldNames.filterNot(isLast).lastOption
+    def isBehind(change: ColumnChange, position: ColumnPosition) =
+      change.fieldNames.length == 1 && (position match {
+        case null => stored.partitionColumnNames.nonEmpty
+        case after: After => isLast(after.column)
+        case _ => false
+      })
+    var data = stored.schema.fieldNames.toSeq.filterNot(isLast)
+    def behindData(change: ColumnChange): ColumnPosition = {
+      val name = change.fieldNames.head
+      val others = data.filterNot(_.equalsIgnoreCase(name))
+      data = others :+ name
+      others.lastOption.fold(ColumnPosition.first())(ColumnPosition.after)
+    }
     changes.map {
-      case add: AddColumn if isBehind(add, isLast) && stored.partitionColumnNames.nonEmpty =>
-        val after = last.fold(ColumnPosition.first())(ColumnPosition.after)
-        last = Some(add.fieldNames.head)
+      case add: AddColumn if isBehind(add, add.position) =>
         TableChange.addColumn(
           add.fieldNames,
           add.dataType,
           add.isNullable,
           add.comment,
-          after,
+          behindData(add),
           add.defaultValue)
+      case move: UpdateColumnPosition if isBehind(move, move.position) =>
+        TableChange.updateColumnPosition(move.fieldNames, behindData(move))
       case other => other
     }
   }
-
-  private def isBehind(add: AddColumn, isLast: String => Boolean): Boolean =
-    add.fieldNames.length == 1 && (add.position match {
-      case null => true
-      case after: After => isLast(after.column)
-      case _ => false
-    })
 
   private def named(change: String, column: ColumnChange): Map[String, Any] =
     Map("change" -> change, "column" -> column.fieldNames().mkString("."))

@@ -271,20 +271,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       stored: Option[CatalogTable],
       changes: Seq[TableChange]): Unit = {
     val placed = stored.fold(changes)(HudiColumnChanges.beforePartitions(_, changes))
-    stored.foreach(reorder)
     try super.alterTable(ident, placed: _*)
     catch {
       case _: IllegalArgumentException
           if changes.exists(_.isInstanceOf[TableChange.ColumnChange]) =>
         super.alterTable(ident, changes.filterNot(_.isInstanceOf[TableChange.ColumnChange]): _*)
-    }
-  }
-
-  /** Entries of earlier versions have the columns as declared. */
-  private def reorder(stored: CatalogTable): Unit = {
-    val shown = HudiColumns.partitionsLast(stored.schema, stored.partitionColumnNames)
-    if (shown != stored.schema) {
-      Compat.activeSession.sessionState.catalog.alterTable(stored.copy(schema = shown))
     }
   }
 
