@@ -137,6 +137,18 @@ def test_a_failed_create_table_as_select_leaves_nothing(
     assert rows(spark, "SELECT * FROM trips") == [(1,)]
 
 
+@pytest.mark.parametrize("tidied", [True, False])
+def test_a_table_that_no_catalog_takes_goes_again_and_the_error_says_why(
+    spark: SparkSession, planner: FakePlanner, path: str, tidied: bool
+) -> None:
+    if not tidied:
+        planner.on_discard_table = planner.on_delete_where  # type: ignore[assignment, method-assign]
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql(f"CREATE TABLE nowhere.trips (id BIGINT) USING pyhudi LOCATION '{path}'")
+    assert len(planner.named("discard_table")) == 1
+    assert local(path).exists() is not tidied
+
+
 def test_create_table_as_select_over_an_existing_table_is_refused(
     spark: SparkSession, planner: FakePlanner, path: str
 ) -> None:
@@ -284,6 +296,17 @@ def test_save_as_table_does_not_change_the_partitioning_silently(
     with pytest.raises(AnalysisException, match=r"\[TABLE_EXISTS\].*partitioned by \(day\)"):
         writer.partitionBy("fare").saveAsTable("trips")
     assert len(rows(spark)) == 2
+
+
+def test_replace_table_without_rows_empties_a_table_of_these_columns(
+    spark: SparkSession, trips: str
+) -> None:
+    said = "USING pyhudi PARTITIONED BY (day)"
+    with pytest.raises(AnalysisException, match=r"\[TABLE_EXISTS\].*has other columns"):
+        spark.sql(f"REPLACE TABLE trips (id BIGINT, day STRING) {said}")
+    assert len(rows(spark)) == 2
+    spark.sql(f"REPLACE TABLE trips (id BIGINT, fare DOUBLE, day STRING) {said}")
+    assert rows(spark) == []
 
 
 # ---- time travel

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import pyhudi
@@ -109,6 +111,31 @@ def test_the_session_that_knows_a_file_tells_of_its_damage_on_one_line(
         assert "\tat " not in message, name
         assert len(message.splitlines()) == 1, name
     assert len(table.instants()) == 1
+
+
+def test_a_whole_file_that_cannot_be_read_is_not_called_lost(lake: Lake) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    frame = table.df()
+    assert frame.count() == 9
+    broken = Path(table.path) / table.base_files()[0]
+    broken.write_bytes(bytes(broken.stat().st_size))
+    with pytest.raises(Exception, match=broken.name) as told:
+        frame.collect()
+    assert "TABLE_CORRUPT" not in str(told.value)
+
+
+def test_a_file_of_a_storage_that_does_not_answer_is_not_called_lost(spark: SparkSession) -> None:
+    """No server listens on port 1; the address is that of a base file."""
+    jvm: Any = spark._jvm
+    url = "webhdfs://127.0.0.1:1/t/0a1b-0_0-1-1_20240101000000000.parquet"
+    path = jvm.org.apache.spark.paths.SparkPath.fromUrlString(url)
+    hosts = spark.sparkContext._gateway.new_array(jvm.String, 0)  # type: ignore[attr-defined]
+    constants = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+    datasources = jvm.org.apache.spark.sql.execution.datasources
+    file = datasources.PartitionedFile(None, path, 0, 1, hosts, 0, 1, constants)
+    failed, conf = jvm.java.io.IOException("the read failed"), jvm.org.apache.hadoop.conf
+    assert jvm.io.pyhudi.HudiDamage.of(file, conf.Configuration(), failed).isEmpty()
 
 
 def test_a_query_that_a_clean_overtakes_is_told_so(lake: Lake) -> None:

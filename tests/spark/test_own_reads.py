@@ -218,16 +218,19 @@ def test_without_retries_the_error_says_to_read_the_table_again(counters: Counte
 
 
 def test_rows_of_a_table_whose_columns_changed_meanwhile_are_not_written(
-    counters: Counters,
+    counters: Counters, meanwhile: Callable[..., None]
 ) -> None:
     frame = plus(counters.by_path())
     wider = counters.spark.createDataFrame([(*THEIRS, 1.5)], f"{DDL}, tip double")
     counters.save(wider)
+    tries: list[None] = []
+    meanwhile(*[lambda: tries.append(None)] * 9)
 
     with pytest.raises(AnalysisException, match=r"\[COMMIT_CONFLICT\]"):
         counters.save(frame)
     *theirs, partition = THEIRS
     assert counters.rows()[0] == (*theirs, 1.5, partition)
+    assert len(tries) == 1
 
 
 def test_a_commit_elsewhere_after_the_read_is_no_conflict(
@@ -260,15 +263,17 @@ def test_frames_and_statements_at_once_lose_no_update_whatever_pins_are_gone(
     assert counters.rows() == [(1, 16, "x"), (2, 26, "x"), (3, 30, "y")]
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["by path", "by name"])
 def test_rows_of_a_named_point_in_time_are_written_as_they_were(
-    counters: Counters, meanwhile: Callable[..., None]
+    counters: Counters, meanwhile: Callable[..., None], named: bool
 ) -> None:
     """Whoever names it wants these rows back, whatever was committed since."""
     first = pyhudi.history(counters.path)[-1].instant
-    past = counters.by_path(**{"as.of.instant": first}).where("id = 1")
+    reader = counters.spark.read.format("pyhudi").option("as.of.instant", first)
+    past = reader.table(counters.name) if named else reader.load(counters.path)
     meanwhile(lambda: counters.commit(THEIRS))
 
-    counters.save(past, **{RETRIES: "0"})
+    counters.save(past.where("id = 1"), **{RETRIES: "0"})
     assert counters.rows() == START
 
 

@@ -14,6 +14,7 @@ import pyhudi
 from pyhudi.planner import pins
 from pyhudi.planner.write import write_changes
 from pyhudi.spark import write_handlers
+from tests.archiver import archive
 from tests.spark.tables import VERSION, listing
 from tests.spark.test_row_changes import START, filled, hudi
 from tests.spark.test_sql import COLUMNS, folder_of, table
@@ -216,6 +217,30 @@ def test_a_statement_whose_pin_is_gone_loses_no_commit_in_between(
     second = START[1] if statement.startswith("delete") else (2, "b", 2, "x")
     assert table(spark, name) == [theirs, second, *START[2:]]
     assert nothing_is_left(spark, name)
+
+
+def test_a_statement_keeps_what_it_read_while_its_pin_is_evicted_and_its_commit_archived(
+    spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(spark, name)
+    spark.createDataFrame([(6, "f", 1, "x")], COLUMNS).writeTo(name).append()
+    spooled, known = write_handlers.spooled_changes, hudi(spark, name)
+    left = [known.timeline().commits[0].time]
+
+    def late(*arguments: Any) -> Any:
+        if left:
+            archive(known, left.pop())
+            spark.table(name).count()
+        return spooled(*arguments)
+
+    monkeypatch.setattr(write_handlers, "spooled_changes", late)
+    monkeypatch.setattr(pins.PinnedQueries, "_too_many", lambda self: True)
+    spark.sql(f"update {name} set name = 'ours' where id = 2")
+
+    assert table(spark, name)[:2] == [START[0], (2, "ours", 1, "x")]
+    last = pyhudi.last_commit(spark)
+    assert last is not None
+    assert last.conflicts_retried == 0
 
 
 def test_statements_at_once_lose_no_update(spark: SparkSession, name: str) -> None:

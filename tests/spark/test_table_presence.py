@@ -81,16 +81,18 @@ def test_a_failed_create_as_select_can_be_repeated(
     assert spark.table(name).count() == 1
 
 
+@pytest.mark.parametrize("place", ["t", "elsewhere"])
 def test_a_failed_create_as_select_leaves_what_another_statement_registered_meanwhile(
-    spark: SparkSession, lake: Lake, name: str, slow: SlowInput
+    spark: SparkSession, lake: Lake, name: str, slow: SlowInput, place: str
 ) -> None:
-    path = lake.table().path
+    path, theirs = lake.table().path, f"{lake.folder}/{place}"
     with in_background(
         spark.sql, f"create table {name} using pyhudi location '{path}' as {FAILING}"
     ) as failing:
         slow.wait_until_read()
         spark.sql(f"drop table {name}")
-        spark.sql(f"create table {name} using pyhudi location '{path}'")
+        columns = "" if theirs == path else "(id long, name string, ts long, dt string)"
+        spark.sql(f"create table {name} {columns} using pyhudi location '{theirs}'")
         slow.go()
         with pytest.raises(PySparkException, match="unfit"):
             failing.result()
@@ -221,10 +223,15 @@ def test_a_managed_table_can_be_made_again_where_a_dropped_one_left_its_locks(
     spark.sql(made)
     table = managed(spark, name)
     spark.sql(f"insert into {name} values (1, 1)")
+    locks = [
+        Path(table.path) / ".hoodie" / path
+        for path in ("locks/lock3.acquired", ".locks/table_lock.json")
+    ]
+    for lock in locks:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()
     spark.sql(f"drop table {name}")
-    for path in (".hoodie/locks/lock3.acquired", ".hoodie/.locks/table_lock.json"):
-        (Path(table.path) / path).parent.mkdir(parents=True, exist_ok=True)
-        (Path(table.path) / path).touch()
+    assert all(lock.exists() for lock in locks)
 
     if way == "create":
         spark.sql(made)
