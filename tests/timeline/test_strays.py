@@ -12,11 +12,12 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
+from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.strays import Archive, _first_completed_ms
+from pyhudi.timeline.strays import Archive, Rollbacks, _first_completed_ms
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
@@ -261,3 +262,22 @@ def test_files_are_late_from_the_first_commit_on_that_has_no_gap_behind_it() -> 
     found = Timeline(2, ".hoodie/timeline", (commits[0], saved, *commits[1:]), stamps)
     assert _first_completed_ms(found) == 5
     assert _first_completed_ms(found.only((commits[0], saved))) == 1
+
+
+def test_what_a_rollback_undid_is_read_once_for_each_table_and_only_once_it_can_be() -> None:
+    def said(data: bytes, path: str) -> list[str]:
+        if data == b"torn":
+            raise TableCorrupt("Half a file.", path=path, rule="r")
+        return [data.decode()]
+
+    known, path = Rollbacks(), "1.rollback"
+    one, other = (FaultyStorage(MemoryStorage(f"memory:/rollbacks{n}")) for n in (1, 2))
+    assert known.targets(one, path, said) == frozenset(), "archived since the listing"
+    for storage in (one, other):
+        storage.replace(path, b"torn")
+        assert known.targets(storage, path, said) == frozenset()
+        storage.replace(path, storage.root.encode())
+        assert known.targets(storage, path, said) == {storage.root}
+    reads = len(one.calls)
+    assert known.targets(one, path, said) == {one.root}
+    assert len(one.calls) == reads

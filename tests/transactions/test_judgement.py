@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import CommitConflict
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.transactions.conflicts import Footprint
-from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.judgement import check_conflicts, declared_schema
 from tests.archiver import archive
-from tests.transactions.world import World
+from tests.transactions.world import World, schema
 
 LATE = InstantTime("20991231000000000")
 NOTHING = Footprint("upsert X")
@@ -116,3 +117,17 @@ def test_only_layout_1_refuses_to_complete_behind_a_newer_commit(world: World) -
         check_conflicts(world.table(), loaded, loaded, LATE, NOTHING)
     else:
         check_conflicts(world.table(), loaded, loaded, early, NOTHING)
+
+
+def test_a_write_without_a_schema_and_one_without_others_beside_it_read_none() -> None:
+    world = World(9)
+    world.upsert({"k": "1"})
+    loaded = world.table().timeline()
+    world.upsert({"k": "2"})
+    now, late = world.table().timeline(), InstantTime("20991231000000000")
+    watched = FaultyStorage(world.memory)
+    table, rule = world.table(watched), SchemaConflicts.SIMPLE
+    before = len(watched.calls)
+    assert declared_schema(table, loaded, now, late, None, rule) is None
+    assert declared_schema(table, now, now, late, schema("key"), rule) == schema("key")
+    assert watched.calls[before:] == []
