@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+from pyhudi.errors import TableNotFound
 from pyhudi.planner.intent import Intent, save_intent
 from pyhudi.planner.write import write_table
 from pyhudi.spark.session import spark_runtime
@@ -153,6 +155,19 @@ def test_a_write_whose_table_was_taken_away_by_its_creator_makes_it(
     write_table(spark_runtime(spark), rows, table.path, OPTIONS, {}, intent)
     assert asked[-1] is False
     assert table.rows() == {9: THEIRS}
+
+
+def test_a_first_write_whose_table_was_dropped_meanwhile_does_not_make_it_again(
+    lake: Lake, slow: SlowInput
+) -> None:
+    table = lake.table()
+    with in_background(table.write, slow.df) as failing:
+        slow.wait_until_read()
+        shutil.rmtree(table.path)
+        slow.go()
+        with pytest.raises(TableNotFound, match="was taken away"):
+            failing.result()
+    assert not Path(table.path, PROPERTIES).exists()
 
 
 @pytest.mark.parametrize(
