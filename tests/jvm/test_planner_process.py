@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.process_facts import answer_to, connected_ports, eventually, listens
 
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
+
 
 @pytest.fixture
 def jvm(spark: SparkSession) -> Any:

@@ -175,6 +175,8 @@ def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
     assert str(jar_for(own)) in told
 
 
+@pytest.mark.spark
+@pytest.mark.every_line
 def test_a_stranger_at_the_callback_port_gets_nothing_done(lake: Lake) -> None:
     gateway: Any = lake.spark.sparkContext._gateway
     port = gateway.get_callback_server().get_listening_port()
