@@ -107,7 +107,7 @@ def test_of_two_statements_at_once_the_second_adopts_the_table_of_the_first(plac
 
 def test_a_table_is_adopted_only_where_the_statement_may_and_says_the_same(place: Place) -> None:
     made = place.create()["made"]
-    with pytest.raises(TableExists, match="adopts it"):
+    with pytest.raises(TableExists, match="adopt the table by CREATE TABLE"):
         place.create(adopt=False)
     with pytest.raises(SchemaConflict, match="column 'id' is bigint there and string here"):
         place.create(TEXT_COLUMN)
