@@ -177,6 +177,14 @@ def test_rows_that_were_read_from_the_table_are_not_written_a_second_time() -> N
     assert len(slept) == 2
 
 
+def test_each_attempt_opens_the_table_as_it_is_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer()
+    begin_restore(writer.world)
+    monkeypatch.setattr(writer.world.clock, "sleep", lambda seconds: writer.take_away())
+    with pytest.raises(TableNotFound):
+        write._locked(writer.request({RETRIES: "1"}), writer.world.table())
+
+
 # -- rows that were read from the table
 
 
