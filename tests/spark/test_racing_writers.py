@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 import pyhudi
+from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, SchemaConflict
+from pyhudi.locks.base import TableLock
+from pyhudi.locks.timed import TimedLock
+from pyhudi.planner import write
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
@@ -18,6 +22,7 @@ from tests.spark.tables import DS, HudiTable, Lake
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 SCHEMAS = "hoodie.write.concurrency.schema.conflict.resolution.strategy"
 KEYS = "hoodie.write.concurrency.key.conflict.check.enable"
+NULLS = "hoodie.write.set.null.for.missing.columns"
 OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 pytestmark = pytest.mark.spark
@@ -178,6 +183,24 @@ def test_a_column_that_came_meanwhile_does_not_stop_a_writer_without_it(
 
     found = {r["id"]: (r["name"], r["more"]) for r in table.df().collect()}
     assert (found[0], found[2]) == (("slow", None), ("wide", 7))
+
+
+def test_a_column_that_came_just_before_the_begin_loses_no_value(
+    table: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look at the table and the begin: no conflict tells of it."""
+    wider = [table.frame([(2, "wide", 2, "a", 7)], table.ddl + ", more int")]
+
+    def lock(inner: TableLock, clock: Clock) -> TimedLock:
+        if wider:
+            table.write(wider.pop(), "upsert")
+        return TimedLock(inner, clock)
+
+    monkeypatch.setattr(write, "TimedLock", lock)
+    table.write([row(0, "late", ts=2)], "upsert", **{NULLS: "true"})
+
+    found = {r["id"]: (r["name"], r["more"]) for r in table.df().collect()}
+    assert (found[0], found[2]) == (("late", None), ("wide", 7))
 
 
 @pytest.mark.parametrize("rule", ["simple", "reconcile"])
