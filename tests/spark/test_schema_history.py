@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.errors import SchemaConflict
 from tests import golden_tables
+from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import MISSING, VERSION, refused
 from tests.spark.test_sql import folder_of, table
 
@@ -148,3 +150,26 @@ def test_a_refused_change_leaves_the_table_as_it_was(
     with refused("SCHEMA_CONFLICT", folder_of(spark, name), *words):
         spark.sql(f"alter table {name} {change}")
     assert columns(spark, name) == ["id bigint", "s struct<x:int>", "ts bigint"]
+
+
+def test_a_retry_does_not_write_into_columns_that_changed_their_names_meanwhile(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    """Each name is there again, and means the other column: the rows would fit in silence."""
+    filled(spark, name, "id bigint, a string, b string, ts bigint", "(1, 'x', 'y', 1)")
+    late = spark.createDataFrame([(1, "of a", "of b", 2)], "id long, a string, b string, ts long")
+    rows = SlowInput(late, tmp_path / "slow")
+
+    def write() -> None:
+        rows.df.write.insertInto(name)
+
+    with in_background(write) as done:
+        rows.wait_until_read()
+        spark.sql(f"update {name} set ts = 1 where id = 1")
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            spark.sql(f"alter table {name} rename column {old} to {new}")
+        rows.go()
+        with pytest.raises(SchemaConflict, match="'a' is 'b' now"):
+            done.result()
+
+    assert [tuple(row) for row in spark.table(name).select("b", "a").collect()] == [("x", "y")]
