@@ -70,6 +70,14 @@ ANYWHERE: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
 }  # type: ignore[dict-item]  # fmt: skip
 
 
+def test_no_table_is_made_that_could_only_be_read_here(lake: Lake) -> None:
+    strange = {DS + "partitionpath.field": "dt:EXOTIC", DS + "keygenerator.type": "CUSTOM"}
+    made = lake.table(**strange)
+    with refused("UNSUPPORTED_TABLE", lake.folder):
+        made.write(rows_of(0, 3, "b", 2))
+    assert not (lake.folder / "t").exists()
+
+
 @pytest.mark.parametrize("case", ANYWHERE)
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "existing"])
 def test_a_write_that_cannot_be_leaves_nothing_behind(lake: Lake, case: str, exists: bool) -> None:
