@@ -143,6 +143,10 @@ RUN_SUITES = @echo "$(SUITES): three at a time; each prints when it ends"; $(MAK
 # A case that needs Spark runs on one line of the two where this is --one-line.
 LINES ?=
 
+.PHONY: quick
+quick: check jars ## Checks, and what needs no Spark, no server and no long exploration, in minutes
+	PYHUDI_QUICK=1 $(PYTEST) tests -q -m 'not spark and not matrix and not long' $(ARGS)
+
 .PHONY: test
 test: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on one Spark line or where its code is
 	$(RUN_SUITES) LINES=--one-line

@@ -18,6 +18,8 @@ from typing import Any
 import boto3
 from pyarrow import fs
 
+from tests.servers.quick import starts_a_server
+
 BUCKET = "tables"
 ACCESS_KEY = "pyhudi-test"
 SECRET_KEY = "pyhudi-test-secret"
@@ -88,6 +90,7 @@ def s3_server(folder: Path, audit: str = "") -> Iterator[S3Server]:
 
     ``audit`` is the URL of a web hook to which MinIO posts its audit log.
     """
+    starts_a_server()
     binary = minio_binary()
     for server in _moto() if binary is None else _minio(binary, folder, audit):
         server.make_bucket()

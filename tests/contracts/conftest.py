@@ -36,7 +36,7 @@ def hadoop() -> Iterator[HadoopJvm]:
 
 
 # Spark's lines bring different Hadoop clients, so that one runs on each of them.
-HADOOP = pytest.param("hadoop", marks=pytest.mark.spark)
+HADOOP = pytest.param("hadoop", marks=[pytest.mark.spark, pytest.mark.every_line])
 
 
 @pytest.fixture(params=["memory", "local", "s3", HADOOP, "faulty", "slow", "strict"])

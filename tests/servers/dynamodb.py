@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers.process import SMALL_JVM, free_port, running
+from tests.servers.quick import starts_a_server
 
 CLASSPATH = Path(__file__).parents[2] / ".tools" / "dynamodb.classpath"
 #: the environment in which clients of it find credentials, of which any will do
@@ -25,6 +26,7 @@ class DynamoDb:
 @contextmanager
 def dynamodb_server(folder: Path) -> Iterator[DynamoDb]:
     """Run a server that forgets everything at its end; its log goes to ``folder``."""
+    starts_a_server()
     if not CLASSPATH.exists():
         yield from _moto()
         return

@@ -14,6 +14,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from tests.servers.process import SMALL_JVM, SPARK_JARS, free_port, running
+from tests.servers.quick import starts_a_server
 
 #: the columns that Apache Hudi registers in front of a table's own
 META = [
@@ -48,6 +49,7 @@ class HiveMetastore:
 @contextmanager
 def hive_metastore(folder: Path, timeout_s: float = 60) -> Iterator[HiveMetastore]:
     """Run a metastore whose data goes to ``folder``; locks end after ``timeout_s`` of silence."""
+    starts_a_server()
     port = free_port()
     properties = {
         "datanucleus.schema.autoCreateAll": "true",

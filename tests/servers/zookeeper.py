@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from tests.servers.process import SMALL_JVM, SPARK_JARS, free_port, running
+from tests.servers.quick import starts_a_server
 
 _TICK_MS = 200  # a session may be as short as two ticks and as long as twenty
 
@@ -44,6 +45,7 @@ class Zookeeper:
 @contextmanager
 def zookeeper_server(folder: Path) -> Iterator[Zookeeper]:
     """Run a server whose data goes to ``folder``."""
+    starts_a_server()
     port = free_port()
     settings = folder / "zookeeper.properties"
     settings.write_text(

@@ -19,6 +19,8 @@ from tests.simulation.scenarios import GAPS, NEAR, ROWS, TWO_BY_TWO, TWO_PESSIMI
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import LEASE_S, SETTLER, Scenario, World
 
+pytestmark = pytest.mark.long
+
 #: together some thousand schedules of three writers, a cleaner and a reader
 SEEDS = range(200)
 

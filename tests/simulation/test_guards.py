@@ -11,6 +11,8 @@ from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 
+pytestmark = pytest.mark.long
+
 #: runs beside each service with its guard on; `make simulate` runs many more
 SEEDS = range(40)
 

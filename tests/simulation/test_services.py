@@ -9,6 +9,8 @@ from tests.simulation.invariants import PAGE, cells
 from tests.simulation.rows import Row
 from tests.simulation.service_scenarios import SERVICE_ROWS
 
+pytestmark = pytest.mark.long
+
 SEEDS = range(30)
 
 
