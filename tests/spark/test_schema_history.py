@@ -157,6 +157,8 @@ def test_a_retry_does_not_write_into_columns_that_changed_their_names_meanwhile(
 ) -> None:
     """Each name is there again, and means the other column: the rows would fit in silence."""
     filled(spark, name, "id bigint, a string, b string, ts bigint", "(1, 'x', 'y', 1)")
+    several = "'hoodie.write.concurrency.mode' = 'optimistic_concurrency_control'"
+    spark.sql(f"alter table {name} set tblproperties ({several})")
     late = spark.createDataFrame([(1, "of a", "of b", 2)], "id long, a string, b string, ts long")
     rows = SlowInput(late, tmp_path / "slow")
 
