@@ -29,10 +29,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--one-line"):
         return
     line = ".".join(pyspark.__version__.split(".")[:2])
-    here = [
-        item for item in items if runs_on(line, item.nodeid, [m.name for m in item.iter_markers()])
-    ]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(here)])
+    here: list[pytest.Item] = []
+    elsewhere: list[pytest.Item] = []
+    for item in items:
+        marks = [mark.name for mark in item.iter_markers()]
+        (here if runs_on(line, item.nodeid, marks) else elsewhere).append(item)
+    config.hook.pytest_deselected(items=elsewhere)
     items[:] = here
 
 

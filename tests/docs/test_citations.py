@@ -224,7 +224,7 @@ def test_a_right_citation_passes(text: str) -> None:
         ("RFC-23's table", "unknown RFC-23"),
         ('rule="FORMAT.md 2.1"', "outside"),
         ("(DESIGN.md, step 7)", "outside"),
-        ("in /work/notes", "outside"),
+        ("in /home/notes", "outside"),
     ],
 )
 def test_a_wrong_citation_is_told(text: str, fault: str) -> None:
