@@ -74,7 +74,7 @@ def anchor(title: str) -> str:
 
 
 def project() -> Project:
-    paths = [ROOT / "ARCHITECTURE.md", ROOT / "README.md"]
+    paths = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
     for place in PLACES:
         paths += (p for p in (ROOT / place).rglob("*") if p.suffix in SUFFIXES)
     texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in sorted(paths)}

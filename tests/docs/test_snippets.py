@@ -21,7 +21,12 @@ from pyspark.sql import SparkSession
 from pyhudi.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 RUN_HERE = {"python", "sql", "console"}
 LANGUAGES = RUN_HERE | {"shell", "text"}
 
