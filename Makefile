@@ -25,6 +25,8 @@ BIN := $(VENV)/bin
 # PySpark starts its workers with PATH's python unless it is told.
 PYTEST := PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest
 PYTEST4 := PYSPARK_PYTHON=$(CURDIR)/$(VENV4)/bin/python $(VENV4)/bin/python -m pytest
+# Has a suite say at its end what it took of its budget (tests/budget.py).
+COST := -p tests.budget --suite
 # Narrow a run with, for example, `make test-spark3 ARGS='tests/format -x'`.
 ARGS ?=
 
@@ -157,19 +159,19 @@ test-all: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on every 
 
 .PHONY: test-plain
 test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
-	$(PYTEST) tests -m 'not spark and not matrix' $(ARGS)
+	$(PYTEST) $(COST) plain tests -m 'not spark and not matrix' $(ARGS)
 
 .PHONY: test-spark3
 test-spark3: $(VENV)/.ready jars dynamodb ## Those that start Spark, on Spark 3.5
-	$(PYTEST) tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(PYTEST) $(COST) spark3.5 tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-spark4
 test-spark4: $(VENV4)/.ready jars dynamodb ## The same on Spark 4.0
-	$(PYTEST4) tests -m 'spark and not matrix' $(LINES) $(ARGS)
+	$(PYTEST4) $(COST) spark4.0 tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
 .PHONY: test-integration
 test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integration matrix
-	$(PYTEST) integration -m 'not matrix' $(ARGS)
+	$(PYTEST) $(COST) integration integration -m 'not matrix' $(ARGS)
 
 .PHONY: integration
 integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration matrices, whole

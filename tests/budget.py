@@ -1,0 +1,76 @@
+"""What each suite of `make test` may cost: told at its end beside what it did cost, never asserted.
+
+The Makefile starts a suite with ``-p tests.budget --suite NAME``. Time is CPU time of pytest and
+all that it started, JVMs included: three suites share two cores, so the seconds that pass say
+little about a suite. The budgets together are what `make test` may take on two cores.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from benchmarks.cpu import tree_seconds
+
+MINUTES, CORES = 25, 2  # for the whole of `make test`, after the set-up
+BUDGETS: Final = {"integration": 900, "spark3.5": 700, "spark4.0": 700, "plain": 500}  # CPU seconds
+SHOWN: Final = 20
+STALE: Final = 0.5  # a look at the process tree takes milliseconds: quick tests share one
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--suite", choices=sorted(BUDGETS), help="tell the suite's cost beside its budget"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if suite := config.getoption("--suite"):
+        config.pluginmanager.register(Costs(suite))
+
+
+class Costs:
+    """Looks at the process tree before and after each test that takes long enough to matter."""
+
+    def __init__(self, suite: str) -> None:
+        self.suite = suite
+        self.began = self.looked = time.perf_counter()
+        self.spent = 0.0
+        self.cases: list[tuple[float, float, str]] = []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._look()
+        started, spent = time.perf_counter(), self.spent
+        yield
+        self._look()
+        self.cases.append((self.spent - spent, time.perf_counter() - started, item.nodeid))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        costly = sorted(self.cases, reverse=True)[:SHOWN]
+        terminalreporter.section(f"the {SHOWN} tests of most CPU time")
+        for cpu, wall, case in costly:
+            terminalreporter.write_line(f"{cpu:7.1f} s CPU {wall:7.1f} s {case}")
+        wall = time.perf_counter() - self.began
+        terminalreporter.write_line(
+            line(self.suite, len(self.cases), wall, tree_seconds(os.getpid()))
+        )
+
+    def _look(self) -> None:
+        now = time.perf_counter()
+        if now - self.looked >= STALE:
+            self.spent = tree_seconds(os.getpid())
+            self.looked = time.perf_counter()
+
+
+def line(suite: str, cases: int, wall: float, cpu: float) -> str:
+    """One suite's line of the summary."""
+    budget = BUDGETS[suite]
+    over = f", {cpu - budget:.0f} s over it" if cpu > budget else ""
+    return (
+        f"{suite}: {cases} cases, {wall:.0f} s wall, {cpu:.0f} s CPU, budget {budget} s CPU{over}"
+    )
