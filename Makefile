@@ -191,6 +191,7 @@ properties: $(VENV)/.ready jars peers ## Random SQL against a model; Hudi reads 
 .PHONY: simulate
 simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/invariants.md
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(ARGS)
+	$(if $(ARGS),,$(PYTEST) tests/simulation -m matrix)
 
 .PHONY: bench
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet

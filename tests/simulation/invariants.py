@@ -25,7 +25,15 @@ lost requests and replies, requests that land late, stops longer than the lease,
 instant times that collide and locks that expire (`tests/simulation`). UPDATEs compute their rows
 from a state that the planner has forgotten by the time of their commit: it was restarted, or other
 queries pushed the pin out. An application with two tables writes both at once, in two threads that
-share its caches and its service of markers. Six things must hold in each run:
+share its caches and its service of markers.
+
+`make simulate` made this page: it runs as many seeds as the tables say, and every schedule within
+the bounds. `make test` spends its schedules where something must be found: each guard is switched
+off and each *broken* is found again. Where nothing may be found it runs 40 seeds of each
+configuration, 30 beside each service of Apache Hudi's, 40 with each guard against them on, 200
+beside each gap that no guard covers, and the schedules within three of the bounds.
+
+Six things must hold in each run:
 """
 SERVICES = """\
 ## Beside Apache Hudi's services

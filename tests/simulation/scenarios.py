@@ -159,16 +159,13 @@ GAPS: Final = (
     Gap(LATE_FILE, ONE_KEY, Bound(0, 1, LOST, (LATE_FILE,))),
 )
 
-#: what is explored exhaustively: by `make test`, and further by `make simulate`
-NEAR: Final = (
+#: what `make simulate` explores exhaustively, in the order of the published page
+FAR: Final = (
     ("one preemption, one crash", TWO_BY_TWO, Bound(1, 1, (CRASH,))),
     ("one stop", TWO_BY_TWO, Bound(0, 1, (PAUSE,))),
     ("one lost request or reply", TWO_BY_TWO, Bound(0, 1, LOST)),
     ("pessimistic, one preemption", TWO_PESSIMISTS, Bound(1)),
     ("pessimistic, one stop", TWO_PESSIMISTS, Bound(0, 1, (PAUSE,))),
-)
-FAR: Final = (
-    *NEAR,
     ("two preemptions", TWO_BY_TWO, Bound(2)),
     ("one preemption, one stop", TWO_BY_TWO, Bound(1, 1, (PAUSE,))),
     ("one preemption, one lost request or reply", TWO_BY_TWO, Bound(1, 1, LOST)),
@@ -177,4 +174,10 @@ FAR: Final = (
     ("pessimistic, one preemption, one stop", TWO_PESSIMISTS, Bound(1, 1, (PAUSE,))),
     ("pessimistic, one lost request or reply", TWO_PESSIMISTS, Bound(0, 1, LOST)),
     ("pessimistic, two preemptions", TWO_PESSIMISTS, Bound(2)),
+)
+#: those of them that `make test` explores: one kind of writer and of trouble each, hundreds of runs
+NEAR: Final = tuple(
+    one
+    for one in FAR
+    if one[0] in ("one stop", "one lost request or reply", "pessimistic, one preemption")
 )
