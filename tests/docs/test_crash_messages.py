@@ -37,7 +37,6 @@ from tests.transactions.world import (
     NEVER,
     World,
     dead_writer,
-    other_lock,
     settle,
     work,
 )
@@ -85,7 +84,7 @@ def cleaned(world: World) -> str:
     world.clock.advance(LAPSE_S + 26)
     living = world.begin(policy=NEVER)
     work(living, {"j": "1"}, "b")
-    found = settle_and_tell(world.table(), other_lock(world), world.clock, LAZY)
+    found = settle_and_tell(world.writer(policy=LAZY))
     return pending_text(found)
 
 

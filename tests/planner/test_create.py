@@ -17,13 +17,15 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.transactions.presence import make_table
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.fakes import FakeClock
 
 
 def make(storage: MemoryStorage, config: TableConfig) -> None:
     clock = FakeClock()
-    make_table(storage, config, InProcessLock(InProcessLocks(), "t"), clock, WriterPolicy())
+    make_table(
+        Writer(Table(storage, config), InProcessLock(InProcessLocks(), "t"), clock, WriterPolicy())
+    )
 
 
 def config_of(

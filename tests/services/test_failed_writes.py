@@ -12,7 +12,7 @@ from pyhudi.services.failed_writes import Outcome, PendingWrite, settle_and_tell
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import WriterPolicy
 from tests.transactions.world import (
     LAPSE_S,
     LAZY,
@@ -22,7 +22,6 @@ from tests.transactions.world import (
     begin_beside,
     dead_writer,
     finish,
-    other_lock,
     put_instant,
     settle,
     work,
@@ -35,7 +34,7 @@ def world(new_world: Callable[..., World]) -> World:
 
 
 def tell(world: World, policy: WriterPolicy = LAZY) -> tuple[PendingWrite, ...]:
-    return settle_and_tell(world.table(), other_lock(world), world.clock, policy)
+    return settle_and_tell(world.writer(policy=policy))
 
 
 def test_a_dead_writer_is_rolled_back_and_told_with_its_files(world: World) -> None:
@@ -104,7 +103,7 @@ def test_a_rollback_that_was_left_half_done_is_finished(world: World) -> None:
 
     broken = open_table(FaultyStorage(world.memory, before=cut))
     with pytest.raises(StorageError):
-        settle_and_tell(broken, other_lock(world), world.clock, LAZY)
+        settle_and_tell(world.writer(policy=LAZY, table=broken))
 
     found = {each.action: each for each in tell(world)}
 
@@ -128,7 +127,7 @@ def test_what_commits_meanwhile_is_told_as_committed(world: World) -> None:
                 finish(alive, written)
 
     table = open_table(FaultyStorage(world.memory, before=ends))
-    (found,) = settle_and_tell(table, other_lock(world), world.clock, LAZY)
+    (found,) = settle_and_tell(world.writer(policy=LAZY, table=table))
 
     assert found.outcome is Outcome.COMMITTED
     assert world.rows() == {"k": "1"}

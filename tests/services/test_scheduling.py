@@ -11,7 +11,7 @@ from pyhudi.format.plans import ActionInstant, CleanerPlan, parse_cleaner_plan, 
 from pyhudi.locks.base import LockOwner
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.storage.faults import Call, FaultyStorage
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
     NEVER,
@@ -60,7 +60,7 @@ def schedule(
     world: World, *planners: CleanAll, policy: WriterPolicy = POLICY
 ) -> tuple[Instant, ...]:
     lock = other_lock(world)
-    return registered(*planners).schedule(world.table(), lock, world.clock, policy, ONE)
+    return registered(*planners).schedule(Writer(world.table(), lock, world.clock, policy), ONE)
 
 
 def test_a_plan_is_published_as_a_requested_instant(world: World) -> None:
@@ -81,7 +81,7 @@ def test_the_table_stands_still_from_the_view_to_the_plan(world: World) -> None:
     """Another writer that is ready to commit cannot, until the plan is there."""
     world.upsert({"k": "1"})
     other = begin_beside(world)
-    other._policy = replace(NEVER, lock_timeout_s=0.0)
+    other.writer = replace(other.writer, policy=replace(NEVER, lock_timeout_s=0.0))
     written = work(other, {"k": "2"})
     refused: list[LockTimeout] = []
 
@@ -105,7 +105,7 @@ def test_the_view_has_what_came_between_our_commit_and_the_lock(world: World) ->
     later = world.upsert({"j": "1"})
     planner = CleanAll()
 
-    registered(planner).schedule(table, other_lock(world), world.clock, POLICY, ONE)
+    registered(planner).schedule(world.writer(table=table), ONE)
 
     assert planner.seen[0].timeline.commits[-1].time == later.instant
     assert len(planner.seen[0].files().latest()) == 2
@@ -146,7 +146,7 @@ def test_a_planner_that_takes_longer_than_the_lease_keeps_the_lock(world: World)
     lock = Told(world.locks, world.clock)
 
     planners = registered(CleanAll(then=lock.be_slow))
-    planned = planners.schedule(world.table(), lock, world.clock, POLICY, ONE)
+    planned = planners.schedule(Writer(world.table(), lock, world.clock, POLICY), ONE)
 
     assert [i.action for i in planned] == [Action.CLEAN]
 
@@ -164,7 +164,7 @@ def test_a_plan_is_not_published_again_under_a_lease_that_has_ended(world: World
 
     table = world.table(FaultyStorage(world.memory, before=take))
     with pytest.raises(WriterFenced):
-        registered(CleanAll()).schedule(table, other_lock(world), world.clock, POLICY, ONE)
+        registered(CleanAll()).schedule(world.writer(table=table), ONE)
 
     assert len(asked) == 1
 

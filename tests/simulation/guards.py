@@ -99,7 +99,7 @@ GUARDS: Guards = {
     "merge target newer than own instant": {
         f"{TRANSACTION}.Transaction.check_targets": nothing,
         # Most such instants are not even requested.
-        "pyhudi.transactions.times.overtaken": nothing,
+        "pyhudi.transactions.instants.overtaken": nothing,
     },
     "put-if-absent": {},
     "primary-key conflict check": {},

@@ -34,7 +34,7 @@ from pyhudi.format.plans import (
     render_savepoint,
 )
 from pyhudi.timeline.active import Timeline
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_steps import HEARTBEATS, MINDED, WRITES, Slice, Steps
 from tests.simulation.programs import Machine
 

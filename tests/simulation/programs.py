@@ -34,13 +34,15 @@ from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.instants import take_time
 from pyhudi.transactions.judgement import TheirCheck
 from pyhudi.transactions.marker_log import Batching
 from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.markers import delete_markers
 from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.times import next_time, take_time
-from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
+from pyhudi.transactions.times import next_time
+from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.writer import Writer, WriterPolicy
 
 PARTITION = "p"
 BACKOFF_S = 0.05
@@ -66,6 +68,10 @@ class Machine:
     step: Callable[[], int]
     groups: Callable[[], GroupLocks] | None = None
     markers: MarkerService | None = None
+
+    def writer(self, table: Table, policy: WriterPolicy) -> Writer:
+        """The process as a writer of ``table``."""
+        return Writer(table, self.lock, self.clock, policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,11 @@ class Upsert:
         read = self._evaluated(machine)
         since = read.since if read is not None else None
         transaction = Transaction.begin(
-            table, Action.COMMIT, "upsert", machine.lock, machine.clock, policy, groups, since
+            machine.writer(table, policy),
+            Action.COMMIT,
+            "upsert",
+            groups,
+            since,
         )
         mark = _marking(transaction, machine)
         try:
@@ -221,7 +231,7 @@ class Clean:
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
         for _ in range(self.times):
-            settle_failed_writes(open_table(machine.storage), machine.lock, machine.clock, policy)
+            settle_failed_writes(machine.writer(open_table(machine.storage), policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +252,7 @@ class Cluster:
         try:
             files = table.view(table.timeline()).latest()
             plan = _clustering_of(files, machine.storage.root)
-            time, _ = take_time(table, machine.clock, Action.CLUSTERING, plan)
+            time, _ = take_time(machine.writer(table, policy), Action.CLUSTERING, plan)
         finally:
             if self.locked:
                 machine.lock.release()

@@ -28,7 +28,8 @@ from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.marker_service import MarkerService
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times import CLOCK_TIMES
-from pyhudi.transactions.transaction import Committed, WriterPolicy
+from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
 from tests.simulation.hudi_steps import AGAIN

@@ -14,6 +14,7 @@ from pyhudi.locks.in_process import InProcessLock
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.conflicts import Group
 from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     NEVER,
@@ -55,7 +56,9 @@ def hand(world: World, meanwhile: Callable[[], object] | None = None, most: int 
 
 def begin(world: World, groups: GroupLocks | None, action: Action = Action.COMMIT) -> Transaction:
     table, clock = world.table(), world.clock
-    found = Transaction.begin(table, action, "upsert", other_lock(world), clock, NEVER, groups)
+    found = Transaction.begin(
+        Writer(table, other_lock(world), clock, NEVER), action, "upsert", groups
+    )
     world.transactions.append(found)
     return found
 

@@ -11,10 +11,8 @@ from pyhudi.storage.faults import Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.rollback import roll_back
 from tests.transactions.world import (
-    POLICY,
     World,
     finish,
-    other_lock,
     put_file,
     work,
 )
@@ -84,7 +82,7 @@ def test_a_writer_taken_for_dead_deletes_what_it_went_on_writing(world: World) -
     transaction = world.begin()
     work(transaction, {"k": "1"})
     file = min(world.data_files())
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    roll_back(world.writer(), transaction.instant)
     # An upload ends whose marker is gone, and another file gets a marker of its own.
     world.memory.put_if_absent(file, b"late")
     put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]

@@ -25,12 +25,10 @@ from tests.transactions.test_schema_saving import ADD, RENAME, alter, begin, ins
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
-    POLICY,
     World,
     Written,
     die,
     finish,
-    other_lock,
     schema,
     settle,
     work,
@@ -77,7 +75,7 @@ def test_who_finishes_a_rollback_deletes_the_history_as_well(world: World) -> No
     world.clock.advance(LAPSE_S)
     dies = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.schemacommit"))
     with pytest.raises(SimulatedCrash):
-        settle_failed_writes(world.table(dies), other_lock(world), world.clock, POLICY)
+        settle_failed_writes(world.writer(dies))
     assert len(saved(world)) == 1
     world.clock.advance(LAPSE_S)
 
@@ -109,7 +107,7 @@ def test_a_writer_that_another_rolled_back_deletes_the_history_that_it_saved_sin
     ours = fails_to_alter(world, Effect.FAIL_BEFORE)
     (name,) = saved(world)
     text = world.memory.read(f"{SCHEMA_FOLDER}/{name}")
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, ours.instant)
+    roll_back(world.writer(), ours.instant)
     world.memory.put_if_absent(f"{SCHEMA_FOLDER}/{name}", text)
 
     ours.abort()

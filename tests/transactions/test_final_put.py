@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -225,7 +226,7 @@ def test_a_put_is_not_sent_again_over_what_completed_since_it_was_judged(world: 
     theirs = work(rival, {"k": "2"})
 
     def overtake() -> None:
-        rival._lock = InProcessLock(InProcessLocks(), "t", world.clock)
+        rival.writer = replace(rival.writer, lock=InProcessLock(InProcessLocks(), "t", world.clock))
         finish(rival, theirs)
 
     lost = Fault(Effect.LOSE_REQUEST, path=completed_file(world))
@@ -252,7 +253,7 @@ def test_the_keys_of_what_came_beside_the_final_put_are_compared_as_well(world: 
     theirs = work(rival, {"new": "2"})
 
     def overtake() -> None:
-        rival._lock = InProcessLock(InProcessLocks(), "t", world.clock)
+        rival.writer = replace(rival.writer, lock=InProcessLock(InProcessLocks(), "t", world.clock))
         finish(rival, theirs)
 
     faulty = FaultyStorage(world.memory, before=at_the_final_put(world, 1, overtake))

@@ -13,6 +13,7 @@ from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.transactions.transaction import Transaction
+from pyhudi.transactions.writer import Writer
 from tests.transactions.pessimists import (
     LEASE_S,
     begin,
@@ -94,7 +95,9 @@ def test_early_detection_does_not_stop_who_has_taken_a_dead_writers_locks_over(
 
     table, lock, early = shared.table(), other_lock(shared), replace(NEVER, early=True)
     with hand(shared) as ours:
-        mine = Transaction.begin(table, Action.COMMIT, "upsert", lock, shared.clock, early, ours)
+        mine = Transaction.begin(
+            Writer(table, lock, shared.clock, early), Action.COMMIT, "upsert", ours
+        )
         shared.transactions.append(mine)
         mine.check_updates(groups_of(shared, mine))
         finish(mine, work(mine, {"k": "1"}))
@@ -114,7 +117,7 @@ def test_a_lease_that_ends_after_the_check_fences_under_the_table_lock(shared: W
     table_lock = Late(shared.locks, "t", shared.clock, 3 * LEASE_S)
     with hand(shared) as ours:
         slow = Transaction.begin(
-            shared.table(), Action.COMMIT, "upsert", table_lock, shared.clock, NEVER, ours
+            Writer(shared.table(), table_lock, shared.clock, NEVER), Action.COMMIT, "upsert", ours
         )
         shared.transactions.append(slow)
         slow.check_updates(groups_of(shared, slow))

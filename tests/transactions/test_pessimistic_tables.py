@@ -11,6 +11,7 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
+from pyhudi.transactions.writer import Writer
 from tests.transactions.pessimists import (
     PESSIMISTIC,
     Waiting,
@@ -47,9 +48,7 @@ def test_a_write_without_locks_cannot_commit_to_a_table_that_has_become_pessimis
 
 def declare(world: World) -> bool:
     policy = LAZY
-    return is_pessimistic(
-        declare_pessimistic(world.table(), other_lock(world), world.clock, policy).config
-    )
+    return is_pessimistic(declare_pessimistic(world.writer(policy=policy)).config)
 
 
 def test_the_first_pessimistic_write_records_the_mode_and_keeps_every_property(
@@ -100,6 +99,6 @@ def test_two_first_writers_at_once_both_find_the_table_pessimistic(world: World)
             begin(world, groups)
 
     lock = InProcessLock(world.locks, "t", Waiting(world, first))
-    table = declare_pessimistic(world.table(), lock, world.clock, LAZY)
+    table = declare_pessimistic(Writer(world.table(), lock, world.clock, LAZY))
 
     assert is_pessimistic(table.config)

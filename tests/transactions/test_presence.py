@@ -36,7 +36,7 @@ from pyhudi.transactions.presence import (
     make_table,
     remove,
 )
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
@@ -60,7 +60,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     found = World(request.param)
     config = found.table().config
     found.memory.delete_folder("")
-    make_table(found.memory, config, other_lock(found), found.clock, POLICY)
+    make_table(Writer(Table(found.memory, config), other_lock(found), found.clock, POLICY))
     yield found
     found.close()
 
@@ -82,11 +82,11 @@ class Waiting(InProcessLock):
 def make(world: World, config_of: Table, policy: WriterPolicy = POLICY) -> Table:
     plain = {k: v for k, v in config_of.config.raw.items() if k != ID}
     config = replace(config_of.config, raw=plain)
-    return make_table(world.memory, config, other_lock(world), world.clock, policy)
+    return make_table(world.writer(policy=policy, table=Table(world.memory, config)))
 
 
 def give_up(world: World, table: Table, first: Callable[[], object] = lambda: None) -> bool:
-    return discard(table, Waiting(world, first), world.clock, POLICY)
+    return discard(Writer(table, Waiting(world, first), world.clock, POLICY))
 
 
 def on(storage: MemoryStorage, method: str, path: str, act: Callable[[], object]) -> FaultyStorage:
@@ -166,7 +166,7 @@ def test_a_write_that_began_too_late_fails_and_leaves_a_folder_for_the_next_tabl
         begun.append((theirs, work(theirs, {"k": "late"})))
 
     storage = on(world.memory, "delete", PROPERTIES, begin)
-    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert discard(world.writer(table=Table(storage, table.config)))
     [(theirs, written)] = begun
     with pytest.raises(TableNotFound):
         finish(theirs, written)
@@ -187,7 +187,7 @@ def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: W
         begun.append(theirs)
 
     storage = on(world.memory, "walk", "", begin)
-    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert discard(world.writer(table=Table(storage, table.config)))
     world.clock.advance(1)
     make(world, table, NEVER)
     world.upsert({"k": "next"}, policy=NEVER)
@@ -222,9 +222,7 @@ def test_a_write_whose_table_and_instant_are_gone_deletes_its_own_files(world: W
 
 def test_a_table_that_another_statement_adopted_stays(world: World) -> None:
     made = world.table()
-    assert not give_up(
-        world, made, lambda: adopt(world.table(), other_lock(world), world.clock, POLICY)
-    )
+    assert not give_up(world, made, lambda: adopt(world.writer()))
     assert not give_up(world, world.table())
     world.upsert({"k": "1"})
     assert world.rows() == {"k": "1"}
@@ -234,14 +232,14 @@ def test_a_table_that_is_gone_is_not_adopted(world: World) -> None:
     table = world.table()
     assert give_up(world, table)
     with pytest.raises(TableNotFound):
-        adopt(table, other_lock(world), world.clock, POLICY)
+        adopt(world.writer(table=table))
     assert world.memory.walk("") == []
 
 
 def test_a_table_with_commits_is_adopted_without_a_word(world: World) -> None:
     world.upsert({"k": "1"})
     before = world.memory.read(PROPERTIES)
-    adopt(world.table(), other_lock(world), world.clock, POLICY)
+    adopt(world.writer())
     assert world.memory.read(PROPERTIES) == before
 
 
@@ -249,7 +247,7 @@ def test_a_table_that_another_program_made_is_adopted_as_it_is(world: World) -> 
     raw = world.table().config.raw
     world.memory.replace(PROPERTIES, render_properties({k: raw[k] for k in raw if k != ID}))
     before = world.memory.read(PROPERTIES)
-    adopt(world.table(), other_lock(world), world.clock, POLICY)
+    adopt(world.writer())
     assert world.memory.read(PROPERTIES) == before
 
 
@@ -265,7 +263,7 @@ def test_a_removal_that_dies_leaves_no_half_of_a_table(world: World) -> None:
     crash = Fault(Effect.CRASH_AFTER, path=PROPERTIES, methods=frozenset({"delete"}))
     table = Table(FaultyStorage(world.memory, crash), world.table().config)
     with pytest.raises(SimulatedCrash):
-        discard(table, other_lock(world), world.clock, POLICY)
+        discard(world.writer(table=table))
     assert not table_exists(world.memory)
 
 
@@ -282,7 +280,7 @@ def test_a_folder_whose_writer_died_without_a_table_takes_a_new_one(
     world.memory.delete([PROPERTIES])
     world.clock.advance(LAPSE_S + 1)
     again = World(next_version)
-    table = make_table(world.memory, again.table().config, other_lock(world), world.clock, POLICY)
+    table = make_table(world.writer(table=Table(world.memory, again.table().config)))
     assert table.config.version == next_version
     world.upsert({"k": "1"})
     assert world.rows() == {"k": "1"}
@@ -295,7 +293,7 @@ def test_a_living_writer_of_another_version_keeps_a_folder_without_a_table() -> 
     config = other.table().config
     world.memory.delete([PROPERTIES])
     with pytest.raises(ConfigError, match="is under way"):
-        make_table(world.memory, config, other_lock(world), world.clock, NEVER)
+        make_table(world.writer(policy=NEVER, table=Table(world.memory, config)))
     assert not table_exists(world.memory)
     world.close()
 
@@ -352,11 +350,11 @@ def test_a_creator_waits_until_a_removal_has_deleted_all(world: World) -> None:
     def create() -> None:
         hurried = replace(POLICY, lock_timeout_s=0)
         with pytest.raises(LockTimeout):
-            make_table(world.memory, table.config, other_lock(world), world.clock, hurried)
+            make_table(world.writer(policy=hurried, table=table))
         seen.append(table_exists(world.memory))
 
     storage = on(world.memory, "delete", "a/.hoodie_partition_metadata", create)
-    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert discard(world.writer(table=Table(storage, table.config)))
     assert seen == [False]
 
 
@@ -378,7 +376,7 @@ def test_a_creator_whose_put_finds_the_properties_of_another_program_is_told(wor
         lambda: world.memory.put_if_absent(PROPERTIES, theirs),
     )
     with pytest.raises(TableExists):
-        make_table(storage, table.config, other_lock(world), world.clock, POLICY)
+        make_table(world.writer(table=Table(storage, table.config)))
     assert world.memory.read(PROPERTIES) == theirs
 
 
@@ -401,25 +399,25 @@ def test_nothing_is_made_or_taken_away_under_a_lock_that_has_lapsed(world: World
     table = world.table()
     before = world.memory.walk("")
     with pytest.raises(WriterFenced):
-        discard(table, Lapsed(world), world.clock, POLICY)
+        discard(Writer(table, Lapsed(world), world.clock, POLICY))
     with pytest.raises(WriterFenced):
-        remove(table, Lapsed(world), world.clock, POLICY)
+        remove(Writer(table, Lapsed(world), world.clock, POLICY))
     assert world.memory.walk("") == before
 
     world.memory.delete_folder("")
     with pytest.raises(WriterFenced):
-        make_table(world.memory, table.config, Lapsed(world), world.clock, POLICY)
+        make_table(Writer(Table(world.memory, table.config), Lapsed(world), world.clock, POLICY))
     assert world.memory.walk("") == []
 
 
 def test_each_that_makes_or_takes_a_table_away_gives_the_lock_back(world: World) -> None:
     table, leases = world.table(), world.locks.leases
     assert leases == {}
-    adopted = adopt(table, other_lock(world), world.clock, POLICY)
+    adopted = adopt(world.writer(table=table))
     assert leases == {}
     assert not give_up(world, adopted)
     assert leases == {}
-    remove(world.table(), other_lock(world), world.clock, POLICY)
+    remove(world.writer())
     assert leases == {}
     assert give_up(world, make(world, table))
     assert leases == {}
@@ -431,7 +429,7 @@ def test_each_that_makes_or_takes_a_table_away_gives_the_lock_back(world: World)
 def test_a_drop_deletes_the_table_with_its_rows(world: World) -> None:
     world.upsert({"k": "1"})
     world.memory.put_if_absent(BACKUP, b"old")
-    remove(world.table(), other_lock(world), world.clock, POLICY)
+    remove(world.writer())
     assert world.memory.walk("") == []
 
 
@@ -439,7 +437,7 @@ def test_a_drop_waits_for_the_lock_and_leaves_a_table_with_a_running_write(world
     table = world.table()
     theirs = begin_beside(world)
     with pytest.raises(WriteFailed, match="so the table was not dropped"):
-        remove(table, other_lock(world), world.clock, POLICY)
+        remove(world.writer(table=table))
     finish(theirs, work(theirs, {"k": "1"}))
     assert world.rows() == {"k": "1"}
 
@@ -449,7 +447,7 @@ def test_a_drop_passes_over_a_writer_that_died(world: World) -> None:
     work(theirs, {"k": "1"})
     die(theirs)
     world.clock.advance(LAPSE_S + 1)
-    remove(world.table(), other_lock(world), world.clock, POLICY)
+    remove(world.writer())
     assert world.memory.walk("") == []
 
 
@@ -462,7 +460,7 @@ def test_a_write_that_begins_while_the_table_is_dropped_fails_and_tidies_up(worl
         begun.append((theirs, work(theirs, {"new": "2"})))
 
     storage = on(world.memory, "delete", PROPERTIES, begin)
-    remove(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    remove(world.writer(table=Table(storage, table.config)))
     [(theirs, written)] = begun
     with pytest.raises(TableNotFound):
         finish(theirs, written)
@@ -474,7 +472,7 @@ def test_a_write_that_begins_while_the_table_is_dropped_fails_and_tidies_up(worl
 
 def test_a_pending_service_does_not_keep_a_table_from_being_dropped(world: World) -> None:
     put_instant(world, Instant(InstantTime("20240101000000000"), Action.CLEAN, State.REQUESTED))
-    remove(world.table(), other_lock(world), world.clock, POLICY)
+    remove(world.writer())
     assert world.memory.walk("") == []
 
 

@@ -22,7 +22,8 @@ from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.pessimistic import declare_pessimistic
 from pyhudi.transactions.presence import make_table
 from pyhudi.transactions.renaming import rename_table
-from tests.transactions.world import LAZY, POLICY, VERSIONS, World, other_lock
+from pyhudi.transactions.writer import Writer
+from tests.transactions.world import LAZY, VERSIONS, World, other_lock
 
 NewWorld = Callable[..., World]
 Change = Callable[[World, Table, TableLock], object]
@@ -41,11 +42,11 @@ def drops(world: World, table: Table, lock: TableLock) -> None:
 
 
 def renames(world: World, table: Table, lock: TableLock) -> None:
-    rename_table(table, "other", lock, world.clock, LAZY)
+    rename_table(Writer(table, lock, world.clock, LAZY), "other")
 
 
 def declares(world: World, table: Table, lock: TableLock) -> None:
-    declare_pessimistic(table, lock, world.clock, LAZY)
+    declare_pessimistic(Writer(table, lock, world.clock, LAZY))
 
 
 CHANGES = [drops, renames, declares]
@@ -72,7 +73,7 @@ def test_a_table_whose_properties_are_being_changed_is_not_created_again(world: 
     leave_backup(world, None)
 
     with pytest.raises(TableExists):
-        make_table(world.memory, config, other_lock(world), world.clock, POLICY)
+        make_table(world.writer(table=Table(world.memory, config)))
 
 
 def test_a_change_that_ends_while_it_is_read_is_no_missing_table(world: World) -> None:

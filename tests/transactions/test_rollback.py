@@ -22,6 +22,7 @@ from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.rollback import Undone, roll_back, rollback_of, was_rolled_back
+from pyhudi.transactions.writer import Writer
 from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (
     LAPSE_S,
@@ -31,7 +32,6 @@ from tests.transactions.world import (
     dead_writer,
     die,
     finish,
-    other_lock,
     put_file,
     put_instant,
     settle,
@@ -128,7 +128,7 @@ def test_files_written_after_the_plan_go_with_the_rollback(world: World) -> None
     world.clock.advance(LAPSE_S)
     crash = FaultyStorage(world.memory, Fault(Effect.CRASH_AFTER, path="*.rollback.requested"))
     with pytest.raises(SimulatedCrash):
-        roll_back(world.table(crash), other_lock(world), world.clock, POLICY, dead.instant)
+        roll_back(world.writer(crash), dead.instant)
     late = put_file(dead, "a", FileId("late-0"), {"k": "late"})
     (rollback,) = [i for i in world.table().timeline().pending if i.action is Action.ROLLBACK]
     found = rollback_of(world.table(), world.table().timeline(), dead.instant)
@@ -152,7 +152,7 @@ def test_a_put_of_the_same_rollback_that_lands_late_stops_nobody(world: World) -
             world.memory.put_if_absent(call.paths[0], b"")
 
     storage = FaultyStorage(world.memory, before=land)
-    roll_back(world.table(storage), other_lock(world), world.clock, POLICY, dead.instant)
+    roll_back(world.writer(storage), dead.instant)
 
     assert world.leftovers() == []
 
@@ -165,7 +165,7 @@ def test_the_lock_is_renewed_through_a_long_rollback(world: World) -> None:
         world.memory,
         before=lambda call: world.clock.advance(45) if is_slow_step(call) else None,
     )
-    roll_back(world.table(slow), other_lock(world), world.clock, POLICY, dead.instant)
+    roll_back(world.writer(slow), dead.instant)
 
     assert sum(map(is_slow_step, slow.calls)) == 4
     assert world.leftovers() == []
@@ -183,7 +183,7 @@ def test_a_rollback_whose_listing_takes_longer_than_the_lease_keeps_the_lock(wor
             lock.be_slow()
 
     table = world.table(FaultyStorage(world.memory, before=slow))
-    undone = roll_back(table, lock, world.clock, POLICY, dead.instant)
+    undone = roll_back(Writer(table, lock, world.clock, POLICY), dead.instant)
 
     assert (undone, len(walked)) == (Undone.NOW, 1)
     assert world.leftovers() == []
@@ -195,7 +195,7 @@ def test_nothing_comes_between_the_lock_and_the_request_of_a_rollback(world: Wor
     world.clock.advance(LAPSE_S)
     watched = FaultyStorage(world.memory)
     lock = FilesystemLock(watched, world.clock)
-    roll_back(world.table(watched), lock, world.clock, POLICY, dead.instant)
+    roll_back(Writer(world.table(watched), lock, world.clock, POLICY), dead.instant)
 
     calls = [str(call) for call in watched.calls]
     asked = next(n for n, call in enumerate(calls) if call.endswith(".rollback.requested"))
@@ -215,7 +215,7 @@ def test_a_rollback_is_not_requested_again_under_a_lease_that_has_ended(world: W
 
     table = world.table(FaultyStorage(world.memory, before=take))
     with pytest.raises(WriterFenced):
-        roll_back(table, other_lock(world), world.clock, POLICY, dead.instant)
+        roll_back(world.writer(table=table), dead.instant)
 
     assert len(asked) == 1
 
@@ -227,7 +227,7 @@ def test_a_writer_cleans_up_after_a_rollback_of_it_that_died_before_its_end(worl
     world.clock.advance(LAPSE_S)
     dies = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.rollback"))
     with pytest.raises(SimulatedCrash):
-        roll_back(world.table(dies), other_lock(world), world.clock, POLICY, slow.instant)
+        roll_back(world.writer(dies), slow.instant)
     put_file(slow, "a", FileId("late-0"), {"k": "2"})
     world.memory.delete_folder(marker_folder(slow.instant))
     world.clock.advance(LAPSE_S)
@@ -247,7 +247,7 @@ def test_a_writer_that_went_on_after_its_rollback_leaves_no_file_whose_marker_is
     The writer had only requested its instant; Hudi deleted that, and the markers of its first file.
     """
     slow = world.begin()
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, slow.instant)
+    roll_back(world.writer(), slow.instant)
     slow.inflight(None)
     put_file(slow, "a", FileId("early-0"), {"k": "1"})
     world.memory.delete_folder(marker_folder(slow.instant))
@@ -298,7 +298,7 @@ def test_a_rollback_that_loses_its_lock_does_not_complete(world: World) -> None:
     )
 
     with pytest.raises(WriterFenced):
-        roll_back(world.table(stalled), other_lock(world), world.clock, POLICY, dead.instant)
+        roll_back(world.writer(stalled), dead.instant)
     assert world.table().timeline().completed == ()
 
     settle(world)
@@ -312,7 +312,7 @@ def test_an_instant_that_was_only_requested_needs_no_listing(world: World) -> No
     world.clock.advance(LAPSE_S)
     watched = FaultyStorage(world.memory)
 
-    roll_back(world.table(watched), other_lock(world), world.clock, POLICY, dead.instant)
+    roll_back(world.writer(watched), dead.instant)
 
     assert [c.paths for c in watched.calls if c.method == "walk"] == [
         (marker_folder(dead.instant),)
@@ -347,7 +347,7 @@ def test_a_failed_instant_loses_its_requested_file_last(world: World) -> None:
     dies = Fault(Effect.CRASH_AFTER, path=path, methods=frozenset({"delete"}))
     storage = FaultyStorage(world.memory, dies)
     with pytest.raises(SimulatedCrash):
-        roll_back(world.table(storage), other_lock(world), world.clock, POLICY, dead.instant)
+        roll_back(world.writer(storage), dead.instant)
 
     (left,) = world.table().timeline().at(dead.instant)
     assert left.state is State.REQUESTED
@@ -361,7 +361,7 @@ def timeline_files_of(world: World, time: InstantTime) -> list[str]:
 
 def test_only_later_rollbacks_are_asked_for_what_they_undid(world: World) -> None:
     dead = dead_writer(world)
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, dead.instant)
+    roll_back(world.writer(), dead.instant)
     watched = FaultyStorage(world.memory)
     table, timeline = world.table(watched), world.table().timeline()
     before = len(watched.calls)

@@ -14,7 +14,8 @@ from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.marker_log import Batching, Refusal
 from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
-from pyhudi.transactions.transaction import Transaction, WriterPolicy
+from pyhudi.transactions.transaction import Transaction
+from pyhudi.transactions.writer import WriterPolicy
 from tests.transactions.world import World, Written, finish, footprint
 
 SOON_S = 30

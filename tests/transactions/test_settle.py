@@ -28,6 +28,7 @@ from pyhudi.transactions.heartbeat import PROBE
 from pyhudi.transactions.rollback import was_rolled_back
 from pyhudi.transactions.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
 from pyhudi.transactions.transaction import Transaction
+from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME
 from tests.transactions.world import (
@@ -425,7 +426,7 @@ def test_what_hudi_left_half_done_is_settled_and_no_visible_file_is_touched(
     clock = FakeClock(now_ms=1_900_000_000_000)
 
     lock = InProcessLock(InProcessLocks(), "t", clock)
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
 
     timeline = table.timeline()
     after = {f.path for f in storage.walk("") if parse_base_file_name(f.name)}
@@ -447,7 +448,7 @@ def test_our_rollback_does_to_a_crashed_table_what_hudis_does(
     clock = FakeClock(now_ms=1_900_000_000_000)
     table = open_table(ours)
     lock = InProcessLock(InProcessLocks(), "t", clock)
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
 
     def rolled_back(storage: MemoryStorage) -> tuple[object, ...]:
         table = open_table(storage)

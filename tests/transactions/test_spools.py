@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.spools import BEAT
+from pyhudi.transactions.writer import Writer
 from tests.transactions.world import LAPSE_S, NEVER, POLICY, World
 
 SPOOL = ".hoodie/.temp/.spool-1"
@@ -26,7 +27,9 @@ def test_the_spool_of_a_dead_statement_is_deleted_after_a_lapse_of_silence() -> 
     world = World()
     spooled(world)
     world.clock.advance(LAPSE_S - 1)
-    settle_failed_writes(world.table(), world.lock_of(world, world.memory), world.clock, POLICY)
+    settle_failed_writes(
+        Writer(world.table(), world.lock_of(world, world.memory), world.clock, POLICY)
+    )
     assert left(world) == ["0-0.parquet", BEAT]
 
     world.clock.advance(1)

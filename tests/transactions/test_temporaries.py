@@ -18,6 +18,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.temporaries import OLD_MS
+from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock
 from tests.hadoop_jvm import HadoopJvm, hadoop_jvm
 from tests.transactions.world import NEVER, POLICY, VERSIONS
@@ -82,15 +83,15 @@ def test_half_files_of_killed_writers_are_deleted_once_they_are_old(
     clock = storage._clock  # type: ignore[attr-defined]
 
     young = left_in(tmp_path, OLD_MS - 60_000, *folders, *DEEP)
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
     assert all(file.exists() for file in young), "somebody may still be writing them"
 
     old = left_in(tmp_path, OLD_MS + 60_000, *folders, *DEEP)
-    settle_failed_writes(table, lock, clock, NEVER)
+    settle_failed_writes(Writer(table, lock, clock, NEVER))
     assert all(file.exists() for file in old)
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
     assert not any((tmp_path / folder / NAME).exists() for folder in folders)
-    settle_and_tell(table, lock, clock, POLICY)
+    settle_and_tell(Writer(table, lock, clock, POLICY))
     assert not any(file.exists() for file in old)
     assert storage.exists(PROPERTIES)
 
@@ -103,7 +104,7 @@ def test_a_young_half_file_stays_beside_an_old_one(tmp_path: Path) -> None:
     [young] = left_in(tmp_path, OLD_MS - 60_000, ".hoodie/.heartbeat")
     lock = InProcessLock(InProcessLocks(), "t", FakeClock())
 
-    settle_failed_writes(table, lock, storage._clock, POLICY)  # type: ignore[attr-defined]
+    settle_failed_writes(Writer(table, lock, storage._clock, POLICY))  # type: ignore[attr-defined]
     assert (old.exists(), young.exists()) == (False, True)
 
 
@@ -128,9 +129,9 @@ def test_half_files_beside_the_properties_are_found_though_the_timeline_lies_els
     )
     lock, clock = InProcessLock(InProcessLocks(), "t", FakeClock()), storage._clock
     [young] = left_in(tmp_path, OLD_MS - 60_000, ".hoodie")
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
     assert (young.exists(), storage.puts) == (True, 0), "nothing is old: no time is asked for"
 
     [old] = left_in(tmp_path, OLD_MS + 60_000, ".hoodie")
-    settle_failed_writes(table, lock, clock, POLICY)
+    settle_failed_writes(Writer(table, lock, clock, POLICY))
     assert (old.exists(), storage.puts) == (False, 1)

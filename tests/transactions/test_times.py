@@ -14,7 +14,8 @@ from pyhudi.format.plans import InstantInfo, RollbackPlan, render_rollback_plan
 from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.active import Timeline, timeline_of
-from pyhudi.transactions.times import next_time, take_time
+from pyhudi.transactions.instants import take_time
+from pyhudi.transactions.times import next_time
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,
@@ -121,7 +122,7 @@ def test_a_time_that_an_undoing_overtook_is_given_up(world: World, action: Actio
             put_instant(world, Instant(undoing, action, State.COMPLETED, completion))
 
     table = world.table(FaultyStorage(world.memory, before=undo))
-    time, _ = take_time(table, world.clock, Action.COMMIT, b"")
+    time, _ = take_time(world.writer(table=table), Action.COMMIT, b"")
 
     assert time > undoing
 
@@ -203,7 +204,7 @@ def test_a_rollback_that_another_has_begun_to_carry_out_is_not_taken_back(world:
     target = InstantInfo(InstantTime("20200101000000000"), "commit")
     plan = render_rollback_plan(RollbackPlan(target))
     slow = FaultyStorage(world.memory, before=others_go_on)
-    time, _ = take_time(world.table(slow), world.clock, Action.ROLLBACK, plan)
+    time, _ = take_time(world.writer(slow), Action.ROLLBACK, plan)
 
     assert begun[0].rsplit("/", 1)[-1].split(".")[0] == time
     assert world.memory.read(begun[0]) == plan

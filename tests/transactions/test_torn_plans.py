@@ -32,7 +32,7 @@ from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.tail import table_commits
 from pyhudi.transactions.rollback import was_rolled_back
-from pyhudi.transactions.transaction import WriterPolicy
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.transactions.world import (
     LAPSE_S,
     LAZY,
@@ -110,7 +110,7 @@ def test_a_torn_plan_of_a_service_is_left_alone_and_told(
     world.clock.advance(10 * LAPSE_S)
 
     with caplog.at_level(logging.WARNING):
-        told = settle_and_tell(world.table(), other_lock(world), world.clock, POLICY)
+        told = settle_and_tell(world.writer())
         world.upsert({"k": "1"})
 
     assert [(w.instant, w.outcome) for w in told] == [(OLD, Outcome.NOT_OURS)]
@@ -178,7 +178,7 @@ def test_what_became_of_failed_writes_is_told_beside_a_torn_record(world: World)
 
     lock = other_lock(world)
     lock.__class__ = Beside
-    (told,) = settle_and_tell(world.table(), lock, world.clock, POLICY)
+    (told,) = settle_and_tell(Writer(world.table(), lock, world.clock, POLICY))
 
     assert (told.instant, told.outcome) == (dead.instant, Outcome.ROLLED_BACK)
     assert told.files_deleted == 1

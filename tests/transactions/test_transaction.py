@@ -26,13 +26,11 @@ from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
-    POLICY,
     World,
     Written,
     begin_beside,
     finish,
     footprint,
-    other_lock,
     put_file,
     schema,
     work,
@@ -310,7 +308,7 @@ def test_a_rolled_back_writer_cannot_publish_and_takes_its_late_files_away(world
     world.upsert({"k": "0"})
     transaction = world.begin()
     written = work(transaction, {"k": "1"})
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    roll_back(world.writer(), transaction.instant)
     late = put_file(transaction, "a", "late-0", {"k": "late"})  # type: ignore[arg-type]
 
     with pytest.raises(WriterFenced, match="rolled back by another writer"):
@@ -323,7 +321,7 @@ def test_a_rolled_back_writer_cannot_publish_and_takes_its_late_files_away(world
 
 def test_a_writer_rolled_back_between_its_first_files_cannot_publish(world: World) -> None:
     transaction = world.begin()
-    roll_back(world.table(), other_lock(world), world.clock, POLICY, transaction.instant)
+    roll_back(world.writer(), transaction.instant)
     written = work(transaction, {"k": "1"})  # its inflight file comes after the rollback
 
     with pytest.raises(WriterFenced):
@@ -339,7 +337,7 @@ def test_a_writer_whose_rollback_is_pending_cannot_publish(world: World) -> None
     written = work(transaction, {"k": "1"})
     dying = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.rollback.inflight"))
     with pytest.raises(SimulatedCrash):
-        roll_back(world.table(dying), other_lock(world), world.clock, POLICY, transaction.instant)
+        roll_back(world.writer(dying), transaction.instant)
 
     with pytest.raises(WriterFenced):
         finish(transaction, written)
@@ -364,8 +362,8 @@ def test_a_writer_that_was_lost_while_it_compared_publishes_nothing(
         if undone == "silent":
             transaction._heartbeat.stop(settled=False)
             world.clock.advance(LAPSE_S)
-            transaction._lock.release()
-            transaction._lock.acquire(0, LockOwner.this_process(transaction.instant))
+            transaction.writer.lock.release()
+            transaction.writer.lock.acquire(0, LockOwner.this_process(transaction.instant))
         else:
             folder = world.table().config.timeline_folder
             ours = [f.path for f in world.memory.list(folder) if transaction.instant in f.name]
@@ -374,7 +372,7 @@ def test_a_writer_that_was_lost_while_it_compared_publishes_nothing(
     transaction.seal(lambda timeout_s: True, [s.path for s in written.stats])
     metadata = CommitMetadata("UPSERT", written.stats, {SCHEMA_KEY: schema("key", "value")})
     faulty = FaultyStorage(world.memory)
-    transaction.table = world.table(faulty)
+    transaction.writer = transaction.writer.on(world.table(faulty))
     with pytest.raises(WriterFenced):
         transaction.commit(metadata, footprint(transaction, written), compare)
 

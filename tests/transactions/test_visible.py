@@ -13,8 +13,8 @@ from pyhudi.storage.base import NOTHING_KNOWN, Files, Known
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.transactions.policy import visibility
-from pyhudi.transactions.transaction import WriterPolicy
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
+from pyhudi.transactions.writer import WriterPolicy
 from tests.fakes import FakeClock
 from tests.transactions.world import POLICY, World, finish, put_file, work
 

@@ -31,7 +31,8 @@ from pyhudi.timeline.view import BaseFile, FileSystemView, list_view
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.transaction import Committed, Transaction, WriterPolicy
+from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.fakes import FakeClock
 
 VERSIONS = (6, 8, 9)
@@ -89,6 +90,17 @@ class World:
     def table(self, storage: Storage | None = None) -> Table:
         return open_table(storage or self.memory)
 
+    def writer(
+        self,
+        storage: Storage | None = None,
+        policy: WriterPolicy = POLICY,
+        clock: FakeClock | None = None,
+        table: Table | None = None,
+    ) -> Writer:
+        """One more writer, with its own handle on the lock of this process."""
+        found = table or self.table(storage)
+        return Writer(found, other_lock(self), clock or self.clock, policy)
+
     def begin(
         self,
         storage: Storage | None = None,
@@ -100,7 +112,7 @@ class World:
         operation = "upsert" if action is Action.COMMIT else "insert_overwrite"
         lock = self.lock_of(self, used)
         found = Transaction.begin(
-            self.table(used), action, operation, lock, clock or self.clock, policy
+            Writer(self.table(used), lock, clock or self.clock, policy), action, operation
         )
         self.transactions.append(found)
         return found
@@ -174,7 +186,7 @@ def work(
     transaction: Transaction, rows: Rows, partition: str = "a", overwrite: bool = False
 ) -> Written:
     """Play the worker: update the groups that hold a key, put all new keys into one new group."""
-    storage, clock = transaction.table.storage, transaction._clock
+    storage, clock = transaction.table.storage, transaction.writer.clock
     view = list_view(storage, transaction.timeline, Archive(storage, transaction.table.config))
     old = view.latest(partitions=[partition])
     transaction.check_targets(old)
@@ -264,7 +276,7 @@ def other_lock(world: World) -> TableLock:
 def settle(
     world: World, policy: WriterPolicy = POLICY, clock: FakeClock | None = None
 ) -> Timeline | None:
-    return settle_failed_writes(world.table(), other_lock(world), clock or world.clock, policy)
+    return settle_failed_writes(world.writer(policy=policy, clock=clock))
 
 
 def dead_writer(world: World) -> Transaction:

@@ -13,7 +13,6 @@ from pyhudi.planner.commit_notice import CommitNotice, HttpCallback
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.transaction import Committed
 
 log = logging.getLogger(__name__)
@@ -39,12 +38,6 @@ def after_commit(
     if not (options.table_services and runtime.services):
         return
     try:
-        runtime.services.schedule(
-            table,
-            runtime.lock(table, options),
-            runtime.clock,
-            writer_policy(options, table, runtime.clock),
-            done.instant,
-        )
+        runtime.services.schedule(runtime.writer(table, options), done.instant)
     except Exception as e:
         log.warning("%s is committed, but no table service was scheduled: %s", done.instant, e)

@@ -29,7 +29,6 @@ from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.conflicts import Footprint
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
 
@@ -56,15 +55,8 @@ def alter_columns(
     options = resolve_write(given, table.config.raw, session)
     groups = runtime.group_locks(table, options)
     with groups or nullcontext():
-        transaction = Transaction.begin(
-            table,
-            Action.COMMIT,
-            ALTER,
-            runtime.lock(table, options),
-            runtime.clock,
-            writer_policy(options, table, runtime.clock),
-            groups,
-        )
+        writer = runtime.writer(table, options)
+        transaction = Transaction.begin(writer, Action.COMMIT, ALTER, groups)
         transaction.cancelled = runtime.cancelled
         try:
             done = _committed(runtime, transaction, changes, options)

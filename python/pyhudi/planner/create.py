@@ -31,7 +31,6 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.table import PROPERTIES, Table
 from pyhudi.transactions.pessimistic import MARK
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.presence import discard, make_table
 
 log = logging.getLogger(__name__)
@@ -91,9 +90,7 @@ def create_table(
     runtime: Runtime, storage: Storage, config: TableConfig, options: WriteOptions
 ) -> Table:
     """Make the table under its lock; errors of ``presence.make_table``."""
-    table = Table(storage, config)
-    policy = writer_policy(options, table, runtime.clock)
-    return make_table(storage, config, runtime.lock(table, options), runtime.clock, policy)
+    return make_table(runtime.writer(Table(storage, config), options))
 
 
 def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
@@ -102,8 +99,7 @@ def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool
     Whether it is gone. Raises nothing that would hide why the table could not be filled.
     """
     try:
-        policy = writer_policy(options, table, runtime.clock)
-        gone = discard(table, runtime.lock(table, options), runtime.clock, policy)
+        gone = discard(runtime.writer(table, options))
     except Exception as e:
         log.warning(
             "The table at %s was made, and its first write failed. It stays, empty, as it could "

@@ -14,6 +14,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.writer import Writer
 
 POLICY_KEYS = ("hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.failed.writes")
 
@@ -58,4 +59,4 @@ def settle_now(
         given[POLICY_KEYS[0]] = FailedWrites.LAZY.value
     resolved = resolve_write(given, table.config.raw, session)
     policy = writer_policy(resolved, table, clock)
-    return settle_and_tell(table, lock(table, resolved), clock, policy)
+    return settle_and_tell(Writer(table, lock(table, resolved), clock, policy))

@@ -8,7 +8,6 @@ from pyhudi.config import resolve_write
 from pyhudi.planner.runtime import Runtime
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.renaming import rename_table
 
 
@@ -18,7 +17,6 @@ def rename(
     """Call the table at ``root`` ``name``; what it was called before. ``LockTimeout``."""
     table = open_table(runtime.storage(root))
     resolved = resolve_write(given, table.config.raw, session)
-    policy = writer_policy(resolved, table, runtime.clock)
-    rename_table(table, name, runtime.lock(table, resolved), runtime.clock, policy)
+    rename_table(runtime.writer(table, resolved), name)
     VIEWS.forget(table.storage)
     return table.config.name

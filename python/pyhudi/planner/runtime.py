@@ -18,6 +18,8 @@ from pyhudi.planner.stage import Attempts
 from pyhudi.services.scheduling import ServicePlanners
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.policy import writer_policy
+from pyhudi.transactions.writer import Writer
 from pyhudi.write.spec import FileSystemSpec
 
 
@@ -50,6 +52,11 @@ class Runtime:
     last_commit: LastCommit = field(default_factory=LastCommit)
     services: ServicePlanners = field(default_factory=ServicePlanners)
     cancelled: Callable[[], bool] = never_cancelled
+
+    def writer(self, table: Table, options: WriteOptions) -> Writer:
+        """Who changes ``table`` with these options; neither the lock nor a service is asked yet."""
+        policy = writer_policy(options, table, self.clock)
+        return Writer(table, self.lock(table, options), self.clock, policy)
 
     def group_locks(self, table: Table, options: WriteOptions) -> GroupLocks | None:
         """The locks of one write's file groups, none held yet; None unless it is pessimistic."""

@@ -54,7 +54,6 @@ from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.undoing import check_undoing
@@ -211,9 +210,7 @@ def _locked(request: Request, table: Table) -> Committed:
     if groups is None:
         return _with_retries(request, table)
     if not is_pessimistic(table.config):
-        lock = runtime.lock(table, options)
-        policy = writer_policy(options, table, runtime.clock)
-        table = declare_pessimistic(table, lock, runtime.clock, policy)
+        table = declare_pessimistic(runtime.writer(table, options))
     with groups:
         return _with_retries(replace(request, groups=groups), table)
 
@@ -321,14 +318,12 @@ def _attempt(request: Request, table: Table) -> Committed:
     runtime, options, operation = request.runtime, request.options, request.operation
     before = request.since or table.timeline()
     prepared = _checked(request, table, before)
-    lock = TimedLock(runtime.lock(table, options), runtime.clock)
+    writer = runtime.writer(table, options)
+    lock = TimedLock(writer.lock, runtime.clock)
     transaction = Transaction.begin(
-        table,
+        replace(writer, lock=lock),
         action_of(operation),
         operation.value,
-        lock,
-        runtime.clock,
-        writer_policy(options, table, runtime.clock),
         request.groups,
         request.since,
     )

@@ -13,13 +13,13 @@ from pyhudi.choices import FailedWrites
 from pyhudi.clock import Clock
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RollbackMetadata
-from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import last_beat_ms
 from pyhudi.transactions.rollback import read_metadata
-from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
+from pyhudi.transactions.settle import is_write, settle_failed_writes
 from pyhudi.transactions.temporaries import sweep_temporaries
+from pyhudi.transactions.writer import Writer
 
 
 class Outcome(str, Enum):
@@ -50,14 +50,13 @@ class PendingWrite:
     files_deleted: int = 0
 
 
-def settle_and_tell(
-    table: Table, lock: TableLock, clock: Clock, policy: Policy
-) -> tuple[PendingWrite, ...]:
-    """Settle failed writes by ``policy``; one entry for each instant that was pending before."""
+def settle_and_tell(writer: Writer) -> tuple[PendingWrite, ...]:
+    """Settle failed writes; one entry for each instant that was pending before."""
+    table, clock, policy = writer.table, writer.clock, writer.policy
     before = table.timeline()
     silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
     writes = {i.time for i in before.pending if is_write(table, before, i)}
-    settle_failed_writes(table, lock, clock, policy)
+    settle_failed_writes(writer)
     if policy.failed_writes is not FailedWrites.NEVER:
         sweep_temporaries(table, clock, everywhere=True)
     after = table.timeline()

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-from pyhudi.clock import Clock
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.times import TimeSource, take_time
+from pyhudi.transactions.instants import take_time
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -53,15 +52,6 @@ class ServicePlanner(Protocol):
         """
 
 
-class Policy(Protocol):
-    """The part of a writer's policy that scheduling needs."""
-
-    @property
-    def lock_timeout_s(self) -> float: ...
-    @property
-    def times(self) -> TimeSource: ...
-
-
 class ServicePlanners:
     """The planners that are asked after each commit, in the order of their registration."""
 
@@ -77,9 +67,7 @@ class ServicePlanners:
     def __bool__(self) -> bool:
         return bool(self._planners)
 
-    def schedule(
-        self, table: Table, lock: TableLock, clock: Clock, policy: Policy, after: InstantTime
-    ) -> tuple[Instant, ...]:
+    def schedule(self, writer: Writer, after: InstantTime) -> tuple[Instant, ...]:
         """Ask every planner under the lock, and publish what it plans as a requested instant.
 
         ``after`` is the instant whose writer asks. Errors: ``LockTimeout``, ``WriterFenced`` where
@@ -87,9 +75,8 @@ class ServicePlanners:
         """
         if not self._planners:
             return ()
-        planned = []
-        lock.acquire(policy.lock_timeout_s, LockOwner.this_process(after))
-        try:
+        planned, table, lock = [], writer.table, writer.lock
+        with writer.locked(after):
             timeline = table.timeline()
             for planner in self._planners:
                 with kept(lock):
@@ -98,16 +85,12 @@ class ServicePlanners:
                     continue
                 lock.renew()
                 time, timeline = take_time(
-                    table,
-                    clock,
+                    writer,
                     plan.action,
                     plan.content,
                     timeline,
-                    policy.times,
                     lambda time: lock.check(table.storage.put_timeout_s),
                 )
                 log.info("scheduled %s %s", plan.action.value, time)
                 planned.append(Instant(time, plan.action, State.REQUESTED))
-        finally:
-            lock.release()
         return tuple(planned)

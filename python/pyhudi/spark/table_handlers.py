@@ -33,7 +33,6 @@ from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
 
@@ -101,9 +100,7 @@ class TableHandlers:
         return create_table(self._runtime, storage, config, options).config.raw[ID]
 
     def _adopt(self, table: Table, given: Options, session: Options) -> None:
-        options, clock = resolve_write(given, table.config.raw, session), self._runtime.clock
-        lock, policy = self._runtime.lock(table, options), writer_policy(options, table, clock)
-        adopt(table, lock, clock, policy)
+        adopt(self._runtime.writer(table, resolve_write(given, table.config.raw, session)))
 
     def discard_table(
         self,
@@ -138,8 +135,7 @@ class TableHandlers:
         except (TableNotFound, TableCorrupt, UnsupportedTable):
             return False
         resolved = resolve_write(given_options(properties, options), table.config.raw, session)
-        policy = writer_policy(resolved, table, self._runtime.clock)
-        remove(table, self._runtime.lock(table, resolved), self._runtime.clock, policy)
+        remove(self._runtime.writer(table, resolved))
         return True
 
     def holds_locks_alone(self, path: str, **_: object) -> bool:

@@ -16,12 +16,11 @@ import logging
 from collections.abc import Iterable
 
 from pyhudi.choices import CONCURRENCY_PROPERTY, ConcurrencyMode
-from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, ConfigError, WriteFailed
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
-from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.base import LockOwner
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
@@ -29,8 +28,8 @@ from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_
 from pyhudi.transactions.judgement import check_conflicts
 from pyhudi.transactions.meanwhile import Meanwhile
 from pyhudi.transactions.properties import rewrite_properties
-from pyhudi.transactions.settle import Policy, is_write, settle_failed_writes
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.settle import is_write, settle_failed_writes
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -56,15 +55,15 @@ def lock_names(groups: Iterable[Group]) -> frozenset[str]:
     )
 
 
-def declare_pessimistic(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> Table:
+def declare_pessimistic(writer: Writer) -> Table:
     """The table, recorded as one of pessimistic writers; ``ConfigError`` while others write to it.
 
     Under the table lock. A write that began before and commits later finds the record then.
     """
-    settle_failed_writes(table, lock, clock, policy)
-    time = next_time(clock, table.timeline(), table.config.utc, policy.times)
-    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
-    try:
+    settle_failed_writes(writer)
+    table = writer.table
+    time = writer.next_time(table.timeline())
+    with writer.locked(time):
         table = open_table(table.storage)
         if is_pessimistic(table.config):
             return table
@@ -79,11 +78,9 @@ def declare_pessimistic(table: Table, lock: TableLock, clock: Clock, policy: Pol
                 "its heartbeat is stale and another write has rolled it back.",
                 key=MODE_KEY,
             )
-        table = rewrite_properties(table, {**table.config.raw, **MARK}, lock)
+        table = rewrite_properties(table, {**table.config.raw, **MARK}, writer.lock)
         log.warning("%s: from now on its writers lock file groups", table.config.name)
         return table
-    finally:
-        lock.release()
 
 
 def claim(

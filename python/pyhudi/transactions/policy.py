@@ -8,8 +8,8 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts import STRATEGIES
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.time_sources import open_times
-from pyhudi.transactions.transaction import WriterPolicy
 from pyhudi.transactions.visible import VisibilityPolicy
+from pyhudi.transactions.writer import WriterPolicy
 
 
 def writer_policy(options: WriteOptions, table: Table, clock: Clock) -> WriterPolicy:

@@ -28,11 +28,10 @@ from pyhudi.errors import (
     WriteFailed,
 )
 from pyhudi.format.filenames import parse_base_file_name
-from pyhudi.format.instants import Action, InstantTime, format_time
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.markers import FOLDER as MARKERS
 from pyhudi.format.properties import render_properties
-from pyhudi.format.table_config import TableConfig
-from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.base import TableLock
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.timeline.table import BACKUP, CHECKSUM, PROPERTIES, Table, open_table, table_exists
@@ -41,8 +40,9 @@ from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import has_passed
 from pyhudi.transactions.markers import delete_files
 from pyhudi.transactions.properties import rewrite_properties
-from pyhudi.transactions.settle import Policy, is_write, last_sign_ms, settle_failed_writes
+from pyhudi.transactions.settle import is_write, last_sign_ms, settle_failed_writes
 from pyhudi.transactions.spools import PREFIX as SPOOL
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -80,21 +80,19 @@ def find_table(storage: Storage, clock: Clock) -> Table | None:
         raise
 
 
-def make_table(
-    storage: Storage, config: TableConfig, lock: TableLock, clock: Clock, policy: Policy
-) -> Table:
-    """Put the properties, under the lock; ``TableExists`` where another writer was first.
+def make_table(writer: Writer) -> Table:
+    """Put the properties of the writer's table, under the lock.
 
-    What writers that died left here is settled. ``ConfigError`` where the folder holds files of
-    something else, ``TableCorrupt`` where it has commits already.
+    What writers that died left here is settled. ``TableExists`` where another writer was first,
+    ``ConfigError`` where the folder holds files of something else, ``TableCorrupt`` where it has
+    commits already.
     """
-    _settle_leftovers(storage, config, lock, clock, policy)
+    storage, config, lock = writer.table.storage, writer.table.config, writer.lock
+    _settle_leftovers(writer)
     _check_folder(storage)
-    raw = {**config.raw, ID: clock.uuid()}
-    owner = LockOwner.this_process(format_time(clock.now_ms(), config.utc))
-    lock.acquire(policy.lock_timeout_s, owner)
-    try:
-        torn = _is_torn(storage, clock)
+    raw = {**config.raw, ID: writer.clock.uuid()}
+    with writer.locked():
+        torn = _is_torn(storage, writer.clock)
         if not torn:
             # Files may also be those of a table that another writer has made meanwhile.
             _refuse_table(storage)
@@ -106,8 +104,6 @@ def make_table(
         except FileExists:
             _refuse_table(storage)
             raise
-    finally:
-        lock.release()
     VIEWS.forget(storage)
     return Table(storage, replace(config, raw=raw))
 
@@ -141,12 +137,11 @@ def _timelines(storage: Storage) -> list[Timeline]:
     return [timeline_of(storage.list(path), n, path) for n, path in TIMELINES.items()]
 
 
-def _settle_leftovers(
-    storage: Storage, config: TableConfig, lock: TableLock, clock: Clock, policy: Policy
-) -> None:
+def _settle_leftovers(writer: Writer) -> None:
     """Roll back what dead writers left in a folder without a table."""
+    storage, config = writer.table.storage, writer.table.config
     for timeline in _timelines(storage):
-        if table_exists(storage) and not _is_torn(storage, clock):
+        if table_exists(storage) and not _is_torn(storage, writer.clock):
             return
         if timeline.commits:
             raise TableCorrupt(
@@ -159,7 +154,7 @@ def _settle_leftovers(
         if not timeline.pending:
             continue
         like = replace(config, layout=timeline.layout, timeline_folder=timeline.folder)
-        settle_failed_writes(Table(storage, like), lock, clock, policy)
+        settle_failed_writes(writer.on(Table(storage, like)))
         left = timeline_of(storage.list(timeline.folder), timeline.layout, timeline.folder).pending
         if left and timeline.layout != config.layout:
             raise ConfigError(
@@ -206,20 +201,17 @@ def holds_locks_alone(storage: Storage) -> bool:
     return bool(found) and all(path in LOCKS for path in found)
 
 
-def adopt(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> Table:
+def adopt(writer: Writer) -> Table:
     """Have the table stay, though its creator fails; ``TableNotFound`` where it has gone already.
 
     A table with commits stays anyway.
     """
+    table = writer.table
     if ID not in table.config.raw or table.timeline().commits:
         return table
-    owner = LockOwner.this_process(format_time(clock.now_ms(), table.config.utc))
-    lock.acquire(policy.lock_timeout_s, owner)
-    try:
+    with writer.locked():
         table = still_there(table)
-        return rewrite_properties(table, {**table.config.raw, ADOPTED: "true"}, lock)
-    finally:
-        lock.release()
+        return rewrite_properties(table, {**table.config.raw, ADOPTED: "true"}, writer.lock)
 
 
 # -- being there
@@ -267,16 +259,15 @@ def _gone(table: Table, what: str) -> TableNotFound:
 # -- going
 
 
-def discard(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> bool:
+def discard(writer: Writer) -> bool:
     """Take away a table that its creator could not fill, unless somebody else has to do with it.
 
     Whether the table is gone. Only the properties and what is hidden are deleted; a table that
     another writer began to write to, or whose properties another changed, stays.
     """
+    table, lock = writer.table, writer.lock
     storage = table.storage
-    owner = LockOwner.this_process(format_time(clock.now_ms(), table.config.utc))
-    lock.acquire(policy.lock_timeout_s, owner)
-    try:
+    with writer.locked():
         if not table_exists(storage):
             return True
         timeline = table.timeline()
@@ -285,24 +276,19 @@ def discard(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> bool
             return False
         lock.check(storage.put_timeout_s)
         _delete(table, timeline, lock, _is_hidden)
-    finally:
-        lock.release()
     _after_removal(storage)
     return True
 
 
-def remove(table: Table, lock: TableLock, clock: Clock, policy: Policy) -> None:
+def remove(writer: Writer) -> None:
     """Delete the table with all of its rows; ``WriteFailed`` while a write to it is running."""
+    table, lock = writer.table, writer.lock
     storage = table.storage
-    owner = LockOwner.this_process(format_time(clock.now_ms(), table.config.utc))
-    lock.acquire(policy.lock_timeout_s, owner)
-    try:
+    with writer.locked():
         timeline = table.timeline()
-        _refuse_running(table, timeline, clock, policy)
+        _refuse_running(writer, timeline)
         lock.check(storage.put_timeout_s)
         _delete(table, timeline, lock, lambda path: True)
-    finally:
-        lock.release()
     _after_removal(storage)
 
 
@@ -315,8 +301,8 @@ def _is_used(table: Table, timeline: Timeline) -> bool:
     return bool(storage.list(HEARTBEATS)) or any(spools)
 
 
-def _refuse_running(table: Table, timeline: Timeline, clock: Clock, policy: Policy) -> None:
-    lapse_ms = policy.heartbeat.lapse_ms
+def _refuse_running(writer: Writer, timeline: Timeline) -> None:
+    table, clock, lapse_ms = writer.table, writer.clock, writer.policy.heartbeat.lapse_ms
     for instant in timeline.pending:
         if not is_write(table, timeline, instant):
             continue

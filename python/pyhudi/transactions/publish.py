@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyhudi.clock import Clock
 from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
@@ -23,10 +22,10 @@ from pyhudi.errors import (
 )
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.rollback import rollback_of
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ Look = Callable[[Timeline], None]
 
 
 class FinalPut:
-    """The completed file of ``instant``, about to be put under ``lock``.
+    """The completed file of ``instant``, about to be put under the writer's lock.
 
     ``who`` names the write. ``fence`` and ``compare`` look at a timeline and raise where the write
     was undone, or where it conflicts with what has completed since it was judged.
@@ -44,9 +43,7 @@ class FinalPut:
 
     def __init__(
         self,
-        table: Table,
-        lock: TableLock,
-        clock: Clock,
+        writer: Writer,
         done: Instant,
         judged: Timeline,
         metadata: CommitMetadata,
@@ -54,14 +51,12 @@ class FinalPut:
         fence: Look,
         compare: Look,
     ) -> None:
-        self._table = table
-        self._lock = lock
-        self._clock = clock
+        self._table, self._lock, self._clock = writer.table, writer.lock, writer.clock
         self._done = done
         self._who = who
         self._fence = fence
         self._compare = compare
-        self._data = render_commit(metadata, table.config.layout)
+        self._data = render_commit(metadata, writer.table.config.layout)
         self.path = judged.file_of(done)
         #: whether a try may have landed, or may land yet, and nobody knows
         self.in_doubt = False

@@ -12,9 +12,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from pyhudi.clock import Clock
 from pyhudi.errors import FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import (
@@ -38,14 +37,14 @@ from pyhudi.format.plans import (
     render_rollback_plan,
 )
 from pyhudi.format.schema_history import SCHEMA_FOLDER, history_time
-from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.renewal import kept
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, has_passed, last_beat_ms
+from pyhudi.transactions.heartbeat import has_passed, last_beat_ms
+from pyhudi.transactions.instants import take_time
 from pyhudi.transactions.markers import (
     delete_files,
     delete_markers,
@@ -53,7 +52,7 @@ from pyhudi.transactions.markers import (
     listed_files,
     marked_files,
 )
-from pyhudi.transactions.times import TimeSource, next_time, take_time
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -61,17 +60,6 @@ Done = TypeVar("Done")
 
 #: actions whose pending instants a writer may roll back; services have their own rules
 WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
-
-
-class Policy(Protocol):
-    """The part of a writer's policy that rollback needs."""
-
-    @property
-    def heartbeat(self) -> HeartbeatPolicy: ...
-    @property
-    def lock_timeout_s(self) -> float: ...
-    @property
-    def times(self) -> TimeSource: ...
 
 
 class Undone(Enum):
@@ -85,20 +73,18 @@ class Undone(Enum):
     NO = "no"
 
 
-def roll_back(
-    table: Table, lock: TableLock, clock: Clock, policy: Policy, time: InstantTime
-) -> Undone:
+def roll_back(writer: Writer, time: InstantTime) -> Undone:
     """Roll back the pending write ``time``; nothing where it has settled meanwhile."""
-    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
-    try:
+    table = writer.table
+    with writer.locked(time):
         timeline = table.timeline()
         target = next((i for i in timeline.at(time) if i.action in WRITES), None)
         found = rollback_of(table, timeline, time)
-        if found is not None and _is_at_work(table, clock, policy, found[0]):
+        if found is not None and _is_at_work(writer, found[0]):
             return Undone.BEFORE
         if target is None:
             if found is not None:  # its files are off the timeline, the rest is still to be done
-                _execute(table, lock, clock, policy.times, *found)
+                _execute(writer, *found)
                 return Undone.BEFORE
             if not was_rolled_back(table, timeline, time):
                 return Undone.NO
@@ -109,31 +95,26 @@ def roll_back(
         log.warning("rolling back %s %s, which failed", target.action.value, time)
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
-            with kept(lock):  # a listing of the whole table may take longer than a lease
+            with kept(writer.lock):  # a listing of the whole table may take longer than a lease
                 plan = _plan(table, timeline, target)
             content = render_rollback_plan(plan)
             # Between the lock and each request nothing is asked: a stop in between might leave a
             # rollback of a write that has committed meanwhile, which nobody finishes.
             rollback, _ = take_time(
-                table, clock, Action.ROLLBACK, content, timeline, policy.times,
-                lambda time: lock.renew(),
-            )  # fmt: skip
+                writer, Action.ROLLBACK, content, timeline, lambda time: writer.lock.renew()
+            )
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
-        _execute(table, lock, clock, policy.times, *found)
+        _execute(writer, *found)
         return undone
-    finally:
-        lock.release()
 
 
-def finish_rollback(
-    table: Table, lock: TableLock, clock: Clock, policy: Policy, time: InstantTime
-) -> None:
+def finish_rollback(writer: Writer, time: InstantTime) -> None:
     """Complete the rollback ``time`` that its writer left pending.
 
     Nothing where it is settled, or where its writer is still at work.
     """
-    lock.acquire(policy.lock_timeout_s, LockOwner.this_process(time))
-    try:
+    table = writer.table
+    with writer.locked(time):
         timeline = table.timeline()
         rollback = next((i for i in pending_rollbacks(timeline) if i.time == time), None)
         if rollback is None:
@@ -146,21 +127,20 @@ def finish_rollback(
             # Undoing a completed commit is a restore: another tool's work, left to it.
             log.warning("rollback %s of the commit %s is pending", time, target.commit_time)
             return
-        if _is_at_work(table, clock, policy, rollback):
+        if _is_at_work(writer, rollback):
             return
         log.warning("finishing rollback %s of %s", time, target.commit_time)
-        _execute(table, lock, clock, policy.times, rollback, plan)
-    finally:
-        lock.release()
+        _execute(writer, rollback, plan)
 
 
-def _is_at_work(table: Table, clock: Clock, policy: Policy, rollback: Instant) -> bool:
+def _is_at_work(writer: Writer, rollback: Instant) -> bool:
     """Whether a heartbeat tells that a rollback's writer lives.
 
     Apache Hudi holds no lock while it rolls back; where several write it keeps a heartbeat instead.
     """
-    beat = last_beat_ms(table.storage, rollback.time)
-    if beat is None or has_passed(table.storage, clock, beat, policy.heartbeat.lapse_ms):
+    storage, lapse_ms = writer.table.storage, writer.policy.heartbeat.lapse_ms
+    beat = last_beat_ms(storage, rollback.time)
+    if beat is None or has_passed(storage, writer.clock, beat, lapse_ms):
         return False
     log.info("rollback %s is under way by another program, and left to it", rollback.time)
     return True
@@ -261,14 +241,7 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     return RollbackPlan(instant_to_rollback=info, requests=tuple(requests))
 
 
-def _execute(
-    table: Table,
-    lock: TableLock,
-    clock: Clock,
-    times: TimeSource,
-    rollback: Instant,
-    plan: RollbackPlan,
-) -> None:
+def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     """Delete, in this order: data files, markers, history, the failed instant; then complete.
 
     The lock is renewed on the way and looked at before the end: whoever lost it stops, and the
@@ -276,6 +249,7 @@ def _execute(
     """
     target = plan.instant_to_rollback
     assert target is not None
+    table, lock, clock = writer.table, writer.lock, writer.clock
     started = clock.monotonic()
     storage = table.storage
     if rollback.state is State.REQUESTED:
@@ -302,7 +276,7 @@ def _execute(
         },
         instants_rollback=(target,),
     )
-    completion = next_time(clock, table.timeline(), table.config.utc, times)
+    completion = writer.next_time(table.timeline())
     lock.check(storage.put_timeout_s)
     done = Instant(rollback.time, Action.ROLLBACK, State.COMPLETED, completion)
     _put(table, done, render_rollback_metadata(metadata))

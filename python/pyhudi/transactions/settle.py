@@ -8,13 +8,11 @@ archived data.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import FOLDER as MARKERS
-from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import Work, work_of
 from pyhudi.timeline.table import Table
@@ -36,8 +34,8 @@ from pyhudi.transactions.rollback import (
 )
 from pyhudi.transactions.spools import sweep_spools
 from pyhudi.transactions.temporaries import sweep_temporaries
-from pyhudi.transactions.times import TimeSource
 from pyhudi.transactions.undoing import check_undoing, pending_restore
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -46,29 +44,15 @@ POLL_S = 0.1
 FIRST_BEAT_MS = 2_000
 
 
-class Policy(Protocol):
-    """The part of a writer's policy that settling needs."""
-
-    @property
-    def heartbeat(self) -> HeartbeatPolicy: ...
-    @property
-    def failed_writes(self) -> FailedWrites: ...
-    @property
-    def lock_timeout_s(self) -> float: ...
-    @property
-    def times(self) -> TimeSource: ...
-
-
-def settle_failed_writes(
-    table: Table, lock: TableLock, clock: Clock, policy: Policy
-) -> Timeline | None:
+def settle_failed_writes(writer: Writer) -> Timeline | None:
     """Roll back what dead writers left, and finish rollbacks that were left half done.
 
     EAGER: an instant without a heartbeat at once, one with a heartbeat once that is stale; this
     waits until the heartbeat is either stale or renewed. LAZY: only what is stale already.
     NEVER: nothing. Returns the timeline, where it was listed just now and nothing was pending.
     """
-    if policy.failed_writes is FailedWrites.NEVER:
+    table = writer.table
+    if writer.policy.failed_writes is FailedWrites.NEVER:
         return None
     timeline = table.timeline()
     if (restore := pending_restore(table, timeline)) is not None:
@@ -77,25 +61,23 @@ def settle_failed_writes(
         return None
     half_done = [i for i in timeline.pending if i.action is Action.ROLLBACK]
     for rollback in half_done:
-        finish_rollback(table, lock, clock, policy, rollback.time)
+        finish_rollback(writer, rollback.time)
     if half_done:
         timeline = table.timeline()
     for instant in timeline.pending:
-        if is_write(table, timeline, instant) and _is_dead(table, clock, policy, instant):
-            roll_back(table, lock, clock, policy, instant.time)
-    sweep(table, clock, policy.heartbeat)
+        if is_write(table, timeline, instant) and _is_dead(writer, instant):
+            roll_back(writer, instant.time)
+    sweep(writer)
     return None if half_done or timeline.pending else timeline
 
 
-def settled_timeline(
-    table: Table, lock: TableLock, clock: Clock, policy: Policy, who: str
-) -> Timeline:
+def settled_timeline(writer: Writer, who: str) -> Timeline:
     """The timeline on which the write ``who`` may begin, listed after what failed was settled.
 
     ``CommitConflict`` where a completed commit is about to be undone.
     """
-    timeline = settle_failed_writes(table, lock, clock, policy) or table.timeline()
-    check_undoing(table, timeline, who, None)
+    timeline = settle_failed_writes(writer) or writer.table.timeline()
+    check_undoing(writer.table, timeline, who, None)
     return timeline
 
 
@@ -104,7 +86,8 @@ def is_write(table: Table, timeline: Timeline, instant: Instant) -> bool:
     return instant.action in WRITES and work_of(table, timeline, instant) is Work.WRITE
 
 
-def _is_dead(table: Table, clock: Clock, policy: Policy, instant: Instant) -> bool:
+def _is_dead(writer: Writer, instant: Instant) -> bool:
+    table, clock, policy = writer.table, writer.clock, writer.policy
     beat = last_beat_ms(table.storage, instant.time)
     if beat is None:
         requested = _requested_ms(table, instant)
@@ -166,7 +149,7 @@ def last_sign_ms(table: Table, instant: Instant) -> int:
     return max(beat or 0, _requested_ms(table, instant))
 
 
-def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
+def sweep(writer: Writer) -> None:
     """Delete what settled instants left: markers, heartbeats, and files of late attempts; the
     spools of dead statements; and files that never got their names.
 
@@ -174,6 +157,7 @@ def sweep(table: Table, clock: Clock, policy: HeartbeatPolicy) -> None:
     must go before archival passes its instant, or readers take it for data (spec/file_slices.md
     F3).
     """
+    table, clock, policy = writer.table, writer.clock, writer.policy.heartbeat
     storage = table.storage
     folders = storage.list_folders(MARKERS)
     sweep_spools(storage, clock, policy, folders)

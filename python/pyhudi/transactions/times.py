@@ -6,28 +6,12 @@ table share. Times of clocks are kept apart by the timeline, a counter's are so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.errors import FileExists, WriteFailed
-from pyhudi.format.instants import (
-    Action,
-    Instant,
-    InstantTime,
-    State,
-    format_time,
-    instant_file_name,
-    parse_instant,
-    parse_time,
-)
-from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
-from pyhudi.timeline.states import COMMIT_ACTIONS
-from pyhudi.timeline.table import Table
+from pyhudi.format.instants import Action, InstantTime, format_time, parse_time
+from pyhudi.timeline.active import Timeline
 
-ATTEMPTS = 100
-#: longest pause, in milliseconds, before another time is tried after a collision
-PAUSE_MS = 20
 UNDOINGS = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
@@ -65,66 +49,6 @@ def next_time(
     # millisecond later by the zone's own rules may read as an earlier time.
     least = parse_time(now, True) if now > greatest else parse_time(greatest, True) + 1
     return format_time(source.next_ms(least), True)
-
-
-def take_time(
-    table: Table,
-    clock: Clock,
-    action: Action,
-    content: bytes,
-    loaded: Timeline | None = None,
-    source: TimeSource = CLOCK_TIMES,
-    before: Callable[[InstantTime], object] = lambda time: None,
-) -> tuple[InstantTime, Timeline]:
-    """Request an instant of ``action``: its time, and the timeline that shows it.
-
-    ``loaded`` is a timeline that the caller has just listed. ``before`` is asked right before each
-    request, with its time; there are several where others take the same times. ``WriteFailed``
-    where they took each time first; no request is left then.
-    """
-    for _ in range(ATTEMPTS):
-        shown = loaded or table.timeline()
-        time = next_time(clock, shown, table.config.utc, source)
-        before(time)
-        timeline = _try_time(table, clock, action, content, time)
-        if timeline is not None:
-            return time, timeline
-        loaded = None
-    raise WriteFailed(
-        f"No unused instant time was found in {ATTEMPTS} attempts: other writers took each of "
-        "them first. Nothing was written. Try again.",
-        path=table.storage.root,
-    )
-
-
-def _try_time(
-    table: Table, clock: Clock, action: Action, content: bytes, time: InstantTime
-) -> Timeline | None:
-    """Request ``time``: the timeline that shows it; None where it cannot be had.
-
-    Put-if-absent alone does not make a time unique, for each action has names of its own; where
-    another action took the same time between the two listings both give it up (ARCHITECTURE.md,
-    "Where each guard lives"). A rollback is not given up for being late: readers pass it over, and
-    others may have begun to carry out what it asks for.
-    """
-    storage, config = table.storage, table.config
-    name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
-    path = f"{config.timeline_folder}/{name}"
-    try:
-        storage.put_if_absent(path, content)
-    except FileExists:
-        return None
-    files = list_timeline(storage, config)
-    timeline = timeline_of(files, config.layout, config.timeline_folder)
-    found = (parse_instant(file.name, config.layout) for file in files)
-    shared = any(i and i.time == time and i.action is not action for i in found)
-    late = action in COMMIT_ACTIONS and overtaken(timeline, time)
-    if not shared and not late:
-        return timeline
-    storage.delete([path])
-    if shared:
-        clock.sleep((1 + clock.random_int(PAUSE_MS)) / 1000)
-    return None
 
 
 def overtaken(timeline: Timeline, time: InstantTime) -> bool:

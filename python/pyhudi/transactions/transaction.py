@@ -12,11 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pyhudi.choices import ConflictRule, SchemaConflicts
-from pyhudi.clock import Clock
-from pyhudi.config import FailedWrites
 from pyhudi.errors import (
     CommitConflict,
     HudiError,
@@ -31,16 +28,17 @@ from pyhudi.format.instants import (
     instant_file_name,
 )
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
-from pyhudi.locks.base import LockOwner, TableLock
+from pyhudi.locks.base import LockOwner
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.renewal import kept
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import BaseFile
-from pyhudi.transactions.conflicts import STRATEGIES, Footprint, Group, Strategy, buckets_of
+from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.early import check_running
-from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
+from pyhudi.transactions.heartbeat import Heartbeat
+from pyhudi.transactions.instants import take_time
 from pyhudi.transactions.judgement import (
     TheirCheck,
     check_clustering,
@@ -68,34 +66,14 @@ from pyhudi.transactions.publish import FinalPut, check_alive
 from pyhudi.transactions.rollback import Undone, roll_back
 from pyhudi.transactions.schema_saving import with_history
 from pyhudi.transactions.settle import settled_timeline
-from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time, take_time
 from pyhudi.transactions.undoing import grounds
-from pyhudi.transactions.visible import VisibilityPolicy, await_visible
+from pyhudi.transactions.visible import await_visible
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
 #: looks at the timeline under the lock, where each finds what came without asking for it
 LOOKS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class WriterPolicy:
-    """How a writer behaves beside others; times in the units of their names.
-
-    ``conflicts`` and ``schemas`` say what two writes must not do at once; with ``early`` a write
-    also looks for running ones before it writes data. ``times`` is where instant times come from.
-    With ``visibility`` a commit waits until listings show what it did.
-    """
-
-    heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
-    failed_writes: FailedWrites = FailedWrites.EAGER
-    lock_timeout_s: float = 60.0
-    seal_timeout_s: float = 600.0
-    conflicts: Strategy = STRATEGIES[ConflictRule.SIMPLE]
-    schemas: SchemaConflicts = SchemaConflicts.SIMPLE
-    early: bool = False
-    times: TimeSource = CLOCK_TIMES
-    visibility: VisibilityPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +91,11 @@ class Transaction:
     """A write in progress; use ``begin`` to start one."""
 
     def __init__(
-        self,
-        table: Table,
-        action: Action,
-        operation: str,
-        lock: TableLock,
-        clock: Clock,
-        policy: WriterPolicy,
-        groups: GroupLocks | None = None,
+        self, writer: Writer, action: Action, operation: str, groups: GroupLocks | None = None
     ) -> None:
-        self.table = table
+        self.writer = writer
         self.operation = operation
         self._action = action
-        self._lock = lock
-        self._clock = clock
-        self._policy = policy
         self._groups = groups
         self._claimed: frozenset[str] = frozenset()
         self.phase = Phase.NEW
@@ -140,17 +108,19 @@ class Transaction:
         #: asked once the lock is there: whether nobody wants this write any more
         self.cancelled: Callable[[], bool] = lambda: False
 
+    @property
+    def table(self) -> Table:
+        """The table as it was when the write began, from the commit on as it was then."""
+        return self.writer.table
+
     # -- begin ---------------------------------------------------------------------------------
 
     @classmethod
     def begin(
         cls,
-        table: Table,
+        writer: Writer,
         action: Action,
         operation: str,
-        lock: TableLock,
-        clock: Clock,
-        policy: WriterPolicy,
         groups: GroupLocks | None = None,
         since: Timeline | None = None,
     ) -> Transaction:
@@ -160,16 +130,18 @@ class Transaction:
         With ``groups``, which belong to the caller, the write is a pessimistic one. Rows that were
         computed from an earlier load of the timeline, ``since``, are judged from that load on.
         """
-        self = cls(table, action, operation, lock, clock, policy, groups)
-        loaded = settled_timeline(table, lock, clock, policy, operation)
+        self = cls(writer, action, operation, groups)
+        loaded = settled_timeline(writer, operation)
         replaces = action is Action.REPLACECOMMIT
         content = render_requested_replace(RequestedReplace()) if replaces else b""
 
         def alive(time: InstantTime) -> None:
-            self._heartbeat = Heartbeat(table.storage, clock, time, policy.heartbeat)
+            self._heartbeat = Heartbeat(
+                writer.table.storage, writer.clock, time, writer.policy.heartbeat
+            )
             self._heartbeat.beat()
 
-        self.instant, loaded = take_time(table, clock, action, content, loaded, policy.times, alive)
+        self.instant, loaded = take_time(writer, action, content, loaded, alive)
         self.timeline = since or loaded
         self._move(Phase.REQUESTED)
         try:
@@ -238,7 +210,7 @@ class Transaction:
             replaced_partitions=frozenset(swept),
             buckets=buckets_of({*changed, *new}) if new else frozenset(),
         )
-        table, policy = self.table, self._policy
+        table, policy = self.table, self.writer.policy
         if self._groups is not None:
             self._claimed |= lock_names(changed | new)
             held, names, rule = self._groups, self._claimed, policy.conflicts
@@ -248,7 +220,7 @@ class Transaction:
         if policy.early and self._groups is None:
             now = table.timeline()
             check_conflicts(table, self.timeline, now, self.instant, ours, policy.conflicts)
-            check_running(table, self._clock, policy.heartbeat, now, self.instant, ours)
+            check_running(table, self.writer.clock, policy.heartbeat, now, self.instant, ours)
         elif policy.conflicts.gives_way:
             check_clustering(table, self.timeline, self.instant, ours)
 
@@ -258,11 +230,12 @@ class Transaction:
         ``attempts_ended(timeout_s)`` tells whether every started attempt of the write stage has
         ended; ``named`` are the files of the write statistics, relative to the table.
         """
+        policy = self.writer.policy
         if not self._falls_quiet(attempts_ended):
             self._may_still_write = True
             raise WriteFailed(
                 f"Some task attempts of {self.operation} {self.instant} had not ended after "
-                f"{self._policy.seal_timeout_s:.0f} s and could still write. The write was given "
+                f"{policy.seal_timeout_s:.0f} s and could still write. The write was given "
                 "up; the next writer rolls it back. Run it again; see the executors' logs for "
                 "what holds them.",
                 instant=self.instant,
@@ -273,13 +246,13 @@ class Transaction:
         if stray:
             log.info("%s: deleting %d files of other attempts", self.instant, len(stray))
             delete_files(self.table.storage, stray)
-        if lag := self._policy.visibility:
-            await_visible(self.table.storage, self._clock, lag, self.instant, kept, stray)
+        if lag := policy.visibility:
+            await_visible(self.table.storage, self.writer.clock, lag, self.instant, kept, stray)
         self._move(Phase.SEALED)
 
     def _falls_quiet(self, attempts_ended: Callable[[float], bool]) -> bool:
         """Whether neither the marker service nor an attempt can still write, after a while."""
-        timeout_s = self._policy.seal_timeout_s
+        timeout_s = self.writer.policy.seal_timeout_s
         if self._markers is not None and not self._markers.seal(timeout_s):
             return False
         return attempts_ended(timeout_s)
@@ -301,12 +274,12 @@ class Transaction:
         if self._groups is not None:
             self._groups.check()
         owner = LockOwner.this_process(self.instant)
-        self._lock.acquire(self._policy.lock_timeout_s, owner)
+        self.writer.lock.acquire(self.writer.policy.lock_timeout_s, owner)
         try:
             with while_there(self.table):
                 now, metadata = self._judged(metadata, footprint, check_theirs)
-            completion = next_time(self._clock, now, self.table.config.utc, self._policy.times)
-            self.table = drop_metadata_table(self.table, self._lock)
+            completion = self.writer.next_time(now)
+            self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
@@ -337,7 +310,7 @@ class Transaction:
             news = grounds(now) != grounds(judged)
             if number and not news:
                 break
-            with kept(self._lock) if news else nullcontext():
+            with kept(self.writer.lock) if news else nullcontext():
                 metadata = self._resolved(now, given, footprint, check_theirs)
             judged = now
             if not news:
@@ -352,7 +325,7 @@ class Transaction:
         check_theirs: TheirCheck | None,
     ) -> CommitMetadata:
         """The commit as it goes with those that have come between; an error where it does not."""
-        table, loaded, policy = self.table, self.timeline, self._policy
+        table, loaded, policy = self.table, self.timeline, self.writer.policy
         if self._groups is not None:
             check_unlocked(table, loaded, now, footprint)
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
@@ -366,7 +339,7 @@ class Transaction:
     def _check_conflicts(
         self, now: Timeline, footprint: Footprint, check_theirs: TheirCheck | None
     ) -> None:
-        rule = self._policy.conflicts
+        rule = self.writer.policy.conflicts
         check_conflicts(self.table, self.timeline, now, self.instant, footprint, rule, check_theirs)
 
     def _publish(
@@ -379,9 +352,7 @@ class Transaction:
         done = Instant(self.instant, self._action, State.COMPLETED, completion)
         who = f"{self.operation} {self.instant}"
         final = FinalPut(
-            self.table,
-            self._lock,
-            self._clock,
+            self.writer,
             done,
             now,
             metadata,
@@ -419,7 +390,7 @@ class Transaction:
 
     def _release(self) -> None:
         try:
-            self._lock.release()
+            self.writer.lock.release()
         except HudiError as e:
             # The commit has been decided by the put; a lock that cannot be released expires.
             log.warning("%s: the lock could not be released: %s", self.instant, e)
@@ -472,7 +443,7 @@ class Transaction:
     def _undo(self) -> None:
         """Roll back; delete nothing where the timeline does not say that the write is undone."""
         storage = self.table.storage
-        undone = roll_back(self.table, self._lock, self._clock, self._policy, self.instant)
+        undone = roll_back(self.writer, self.instant)
         if undone is Undone.NO and not is_gone(self.table):
             log.warning(
                 "%s is not undone, as it is not pending: either its commit has landed all the "
