@@ -30,17 +30,18 @@ LAYERS = {
     "option_tables": 5,
     "config": 6,
     "storage": 7,
-    "timeline": 8,
-    "locks": 9,
-    "transactions": 10,
-    "write": 11,
-    "index": 12,  # its lookup runs in workers and opens files as write/ does
-    "catalogs": 13,
-    "services": 13,
-    "planner": 14,
-    "spark": 15,
-    "cli": 16,
-    "": 17,  # pyhudi/__init__.py, the public surface
+    "slices": 8,
+    "timeline": 9,
+    "locks": 10,
+    "transactions": 11,
+    "write": 12,
+    "index": 13,  # its lookup runs in workers and opens files as write/ does
+    "catalogs": 14,
+    "services": 14,
+    "planner": 15,
+    "spark": 16,
+    "cli": 17,
+    "": 18,  # pyhudi/__init__.py, the public surface
 }
 
 # What a worker runs is sent to it by value, with all that it imports: no driver state may be there.

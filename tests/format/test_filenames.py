@@ -11,6 +11,7 @@ from pyhudi.format.filenames import (
     bucket_file_id,
     bucket_number,
     parse_base_file_name,
+    parse_data_file_name,
     parse_log_file_name,
 )
 from pyhudi.format.instants import InstantTime
@@ -30,12 +31,14 @@ log_names = st.one_of(
 def test_parsing_a_rendered_base_file_name_gives_its_parts(name: BaseFileName) -> None:
     assert parse_base_file_name(name.render()) == name
     assert parse_log_file_name(name.render()) is None
+    assert parse_data_file_name(name.render()) == name
 
 
 @given(log_names)
 def test_parsing_a_rendered_log_file_name_gives_its_parts(name: LogFileName) -> None:
     assert parse_log_file_name(name.render()) == name
     assert parse_base_file_name(name.render()) is None
+    assert parse_data_file_name(name.render()) == name
 
 
 def test_the_names_are_those_of_the_format() -> None:
@@ -60,6 +63,7 @@ def test_the_names_are_those_of_the_format() -> None:
 def test_other_files_of_a_partition_are_no_data_files(name: str) -> None:
     assert parse_base_file_name(name) is None
     assert parse_log_file_name(name) is None
+    assert parse_data_file_name(name) is None
 
 
 @given(st.integers(0, 99_999_999), st.uuids())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.planner.assign import MAX_SLOTS, Assignment, Sizing, assign
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 
 T = InstantTime("20240101000000000")
 #: ten rows fill a file, files below half of that are small

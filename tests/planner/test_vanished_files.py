@@ -11,10 +11,10 @@ from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.planner.file_schemas import FileSchemas
 from pyhudi.planner.key_encoding import _forms
 from pyhudi.planner.runtime import Runtime
+from pyhudi.slices.files import BaseFile
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.timeline.view import BaseFile
 from pyhudi.write.spec import FileSystemSpec
 from tests.golden_tables import COPY_ON_WRITE
 

@@ -28,11 +28,11 @@ from pyhudi.format.plans import (
 )
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.groups import GroupLocks
+from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
-from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, buckets_of
 from pyhudi.transactions.instants import take_time
 from pyhudi.transactions.judgement import TheirCheck

@@ -17,7 +17,7 @@ from pyhudi.errors import (
     WriteFailed,
     WriterFenced,
 )
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.base import LockOwner
@@ -193,6 +193,19 @@ def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: W
     world.upsert({"k": "next"}, policy=NEVER)
     put_file(begun[0], "b", FileId(f"{world.clock.uuid()}-0"), {"k": "late"})
     assert world.rows() == {"k": "next"}
+
+
+def test_a_log_file_of_a_write_that_begins_while_a_table_goes_is_left_to_it(world: World) -> None:
+    table, logs = world.table(), []
+
+    def begin() -> None:
+        theirs = begin_beside(world)
+        logs.append(f"b/{LogFileName(FileId('g'), theirs.instant, 1, '0-1-2').render()}")
+        world.memory.put_if_absent(logs[0], b"#HUDI#")
+
+    storage = on(world.memory, "walk", "", begin)
+    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert world.memory.exists(logs[0])
 
 
 def test_a_write_to_a_table_that_was_replaced_meanwhile_fails(world: World) -> None:

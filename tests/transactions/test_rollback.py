@@ -178,7 +178,7 @@ def test_a_rollback_whose_listing_takes_longer_than_the_lease_keeps_the_lock(wor
     lock, walked = Told(world.locks, world.clock), []
 
     def slow(call: Call) -> None:
-        if call.method == "walk" and call.paths == ("",) and not walked:
+        if call.method == "walk" and call.paths == ("a",) and not walked:
             walked.append(call)
             lock.be_slow()
 

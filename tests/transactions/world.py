@@ -22,12 +22,13 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
-from pyhudi.timeline.view import BaseFile, FileSystemView, list_view
+from pyhudi.timeline.view import FileSystemView, list_view
 from pyhudi.transactions.conflicts import Footprint
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.settle import settle_failed_writes

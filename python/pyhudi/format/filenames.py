@@ -78,6 +78,11 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     )
 
 
+def parse_data_file_name(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of a data file's name, base or log; ``None`` if ``name`` is neither."""
+    return parse_base_file_name(name) or parse_log_file_name(name)
+
+
 def bucket_file_id(bucket: int, uuid: str) -> FileId:
     """The file group of a bucket: the uuid's first eight characters become its number.
 

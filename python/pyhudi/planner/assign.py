@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.format.filenames import FileId
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.transactions.conflicts import Group
 from pyhudi.write.spec import GroupPlan
 

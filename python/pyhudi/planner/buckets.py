@@ -16,7 +16,8 @@ from pyhudi.index.lookup import ORDINAL
 from pyhudi.planner.keys import RECORD_KEY, key_text
 from pyhudi.planner.routing import as_sql_array
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile, FileSystemView
+from pyhudi.slices.files import BaseFile
+from pyhudi.timeline.view import FileSystemView
 
 BUCKET = "_pyhudi_bucket"
 #: random file ids begin with digits by chance; with a number below this and in every file, hardly

@@ -31,7 +31,7 @@ from pyhudi.planner.spec import combines, group_work, group_work_here, write_spe
 from pyhudi.planner.stage import Written, job, run_blobs, run_here
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.write.columns import incoming_keys
 from pyhudi.write.spec import DELETE, GROUP
 

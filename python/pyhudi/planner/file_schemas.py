@@ -17,12 +17,12 @@ from pyhudi.errors import TableCorrupt
 from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.instants import InstantTime
 from pyhudi.planner.runtime import Runtime
+from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.schema import SparkSchema, schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
-from pyhudi.timeline.view import BaseFile
 
 
 class FileSchemas:

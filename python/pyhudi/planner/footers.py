@@ -22,7 +22,7 @@ from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
 from pyhudi.planner.scan import Query, count_rows, partition_columns
 from pyhudi.recent import Recent
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.write.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
 
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike

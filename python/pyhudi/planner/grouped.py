@@ -36,7 +36,7 @@ from pyhudi.planner.tag import (
 )
 from pyhudi.planner.workload import new_file_id, workload
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.write.spec import DELETE, GROUP, GroupPlan
 
 SLOTS = "_pyhudi_slots"

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.planner.prepare import Prepared
+from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.schema_history import SchemaHistory
-from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.schema_saving import check_columns
 
 

@@ -18,9 +18,10 @@ from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
 from pyhudi.format.table_config import KeyGenerator, TableConfig
 from pyhudi.planner.runtime import Runtime
+from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.table import Table
-from pyhudi.timeline.view import BaseFile, FileSystemView
+from pyhudi.timeline.view import FileSystemView
 
 OPTION = "hoodie.write.complex.keygen.new.encoding"
 #: what releases after 1.2.0 record: FIELD_PREFIXED or VALUE_ONLY

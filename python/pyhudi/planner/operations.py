@@ -26,7 +26,7 @@ from pyhudi.planner.paths import delete_pattern_matches
 from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
 from pyhudi.planner.stage import Written, job, run_here, run_stage
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.transaction import Committed
 

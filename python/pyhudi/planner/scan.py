@@ -26,13 +26,14 @@ from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
 from pyhudi.planner.filters import FilterJson, decided_filters, kept_partitions, texts_of
 from pyhudi.planner.runtime import Runtime
+from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 from pyhudi.timeline.time_travel import check_history
-from pyhudi.timeline.view import BaseFile, FileSystemView
+from pyhudi.timeline.view import FileSystemView
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +134,10 @@ class Query:
         return decided_filters(self.table.config, self.types(), partitions, filters)
 
     def _refuse_logs(self, view: FileSystemView) -> None:
-        for partition, name in view.log_files(view.latest(self.as_of)):
+        for log_file in view.log_files(view.latest(self.as_of)):
             raise UnsupportedTable(
-                f"The snapshot of {self.table.config.name} needs the log file {name.file_id} in "
-                f"partition '{partition}', and log files are not read yet. Set "
+                f"The snapshot of {self.table.config.name} needs the log file {log_file.file_id} "
+                f"in partition '{log_file.partition_path}', and log files are not read yet. Set "
                 "hoodie.datasource.query.type=read_optimized to read the base files alone.",
                 feature="log files",
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyhudi.config import ConcurrencyMode
 from pyhudi.planner.assign import Sizing
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 
 #: base files looked at for the average row
 SAMPLE = 200

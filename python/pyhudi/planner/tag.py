@@ -21,7 +21,7 @@ from pyhudi.planner.kept import Tagged
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.routing import as_sql_array
 from pyhudi.planner.write_context import Write
-from pyhudi.timeline.view import BaseFile
+from pyhudi.slices.files import BaseFile
 from pyhudi.write.spec import DELETE
 
 BASE_PARTITION = "_pyhudi_base_partition"

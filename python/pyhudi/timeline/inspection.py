@@ -16,6 +16,7 @@ from pyhudi.format.instants import InstantTime, parse_as_of
 from pyhudi.format.schemas import spark_to_arrow
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing, html_table
+from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.text_table import NOTHING, Cell, cell_text, size_text, table_text
@@ -25,7 +26,6 @@ from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.time_travel import check_history
-from pyhudi.timeline.view import BaseFile
 
 
 @dataclass(frozen=True, slots=True)

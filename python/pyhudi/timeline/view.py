@@ -9,7 +9,6 @@ the active timeline promise is in the listing or the question is refused (``prom
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -17,12 +16,13 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
     BaseFileName,
     FileId,
-    LogFileName,
     parse_base_file_name,
     parse_log_file_name,
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
+from pyhudi.slices.files import BaseFile, LogFile, in_order
+from pyhudi.slices.listing import FileListing, StorageListing
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.promises import (
@@ -37,35 +37,16 @@ from pyhudi.timeline.promises import (
 )
 from pyhudi.timeline.strays import Archive, strays
 
-LISTING_THREADS = 16
-META_FOLDER = ".hoodie"
-
 #: completed actions whose effect on the view is just what their metadata says
 APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 #: completed actions that change no visible file
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFile:
-    """One base file; ``partition_path`` is relative (``""`` unpartitioned), rows -1 if unknown."""
-
-    partition_path: str
-    name: str
-    file_id: FileId
-    instant: InstantTime
-    size_bytes: int
-    rows: int = -1
-
-    @property
-    def path(self) -> str:
-        """Path relative to the table."""
-        return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
-
-
 #: partition path -> file id -> base files, ascending by instant
 Groups = dict[str, dict[FileId, tuple[BaseFile, ...]]]
-Logs = dict[str, dict[FileId, tuple[LogFileName, ...]]]
+#: partition path -> file id -> log files of all slices, in order
+Logs = dict[str, dict[FileId, tuple[LogFile, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +148,18 @@ class FileSystemView:
         key = (lost.partition_path, lost.file_id)
         return key in self.replaced or lost not in self._missing(lost.partition_path, None)
 
-    def log_files(self, latest: Iterable[BaseFile]) -> Iterator[tuple[str, LogFileName]]:
-        """Log files that may belong to the newest slices, as (partition path, name)."""
+    def log_files(self, latest: Iterable[BaseFile]) -> Iterator[LogFile]:
+        """Log files that may belong to the newest slices."""
         newest = {(f.partition_path, f.file_id): f.instant for f in latest}
         completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
         for partition, groups in self.logs.items():
-            for file_id, names in groups.items():
+            for file_id, logs in groups.items():
                 if (partition, file_id) in self.replaced:
                     continue
                 base = newest.get((partition, file_id), InstantTime("0"))
-                for name in names:
-                    if completions.get(name.instant, name.instant) >= base:
-                        yield partition, name
+                for log in logs:
+                    if completions.get(log.instant, log.instant) >= base:
+                        yield log
 
     def with_rows(self, files: Iterable[BaseFile]) -> list[BaseFile]:
         """The same files with their row counts from commit metadata, -1 where it is archived."""
@@ -246,18 +227,21 @@ def _add_replaced(
 
 
 def list_view(
-    storage: Storage, timeline: Timeline, archive: Archive | None = None
+    storage: Storage,
+    timeline: Timeline,
+    archive: Archive | None = None,
+    listing: FileListing | None = None,
 ) -> FileSystemView:
-    """A view from a full listing of the data files.
+    """A view from a full ``listing`` of the data files, without one from the storage.
 
     ``archive`` tells late files of failed writes from data, where they count as archived.
     """
     bases: list[tuple[BaseFileName, StoredFile]] = []
-    logs: dict[str, dict[FileId, list[LogFileName]]] = {}
+    logs: dict[str, dict[FileId, list[LogFile]]] = {}
     hidden: set[InstantTime] = set()
     archived = frozenset(archive.commits()) if archive and not timeline.commits else frozenset()
     visible = _Visibility(timeline, None, archived)
-    for file in _data_files(storage):
+    for file in (listing or StorageListing(storage)).files():
         base = parse_base_file_name(file.name)
         if base is not None:
             if visible(base.instant):
@@ -267,7 +251,8 @@ def list_view(
             continue
         log = parse_log_file_name(file.name)
         if log is not None:
-            logs.setdefault(_partition(file), {}).setdefault(log.file_id, []).append(log)
+            found = LogFile(_partition(file), log, file.size_bytes)
+            logs.setdefault(found.partition_path, {}).setdefault(log.file_id, []).append(found)
     check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline, archive)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
@@ -279,7 +264,7 @@ def list_view(
     ]
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
-    log_groups = {p: {k: tuple(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    log_groups = {p: {k: in_order(v) for k, v in by_id.items()} for p, by_id in logs.items()}
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)
@@ -318,16 +303,6 @@ def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promise
 
 def _partition(file: StoredFile) -> str:
     return file.path[: -len(file.name)].rstrip("/")
-
-
-def _data_files(storage: Storage) -> Iterator[StoredFile]:
-    yield from storage.list("")
-    folders = [f for f in storage.list_folders("") if f.rsplit("/", 1)[-1] != META_FOLDER]
-    if not folders:
-        return
-    with ThreadPoolExecutor(min(LISTING_THREADS, len(folders))) as pool:
-        for files in pool.map(storage.walk, folders):
-            yield from files
 
 
 def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
@@ -427,7 +402,6 @@ VIEWS = ViewCache()
 
 __all__ = [
     "VIEWS",
-    "BaseFile",
     "FileSystemView",
     "InstantKey",
     "ViewCache",

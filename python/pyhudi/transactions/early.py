@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import parse_data_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -52,7 +52,7 @@ def _marked_groups(storage: Storage, instant: InstantTime) -> frozenset[Group]:
     found = set()
     for path in marked_files(storage, instant) or ():
         partition, _, name = path.rpartition("/")
-        base = parse_base_file_name(name)
-        if base is not None:
-            found.add((partition, base.file_id))
+        parsed = parse_data_file_name(name)
+        if parsed is not None:
+            found.add((partition, parsed.file_id))
     return frozenset(found)

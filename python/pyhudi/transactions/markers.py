@@ -1,7 +1,7 @@
 """Markers on the driver's side: what an instant may have written, by its own word.
 
 A worker puts the marker before the data file, so a file without a marker cannot exist. Layout:
-spec/markers.md M1 to M5.
+spec/markers.md M1 to M6.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import parse_data_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import (
     is_marker_list,
@@ -19,6 +19,7 @@ from pyhudi.format.markers import (
     parse_marker_list,
 )
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.slices.listing import StorageListing
 from pyhudi.storage.base import PassesTemporariesOver, Storage
 
 DELETE_BATCH = 1_000
@@ -66,8 +67,11 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
 
 
 def belongs_to(path: str, instant: InstantTime) -> bool:
-    """Whether a data file's own name says that ``instant`` wrote it."""
-    name = parse_base_file_name(path.rsplit("/", 1)[-1])
+    """Whether a data file's own name says that ``instant`` wrote it.
+
+    Of a log file in layout 1 it says that ``instant`` began its slice (spec/markers.md M6).
+    """
+    name = parse_data_file_name(path.rsplit("/", 1)[-1])
     return name is not None and name.instant == instant
 
 
@@ -79,11 +83,8 @@ def files_of(storage: Storage, instant: InstantTime) -> list[str]:
 
 def listed_files(storage: Storage, instant: InstantTime) -> list[str]:
     """Data files of an instant by their names, from a listing of the whole table."""
-    return [
-        file.path
-        for file in storage.walk("")
-        if not file.path.startswith(".hoodie/") and belongs_to(file.path, instant)
-    ]
+    files = StorageListing(storage).files()
+    return sorted(file.path for file in files if belongs_to(file.path, instant))
 
 
 def delete_markers(storage: Storage, instant: InstantTime) -> None:
@@ -114,5 +115,6 @@ def delete_files(
 def _own_metadata(path: str) -> str | None:
     """Where the task that wrote a data file first put the metadata of the partition."""
     folder, slash, name = path.rpartition("/")
-    parsed = parse_base_file_name(name)
-    return f"{folder}{slash}{PARTITION_METADATA}_{parsed.write_token}" if parsed else None
+    parsed = parse_data_file_name(name)
+    token = parsed.write_token if parsed else None
+    return f"{folder}{slash}{PARTITION_METADATA}_{token}" if token else None

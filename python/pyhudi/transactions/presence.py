@@ -27,7 +27,7 @@ from pyhudi.errors import (
     UnsupportedTable,
     WriteFailed,
 )
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import parse_data_file_name
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.markers import FOLDER as MARKERS
 from pyhudi.format.properties import render_properties
@@ -343,7 +343,7 @@ def _is_hidden(path: str) -> bool:
 
 def _belongs(path: str, begun: AbstractSet[InstantTime]) -> bool:
     """Whether a file is one of an instant that has ``begun``: data, timeline, marker or beat."""
-    parsed = parse_base_file_name(path.rsplit("/", 1)[-1])
+    parsed = parse_data_file_name(path.rsplit("/", 1)[-1])
     if parsed is not None and not path.startswith(".hoodie/"):
         return parsed.instant in begun
     inside = (part.partition(".")[0].partition("_")[0] for part in path.split("/"))

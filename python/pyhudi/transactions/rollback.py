@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TypeVar
 
 from pyhudi.errors import FileExists, TableCorrupt
-from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.filenames import FileId, parse_data_file_name
 from pyhudi.format.instants import (
     Action,
     Instant,
@@ -228,7 +228,7 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     requests = []
     for path in paths:
         partition, _, name = path.rpartition("/")
-        parsed = parse_base_file_name(name)
+        parsed = parse_data_file_name(name)
         requests.append(
             RollbackRequest(
                 partition_path=partition,

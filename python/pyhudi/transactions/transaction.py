@@ -31,10 +31,10 @@ from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.renewal import kept
+from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
-from pyhudi.timeline.view import BaseFile
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.early import check_running
 from pyhudi.transactions.heartbeat import Heartbeat

@@ -1,0 +1,105 @@
+"""The file slice: a base file and the log files on top of it, one version of a file group.
+
+Rules: spec/file_slices.md F1. The nouns alone: what a timeline makes of them is the view's
+(``timeline/view.py``), where they are listed is ``listing.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.instants import InstantTime
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file; ``partition_path`` is relative (``""`` unpartitioned), rows -1 if unknown."""
+
+    partition_path: str
+    name: str
+    file_id: FileId
+    instant: InstantTime
+    size_bytes: int
+    rows: int = -1
+
+    @property
+    def path(self) -> str:
+        """Path relative to the table."""
+        return _path(self.partition_path, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file; what its instant means differs by layout (spec/data_files.md D1)."""
+
+    partition_path: str
+    named: LogFileName
+    size_bytes: int
+
+    @property
+    def file_id(self) -> FileId:
+        return self.named.file_id
+
+    @property
+    def instant(self) -> InstantTime:
+        """Layout 1: that of its slice; layout 2: ``T`` of its delta commit."""
+        return self.named.instant
+
+    @property
+    def path(self) -> str:
+        """Path relative to the table."""
+        return _path(self.partition_path, self.named.render())
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A version of a file group: its base file, the logs on top in the order of their merge.
+
+    One of both is there: a group may begin with logs. Logs of change data (``named.cdc``) stand
+    among the others; they hold no rows of the slice.
+    """
+
+    base: BaseFile | None
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def partition_path(self) -> str:
+        """Relative to the table, ``""`` where it is unpartitioned."""
+        return self._first.partition_path
+
+    @property
+    def file_id(self) -> FileId:
+        """The file group."""
+        return self._first.file_id
+
+    @property
+    def instant(self) -> InstantTime:
+        """Where the slice begins: the instant of its base file, else of its first log."""
+        return self._first.instant
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all its files."""
+        return (self.base.size_bytes if self.base else 0) + sum(f.size_bytes for f in self.logs)
+
+    @property
+    def _first(self) -> BaseFile | LogFile:
+        return self.base if self.base is not None else self.logs[0]
+
+
+def in_order(logs: Iterable[LogFile]) -> tuple[LogFile, ...]:
+    """Logs of one slice as they are merged: by instant, version and write token."""
+    return tuple(
+        sorted(logs, key=lambda f: (f.instant, f.named.version, f.named.write_token or ""))
+    )
+
+
+def base_files(slices: Iterable[FileSlice]) -> list[BaseFile]:
+    """The base files of ``slices``, for those who look at nothing else."""
+    return [each.base for each in slices if each.base is not None]
+
+
+def _path(partition_path: str, name: str) -> str:
+    return f"{partition_path}/{name}" if partition_path else name

@@ -1,0 +1,143 @@
+"""Log files of writes that fail: they go as base files do, named as Apache Hudi names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.errors import CommitConflict
+from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
+from pyhudi.format.plans import parse_rollback_metadata
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.transactions.markers import belongs_to, files_of, marked_files
+from pyhudi.transactions.transaction import Transaction
+from tests.golden_tables import BY_NAME
+from tests.transactions.world import (
+    LAPSE_S,
+    NEVER,
+    World,
+    dead_writer,
+    finish,
+    settle,
+    work,
+)
+
+T = InstantTime("20240101000000000")
+#: layout 2, layout 1, and change data of a copy-on-write table
+GOLDEN = ("h120_v9-mor_bucket", "h0150_v6-mor_log", "h120_v9-cow_cdc")
+
+
+def golden_logs() -> list[LogFileName]:
+    """The names of log files that Apache Hudi wrote."""
+    names = (path.rsplit("/", 1)[-1] for table in GOLDEN for path in BY_NAME[table].files())
+    found = [log for name in names if (log := parse_log_file_name(name)) is not None]
+    assert {log.version for log in found} > {1}
+    assert {log.cdc for log in found} == {False, True}
+    return found
+
+
+def logs_of(time: InstantTime) -> list[str]:
+    """The paths of the golden logs, as if the instant ``time`` had written them."""
+    return sorted({f"a/{replace(log, instant=time).render()}" for log in golden_logs()})
+
+
+def put_logs(transaction: Transaction, marked: bool) -> list[str]:
+    storage, paths = transaction.table.storage, logs_of(transaction.instant)
+    for path in paths:
+        if marked:
+            marker = marker_path(transaction.instant, path, MarkerKind.APPEND)
+            storage.put_if_absent(marker, b"")
+        storage.put_if_absent(path, b"#HUDI#")
+    return paths
+
+
+def logs_in(storage: MemoryStorage) -> list[str]:
+    return [file.path for file in storage.walk("") if parse_log_file_name(file.name)]
+
+
+def test_markers_of_log_files_lead_to_them() -> None:
+    storage, (one, *more) = MemoryStorage(), logs_of(T)
+    storage.put_if_absent(marker_path(T, one, MarkerKind.APPEND), b"")
+    lines = [Marker(path, MarkerKind.APPEND) for path in more]
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS0", render_marker_list(lines))
+
+    assert marked_files(storage, T) == sorted([one, *more])
+
+
+def test_without_markers_log_files_are_listed() -> None:
+    storage, paths = MemoryStorage(), logs_of(T)
+    others = logs_of(InstantTime("20240101000000001"))
+    for path in (*paths, *others, *(f".hoodie/metadata/{path}" for path in paths)):
+        storage.put_if_absent(path, b"")
+
+    assert files_of(storage, T) == paths
+
+
+def test_a_log_file_of_another_instant_is_not_of_this_one() -> None:
+    log = LogFileName(FileId("g"), InstantTime("20240101000000001"), 1, "0-1-2")
+    assert not belongs_to(f"a/{log.render()}", T)
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["with markers", "without markers"])
+def test_a_rollback_deletes_and_names_the_log_files_of_a_write_that_failed(
+    world: World, marked: bool
+) -> None:
+    kept = world.upsert({"k": "1"})
+    theirs = logs_of(kept.instant)
+    for path in theirs:
+        world.memory.put_if_absent(path, b"#HUDI#")
+    dead = dead_writer(world)
+    paths = put_logs(dead, marked)
+    if not marked:
+        world.memory.delete_folder(marker_folder(dead.instant))
+    world.clock.advance(LAPSE_S)
+
+    settle(world)
+
+    assert logs_in(world.memory) == theirs
+    assert world.rows() == {"k": "1"}
+    assert world.leftovers() == []
+    timeline = world.table().timeline()
+    rollback = timeline.completed[-1]
+    told = parse_rollback_metadata(world.memory.read(timeline.file_of(rollback)), "")
+    deleted = told.partition_metadata["a"].success_delete_files
+    assert {f"{world.memory.root}/{path}" for path in paths} < set(deleted)
+
+
+def test_log_files_of_other_attempts_are_deleted_before_the_commit(world: World) -> None:
+    transaction = world.begin()
+    written = work(transaction, {"k": "1"})
+    put_logs(transaction, marked=True)
+
+    finish(transaction, written)
+
+    assert logs_in(world.memory) == []
+    assert world.rows() == {"k": "1"}
+
+
+def test_a_write_that_gives_up_takes_its_log_files_along(world: World) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+    put_logs(transaction, marked=True)
+
+    transaction.abort()
+
+    assert logs_in(world.memory) == []
+    assert world.leftovers() == []
+
+
+def test_a_running_write_that_appends_to_the_same_group_is_found(world: World) -> None:
+    world.upsert({"k": "0"})
+    (file,) = world.view().latest()
+    running = world.begin(policy=NEVER)
+    mine = world.begin(policy=replace(NEVER, early=True))
+    running.inflight(None)
+    log = LogFileName(file.file_id, running.instant, 1, "0-1-2")
+    marker = marker_path(running.instant, f"a/{log.render()}", MarkerKind.APPEND)
+    world.memory.put_if_absent(marker, b"")
+
+    with pytest.raises(CommitConflict, match=f"running write {running.instant}"):
+        mine.check_updates([(file.partition_path, file.file_id)])
