@@ -204,7 +204,7 @@ def test_a_log_file_of_a_write_that_begins_while_a_table_goes_is_left_to_it(worl
         world.memory.put_if_absent(logs[0], b"#HUDI#")
 
     storage = on(world.memory, "walk", "", begin)
-    assert discard(Table(storage, table.config), other_lock(world), world.clock, POLICY)
+    assert discard(world.writer(table=Table(storage, table.config)))
     assert world.memory.exists(logs[0])
 
 
