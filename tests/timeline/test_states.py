@@ -1,55 +1,67 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from pyhudi.errors import TableCorrupt
-from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.format.instants import NAMES, Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.timeline.states import (
     COMMIT_ACTIONS,
     COMPLETES_AS,
     LEGAL_STATES,
+    check_step,
     completed_action,
     most_advanced,
-    next_state,
 )
 
 T = InstantTime("20240101000000000")
 C = InstantTime("20240101000001000")
 
 
-def test_every_action_has_its_row_and_ends_completed() -> None:
-    assert set(LEGAL_STATES) == set(Action)
-    assert all(row[-1] is State.COMPLETED for row in LEGAL_STATES.values())
+def at(action: Action, state: State | None, time: InstantTime = T) -> Instant | None:
+    return None if state is None else Instant(time, action, state)
 
 
 @pytest.mark.parametrize("action", Action)
-def test_an_instant_walks_through_its_states_in_order(action: Action) -> None:
-    row = LEGAL_STATES[action]
-    walked = [row[0]]
-    while walked[-1] is not State.COMPLETED:
-        walked.append(next_state(action, walked[-1]))
-
-    assert tuple(walked) == row
-    with pytest.raises(TableCorrupt, match="cannot move on"):
-        next_state(action, State.COMPLETED)
-
-
-def test_a_savepoint_is_never_requested() -> None:
-    with pytest.raises(TableCorrupt):
-        next_state(Action.SAVEPOINT, State.REQUESTED)
+@pytest.mark.parametrize("was", [None, *State])
+@pytest.mark.parametrize("to", State)
+def test_an_instant_takes_the_steps_of_its_row_and_no_others(
+    action: Action, was: State | None, to: State
+) -> None:
+    walk = (None, *LEGAL_STATES.get(action, ()))
+    step = Instant(T, action, to)
+    if (was, to) in pairwise(walk):
+        check_step(at(action, was), step)
+    else:
+        with pytest.raises(RuntimeError, match=f"{action.value} {T} {to.value} cannot follow"):
+            check_step(at(action, was), step)
 
 
-@pytest.mark.parametrize("layout", [1, 2])
-@pytest.mark.parametrize("action", Action)
-def test_the_states_of_the_table_are_those_that_have_a_file(layout: int, action: Action) -> None:
-    def has_file(state: State) -> bool:
-        done = C if state is State.COMPLETED and layout == 2 else None
-        try:
-            return bool(instant_file_name(Instant(T, action, state, done), layout))
-        except ValueError:
-            return False
+@pytest.mark.parametrize(
+    "was",
+    [
+        Instant(C, Action.COMMIT, State.REQUESTED),
+        Instant(T, Action.REPLACECOMMIT, State.REQUESTED),
+    ],
+)
+def test_an_instant_keeps_its_time_and_its_action(was: Instant) -> None:
+    with pytest.raises(RuntimeError, match="cannot follow"):
+        check_step(was, Instant(T, Action.COMMIT, State.INFLIGHT))
 
-    assert tuple(state for state in State if has_file(state)) == LEGAL_STATES[action]
+
+@pytest.mark.parametrize("layout", NAMES)
+def test_a_savepoint_is_never_requested(layout: int) -> None:
+    with pytest.raises(ValueError, match="requested"):
+        instant_file_name(Instant(T, Action.SAVEPOINT, State.REQUESTED), layout)
+
+
+@pytest.mark.parametrize("layout", NAMES)
+@pytest.mark.parametrize("action", LEGAL_STATES)
+def test_each_state_of_the_table_has_a_file_of_its_own(layout: int, action: Action) -> None:
+    done = {State.COMPLETED: C if layout == 2 else None}
+    row = [Instant(T, action, state, done.get(state)) for state in LEGAL_STATES[action]]
+    assert len({instant_file_name(instant, layout) for instant in row}) == len(row)
+    assert [instant.state for instant in row] == list(State)[: len(row)]
 
 
 @pytest.mark.parametrize(("action", "ends_as"), COMPLETES_AS.items())

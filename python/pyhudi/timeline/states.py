@@ -1,31 +1,24 @@
-"""The protocol of instants as one table.
+"""The protocol of instants as one table: what pyhudi puts, and in which order.
 
-Every action walks through its states in the order below, one file per state; a state without a
-file of its own is absent from the row. The writer's phases are in ``transactions/phases.py``.
-Source of the rules: spec/timeline.md T1, T2.
+Each action goes through the states of its row, one file per state (spec/timeline.md T1, T2).
+``transactions/instants.py`` puts no file that this table does not have. The actions of Apache Hudi
+that pyhudi only reads are in ``format/instants.py``; a writer's phases in
+``transactions/phases.py``.
 """
 
 from __future__ import annotations
 
-from pyhudi.errors import TableCorrupt
 from pyhudi.format.instants import Action, Instant, State
 
 REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
-#: action -> the states it passes, in order
+#: action -> the states that pyhudi puts it in, in order; services are only planned so far
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.DELTACOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.CLUSTERING: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.COMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.LOGCOMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.CLEAN: (REQUESTED, INFLIGHT, COMPLETED),
     Action.ROLLBACK: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.RESTORE: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.INDEXING: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.SCHEMACOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.SAVEPOINT: (INFLIGHT, COMPLETED),
+    Action.CLEAN: (REQUESTED,),
+    Action.CLUSTERING: (REQUESTED,),
 }
 
 #: actions whose completed instant carries data files
@@ -53,16 +46,20 @@ def completed_action(action: Action) -> Action:
     return COMPLETES_AS.get(action, action)
 
 
-def next_state(action: Action, state: State) -> State:
-    """The state that follows ``state``; ``TableCorrupt`` where the action ends or has no such."""
-    row = LEGAL_STATES[action]
-    if state not in row[:-1]:
-        raise TableCorrupt(
-            f"A {action.value} in state {state.value} cannot move on.",
-            path=action.value,
-            rule="spec/timeline.md T1",
+def check_step(was: Instant | None, to: Instant) -> None:
+    """``RuntimeError`` unless ``to`` is the next step of ``was``, or where that is None the first.
+
+    An instant keeps its time and its action.
+    """
+    row = LEGAL_STATES.get(to.action, ())
+    steps = dict(zip((None, *row), row, strict=False))
+    same = was is None or (was.time, was.action) == (to.time, to.action)
+    if not same or steps.get(was.state if was else None) is not to.state:
+        before = f"{was.action.value} {was.time} {was.state.value}" if was else "nothing"
+        raise RuntimeError(
+            f"{to.action.value} {to.time} {to.state.value} cannot follow {before}: "
+            "timeline/states.py has no such step"
         )
-    return row[row.index(state) + 1]
 
 
 def most_advanced(instants: list[Instant]) -> Instant:

@@ -1,4 +1,7 @@
-"""Taking an instant time, by putting the first file of an instant."""
+"""The files of our instants: every put of one, and the taking of a time by the first of them.
+
+Invariant: a file is put only where ``timeline/states.py`` has the step, and never over another.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pyhudi.format.instants import (
     parse_instant,
 )
 from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
-from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.states import COMMIT_ACTIONS, check_step
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.times import overtaken
 from pyhudi.transactions.writer import Writer
@@ -23,6 +26,21 @@ from pyhudi.transactions.writer import Writer
 ATTEMPTS = 100
 #: longest pause, in milliseconds, before another time is tried after a collision
 PAUSE_MS = 20
+
+
+def path_of(table: Table, instant: Instant) -> str:
+    """Where the file of an instant is, relative to the table."""
+    return f"{table.config.timeline_folder}/{instant_file_name(instant, table.config.layout)}"
+
+
+def put_instant(table: Table, was: Instant | None, to: Instant, data: bytes) -> None:
+    """Put the file of ``to``, the state that follows ``was``, which is None before the first.
+
+    ``RuntimeError`` for a step that is not in the table of states, before storage is asked;
+    ``FileExists`` where the file is there.
+    """
+    check_step(was, to)
+    table.storage.put_if_absent(path_of(table, to), data)
 
 
 def take_time(
@@ -65,10 +83,9 @@ def _try_time(
     others may have begun to carry out what it asks for.
     """
     storage, config = table.storage, table.config
-    name = instant_file_name(Instant(time, action, State.REQUESTED), config.layout)
-    path = f"{config.timeline_folder}/{name}"
+    requested = Instant(time, action, State.REQUESTED)
     try:
-        storage.put_if_absent(path, content)
+        put_instant(table, None, requested, content)
     except FileExists:
         return None
     files = list_timeline(storage, config)
@@ -78,7 +95,7 @@ def _try_time(
     late = action in COMMIT_ACTIONS and overtaken(timeline, time)
     if not shared and not late:
         return timeline
-    storage.delete([path])
+    storage.delete([path_of(table, requested)])
     if shared:
         clock.sleep((1 + clock.random_int(PAUSE_MS)) / 1000)
     return None

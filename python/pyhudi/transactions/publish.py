@@ -24,6 +24,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.rollback import rollback_of
 from pyhudi.transactions.writer import Writer
 
@@ -35,29 +36,30 @@ Look = Callable[[Timeline], None]
 
 
 class FinalPut:
-    """The completed file of ``instant``, about to be put under the writer's lock.
+    """The completed file of an instant, about to be put under the writer's lock.
 
-    ``who`` names the write. ``fence`` and ``compare`` look at a timeline and raise where the write
-    was undone, or where it conflicts with what has completed since it was judged.
+    ``inflight`` and ``done`` are its two states; ``who`` names the write. ``fence`` and ``compare``
+    look at a timeline and raise where the write was undone, or where it conflicts with what has
+    completed since it was judged.
     """
 
     def __init__(
         self,
         writer: Writer,
+        inflight: Instant,
         done: Instant,
-        judged: Timeline,
         metadata: CommitMetadata,
         who: str,
         fence: Look,
         compare: Look,
     ) -> None:
         self._table, self._lock, self._clock = writer.table, writer.lock, writer.clock
-        self._done = done
+        self._inflight, self._done = inflight, done
         self._who = who
         self._fence = fence
         self._compare = compare
         self._data = render_commit(metadata, writer.table.config.layout)
-        self.path = judged.file_of(done)
+        self.path = path_of(writer.table, done)
         #: whether a try may have landed, or may land yet, and nobody knows
         self.in_doubt = False
         #: when a try was last given up, by the monotonic clock in seconds
@@ -100,7 +102,7 @@ class FinalPut:
         doubted, self.in_doubt = self.in_doubt, True
         # Nothing comes between the look at the lease and the put, not even a look at the clock.
         try:
-            storage.put_if_absent(self.path, self._data)
+            put_instant(self._table, self._inflight, self._done, self._data)
         except FileExists:
             # Only this writer knows this name: an earlier try of its own had landed.
             return True

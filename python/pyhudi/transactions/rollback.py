@@ -16,13 +16,7 @@ from typing import TypeVar
 
 from pyhudi.errors import FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_data_file_name
-from pyhudi.format.instants import (
-    Action,
-    Instant,
-    InstantTime,
-    State,
-    instant_file_name,
-)
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     InstantInfo,
     RollbackMetadata,
@@ -44,7 +38,7 @@ from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import has_passed, last_beat_ms
-from pyhudi.transactions.instants import take_time
+from pyhudi.transactions.instants import path_of, put_instant, take_time
 from pyhudi.transactions.markers import (
     delete_files,
     delete_markers,
@@ -252,10 +246,11 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     table, lock, clock = writer.table, writer.lock, writer.clock
     started = clock.monotonic()
     storage = table.storage
+    inflight = Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT)
     if rollback.state is State.REQUESTED:
         # The same put, given up by an earlier attempt, may have landed since we looked.
         with suppress(FileExists):
-            _put(table, Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT), b"")
+            put_instant(table, rollback, inflight, b"")
     doomed = _doomed(table, plan, target.commit_time)
     lock.renew()
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
@@ -263,7 +258,7 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     delete_history(storage, target.commit_time)
     action = Action(target.action)
     for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete([_path(table, Instant(target.commit_time, action, state))])
+        storage.delete([path_of(table, Instant(target.commit_time, action, state))])
     storage.delete([f"{HEARTBEATS}/{target.commit_time}"])
     metadata = RollbackMetadata(
         start_rollback_time=rollback.time,
@@ -279,7 +274,7 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     completion = writer.next_time(table.timeline())
     lock.check(storage.put_timeout_s)
     done = Instant(rollback.time, Action.ROLLBACK, State.COMPLETED, completion)
-    _put(table, done, render_rollback_metadata(metadata))
+    put_instant(table, inflight, done, render_rollback_metadata(metadata))
 
 
 def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, list[str]]:
@@ -297,11 +292,3 @@ def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, 
     for path in marked_files(table.storage, target) or ():
         found.setdefault(path.rpartition("/")[0], set()).add(path)
     return {partition: sorted(paths) for partition, paths in sorted(found.items())}
-
-
-def _path(table: Table, instant: Instant) -> str:
-    return f"{table.config.timeline_folder}/{instant_file_name(instant, table.config.layout)}"
-
-
-def _put(table: Table, instant: Instant, data: bytes) -> None:
-    table.storage.put_if_absent(_path(table, instant), data)

@@ -25,7 +25,6 @@ from pyhudi.format.instants import (
     Instant,
     InstantTime,
     State,
-    instant_file_name,
 )
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.locks.base import LockOwner
@@ -38,7 +37,7 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.early import check_running
 from pyhudi.transactions.heartbeat import Heartbeat
-from pyhudi.transactions.instants import take_time
+from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.judgement import (
     TheirCheck,
     check_clustering,
@@ -160,7 +159,7 @@ class Transaction:
         data = b""
         if profile is not None:
             data = render_commit(profile, self.table.config.layout)
-        self.table.storage.put_if_absent(self._name(State.INFLIGHT), data)
+        put_instant(self.table, self._in(State.REQUESTED), self._in(State.INFLIGHT), data)
         self._move(Phase.INFLIGHT)
 
     def keep_markers(self, gate: MarkerGate) -> None:
@@ -288,7 +287,7 @@ class Transaction:
                 if grounds(later) != grounds(now):
                     self._check_conflicts(later, footprint, check_theirs)
 
-            self._publish(now, completion, metadata, compare)
+            self._publish(completion, metadata, compare)
             self._move(Phase.COMMITTED)
         finally:
             self._release()
@@ -344,7 +343,6 @@ class Transaction:
 
     def _publish(
         self,
-        now: Timeline,
         completion: InstantTime,
         metadata: CommitMetadata,
         compare: Callable[[Timeline], None],
@@ -353,8 +351,8 @@ class Transaction:
         who = f"{self.operation} {self.instant}"
         final = FinalPut(
             self.writer,
+            self._in(State.INFLIGHT),
             done,
-            now,
             metadata,
             who,
             self._check_fences,
@@ -463,7 +461,5 @@ class Transaction:
             raise RuntimeError(f"a transaction cannot go from {self.phase} to {to}")
         self.phase = to
 
-    def _name(self, state: State) -> str:
-        instant = Instant(self.instant, self._action, state)
-        name = instant_file_name(instant, self.table.config.layout)
-        return f"{self.table.config.timeline_folder}/{name}"
+    def _in(self, state: State) -> Instant:
+        return Instant(self.instant, self._action, state)

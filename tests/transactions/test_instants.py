@@ -1,0 +1,132 @@
+"""Every file of an instant goes through one function, and by the table of states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
+from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
+from pyhudi.storage.base import Storage
+from pyhudi.storage.faults import FaultyStorage
+from pyhudi.timeline.states import LEGAL_STATES
+from pyhudi.transactions.instants import path_of, put_instant
+from pyhudi.transactions.rollback import roll_back
+from tests.test_tidy import sources
+from tests.transactions.world import World, dead_writer, finish, work
+
+NewWorld = Callable[..., World]
+Step = tuple[Action, State]
+
+T = InstantTime("20240101000000000")
+
+
+class Plans:
+    """Plans one service, whatever is there."""
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+
+    def plan(self, view: StaticView) -> ServicePlan:
+        return ServicePlan(self._action, b"{}")
+
+
+def writes(world: World, storage: Storage) -> None:
+    world.upsert({"k": "1"}, storage)
+
+
+def replaces(world: World, storage: Storage) -> None:
+    transaction = world.begin(storage, Action.REPLACECOMMIT)
+    finish(transaction, work(transaction, {"k": "2"}, overwrite=True))
+
+
+def rolls_back(world: World, storage: Storage) -> None:
+    roll_back(world.writer(storage), dead_writer(world).instant)
+
+
+def plans(action: Action) -> Callable[[World, Storage], None]:
+    def run(world: World, storage: Storage) -> None:
+        planners = ServicePlanners()
+        planners.register(Plans(action))
+        planners.schedule(world.writer(storage), T)
+
+    return run
+
+
+RUNS: dict[Action, Callable[[World, Storage], None]] = {
+    Action.COMMIT: writes,
+    Action.REPLACECOMMIT: replaces,
+    Action.ROLLBACK: rolls_back,
+    Action.CLEAN: plans(Action.CLEAN),
+    Action.CLUSTERING: plans(Action.CLUSTERING),
+}
+
+
+def steps_of(world: World, storage: FaultyStorage) -> list[Step]:
+    """The states that were put, in order."""
+    puts = [call.paths[0] for call in storage.writes if call.method == "put_if_absent"]
+    folder, layout = world.table().config.timeline_folder, world.table().config.layout
+    names = (path.removeprefix(f"{folder}/") for path in puts)
+    found = (parse_instant(name, layout) for name in names)
+    return [(i.action, i.state) for i in found if i is not None]
+
+
+@pytest.mark.parametrize("action", LEGAL_STATES)
+def test_each_row_of_the_table_is_taken_as_it_stands(new_world: NewWorld, action: Action) -> None:
+    world = new_world(9)
+    storage = FaultyStorage(world.memory)
+    RUNS[action](world, storage)
+
+    assert steps_of(world, storage) == [(action, state) for state in LEGAL_STATES[action]]
+
+
+@pytest.mark.parametrize("action", LEGAL_STATES)
+def test_a_step_that_the_table_lacks_is_not_put(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch, action: Action
+) -> None:
+    for kept in range(len(LEGAL_STATES[action])):
+        world = new_world(9)
+        storage = FaultyStorage(world.memory)
+        with monkeypatch.context() as patch:
+            patch.setitem(LEGAL_STATES, action, LEGAL_STATES[action][:kept])
+            if action is Action.ROLLBACK:
+                dead = dead_writer(world)
+                with pytest.raises(RuntimeError, match="has no such step"):
+                    roll_back(world.writer(storage), dead.instant)
+            else:
+                with pytest.raises(RuntimeError, match="has no such step"):
+                    RUNS[action](world, storage)
+            ours = [state for name, state in steps_of(world, storage) if name is action]
+            assert ours == list(State)[:kept]
+
+
+def test_an_illegal_put_asks_nothing_of_the_storage(new_world: NewWorld) -> None:
+    world = new_world(9)
+    storage = FaultyStorage(world.memory)
+    table = world.table(storage)
+    storage.calls.clear()
+
+    with pytest.raises(RuntimeError, match="inflight cannot follow nothing"):
+        put_instant(table, None, Instant(T, Action.COMMIT, State.INFLIGHT), b"")
+
+    assert storage.calls == []
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_file_is_put_where_the_timeline_looks_for_it(new_world: NewWorld, version: int) -> None:
+    world = new_world(version)
+    table, instant = world.table(), Instant(T, Action.COMMIT, State.REQUESTED)
+    put_instant(table, None, instant, b"")
+
+    assert table.timeline().instants == (instant,)
+    assert path_of(table, instant) == table.timeline().file_of(instant)
+
+
+def test_nothing_else_makes_the_path_of_a_file_to_put() -> None:
+    """The format knows the names, and a timeline the paths of what it lists."""
+    using = {path for path, text in sources(".py").items() if "instant_file_name" in text}
+    assert using == {
+        f"python/pyhudi/{module}.py"
+        for module in ("format/instants", "timeline/active", "transactions/instants")
+    }
