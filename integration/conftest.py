@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+import pyhudi
 from integration.peers import HudiRs, SparkPeer, apache_hudi, iceberg, pyhudi_on_spark
-from tests.conftest import plain_py4j
+from tests.conftest import plain_py4j, zookeeper
+from tests.servers.hive_metastore import HiveMetastore, hive_metastore
+from tests.sessions import local_session
 
-__all__ = ["plain_py4j"]
+__all__ = ["plain_py4j", "zookeeper"]
 
 REPO = Path(__file__).resolve().parents[1]
 SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
@@ -37,6 +41,27 @@ def peers() -> Iterator[Callable[[str], SparkPeer]]:
     yield get
     for peer in running.values():
         peer.close()
+
+
+@pytest.fixture(scope="session")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    # Its tasks may fail twice before their job does.
+    made = local_session(tmp_path_factory.mktemp("warehouse"), "local[2,3]")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def spark(_session: SparkSession) -> SparkSession:
+    """The one session in this process, with pyhudi attached."""
+    return pyhudi.attach(_session)
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    """One for tables by name and for locks, which end soon after their holder."""
+    with hive_metastore(tmp_path_factory.mktemp("metastore"), timeout_s=6) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,16 @@ def sql_cases() -> Iterator[Case]:
                     yield Case(table, clause, properties=asked)
 
 
+def sample_cases() -> Iterator[Case]:
+    """Each table, each place that is asked, each disagreement and no row, once: for `make test`."""
+    yield Case("p0", "")
+    yield Case("p1", "a = 'x'", session={MODE: "dynamic"})
+    yield Case("p2", "a = 'x', b", session={SPARK_MODE: "dynamic"})
+    yield Case("p2", "a = 'x', b", properties={OPERATION: "insert_overwrite_table"})
+    yield from places_that_disagree()
+    yield Case("p1", "", session={MODE: "dynamic"}, rows=False)
+
+
 def few_cases() -> Iterator[Case]:
     """The same, most settings once: by a clause that names some of the partition columns."""
     for asked in ASKED:

@@ -17,7 +17,7 @@ import pytest
 
 from integration.conftest import SPARK_4_PYTHON
 from integration.peers import PeerError, SparkPeer, apache_hudi, maven, pyhudi_on_spark
-from tests.servers.hive_metastore import META, HiveMetastore, hive_metastore
+from tests.servers.hive_metastore import META, HiveMetastore
 
 KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'v', type = 'cow')"
 _numbers = itertools.count()
@@ -67,14 +67,13 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkPeer, HiveMetastore]]:
-    with hive_metastore(tmp_path_factory.mktemp("metastore")) as server:
-        peer = apache_hudi("1.2.0", conf=_conf(server))
-        try:
-            peer.sql("set hoodie.metadata.enable=false")
-            yield peer, server
-        finally:
-            peer.close()
+def hudi(metastore: HiveMetastore) -> Iterator[SparkPeer]:
+    peer = apache_hudi("1.2.0", conf=_conf(metastore))
+    try:
+        peer.sql("set hoodie.metadata.enable=false")
+        yield peer
+    finally:
+        peer.close()
 
 
 def _conf(server: HiveMetastore) -> dict[str, str]:
@@ -90,22 +89,22 @@ def _conf(server: HiveMetastore) -> dict[str, str]:
 )
 def lake(
     request: pytest.FixtureRequest,
-    hudi: tuple[SparkPeer, HiveMetastore],
+    hudi: SparkPeer,
+    metastore: HiveMetastore,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Lake]:
-    peer, server = hudi
     four = request.param == "Spark 4.0"
     folder = tmp_path_factory.mktemp("lake")
     database = f"lake_{next(_numbers)}"
     with ExitStack() as stack:
         ours = (
-            pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON), conf=_conf(server))
+            pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON), conf=_conf(metastore))
             if four
-            else pyhudi_on_spark(conf=_conf(server))
+            else pyhudi_on_spark(conf=_conf(metastore))
         )
         stack.callback(ours.close)
         ours.sql(f"create database {database} location 'file:{folder}'")
-        yield Lake(ours, peer, server, folder, database)
+        yield Lake(ours, hudi, metastore, folder, database)
 
 
 def test_a_table_of_pyhudi_is_read_and_written_by_apache_hudi(lake: Lake) -> None:

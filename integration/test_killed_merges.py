@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import pyhudi
 from integration.killed_merge import HEARTS, NEW_ROWS, merge
 from integration.killed_writer import OPTIONS
 from integration.peers import HudiRs, SparkPeer
@@ -30,15 +29,6 @@ matrix = pytest.mark.matrix
 INTERVAL, MISSES = HEARTS
 VERSION = "hoodie.write.table.version"
 FIRST = {i: f"first{i}" for i in range(200)}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    made = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield pyhudi.attach(made)
-    made.stop()
 
 
 def kill(table: Path, point: str) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import pyhudi
 from integration.killed_writer import IN_A_TASK, OPTIONS
 from integration.peers import SparkPeer
 from integration.strays import stray_files, unnamed_files
@@ -25,27 +24,19 @@ matrix = pytest.mark.matrix
 #: (storage method, path pattern, Spark tasks write) -> whether the killed write had committed
 STEPS = [
     pytest.param("put_if_absent", "*.commit.requested", "no", False, id="begin", marks=matrix),
-    pytest.param("replace", ".hoodie/.heartbeat/*", "no", False, id="no-heartbeat-yet"),
+    pytest.param(
+        "replace", ".hoodie/.heartbeat/*", "no", False, id="no-heartbeat-yet", marks=matrix
+    ),
     pytest.param("put_if_absent", "*.inflight", "no", False, id="inflight", marks=matrix),
     pytest.param("-", IN_A_TASK, "yes", False, id="in-a-task"),
     pytest.param("replace", "*/MARKERS.type", "no", False, id="no-marker-yet", marks=matrix),
-    pytest.param("replace", "*/MARKERS0", "yes", False, id="marker-type-only"),
+    pytest.param("replace", "*/MARKERS0", "yes", False, id="marker-type-only", marks=matrix),
     pytest.param("read", "*/MARKERS0", "yes", False, id="seal", marks=matrix),
     pytest.param("put_if_absent", ".hoodie/lock", "no", False, id="lock", marks=matrix),
     pytest.param("put_if_absent", "*_*.commit", "no", False, id="publish"),
-    pytest.param("delete_folder", ".hoodie/.temp/*", "no", True, id="after-publish"),
+    pytest.param("delete_folder", ".hoodie/.temp/*", "no", True, id="after-publish", marks=matrix),
     pytest.param("delete", ".hoodie/.heartbeat/*", "no", True, id="last-step", marks=matrix),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session whose tasks may fail three times before their job does."""
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    made = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield pyhudi.attach(made)
-    made.stop()
 
 
 def rows(spark: SparkSession, first: int, end: int, name: str, ts: int) -> DataFrame:

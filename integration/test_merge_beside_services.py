@@ -33,15 +33,6 @@ MERGE = (
 )
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    made = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield pyhudi.attach(made)
-    made.stop()
-
-
 class Shared:
     """A table that Apache Hudi made and that is registered in its session."""
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from integration.peers import SparkPeer, apache_hudi, pyhudi_on_spark
+from integration.peers import SparkPeer
 from integration.peers.process import PeerError
 from integration.peers.tables import read_properties, writer_options
-from tests.servers.zookeeper import Zookeeper, zookeeper_server
+from tests.servers.zookeeper import Zookeeper
 
 ROUNDS = 4
 KEYS = 10  # of each writer
@@ -43,24 +43,14 @@ METADATA = "hoodie.table.metadata.partitions"
 CONFLICTS = ("ConcurrentModification", "WriteConflict", "CommitConflict", "COMMIT_CONFLICT")
 
 
-@pytest.fixture(scope="module")
-def hudi() -> Iterator[SparkPeer]:
-    peer = apache_hudi("1.2.0", conf=MEMORY)
-    yield peer
-    peer.close()
+@pytest.fixture
+def hudi(peers: Callable[[str], SparkPeer]) -> SparkPeer:
+    return peers("hudi-1.2.0")
 
 
-@pytest.fixture(scope="module")
-def ours() -> Iterator[SparkPeer]:
-    peer = pyhudi_on_spark(conf=MEMORY)
-    yield peer
-    peer.close()
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zookeeper]:
-    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as server:
-        yield server
+@pytest.fixture
+def ours(peers: Callable[[str], SparkPeer]) -> SparkPeer:
+    return peers("pyhudi")
 
 
 def by_zookeeper(server: Zookeeper, table: Path) -> dict[str, str]:
@@ -159,7 +149,7 @@ def both_at_once(*writers: Callable[[], None]) -> None:
     ("version", "lock"),
     [
         (9, "zookeeper"),
-        (8, "zookeeper"),
+        pytest.param(8, "zookeeper", marks=pytest.mark.matrix),
         pytest.param(9, "lock file", marks=pytest.mark.matrix),
         pytest.param(8, "lock file", marks=pytest.mark.matrix),
     ],

@@ -31,8 +31,6 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.open import open_storage
 from tests.s3_server import BUCKET, S3Server, s3_server
 from tests.servers.dynamodb import CLASSPATH, CREDENTIALS, DynamoDb, dynamodb_server
-from tests.servers.hive_metastore import HiveMetastore, hive_metastore
-from tests.servers.zookeeper import Zookeeper, zookeeper_server
 
 CLASSES = "org.apache.hudi.client.transaction.lock."
 LOCK = "hoodie.write.lock."
@@ -54,18 +52,6 @@ def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherLocks]:
 def amazon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherLocks]:
     with amazon_locks(tmp_path_factory.mktemp("amazon")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zookeeper]:
-    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
-    with hive_metastore(tmp_path_factory.mktemp("metastore"), timeout_s=6) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +141,9 @@ def hudi_options(root: str, **said: object) -> dict[str, str]:
 
 
 KINDS = ["filesystem", "storage", "zookeeper", "zookeeper implicit", "hive metastore", "dynamodb"]
+SLOW = pytest.mark.matrix
+#: one that each side asks again and again, and one that each waits at
+TAKEN = ("storage", "zookeeper")
 
 
 @pytest.fixture(params=KINDS)
@@ -233,6 +222,11 @@ def test_we_keep_hudi_out_until_we_release(fleet: Fleet) -> None:
     fleet.others.release(theirs)
 
 
+@pytest.mark.parametrize(
+    "fleet",
+    [kind if kind in TAKEN else pytest.param(kind, marks=SLOW) for kind in KINDS],
+    indirect=True,
+)
 def test_taking_turns_nobody_meets_the_other_inside(fleet: Fleet) -> None:
     inside: list[str] = []
     worst: list[int] = []
@@ -275,10 +269,9 @@ def test_taking_turns_nobody_meets_the_other_inside(fleet: Fleet) -> None:
 
 
 # The time for which each lock outlives its holder decides how long these take.
-SLOW = pytest.mark.matrix
 OUTLIVED = [
     "zookeeper",
-    "hive metastore",
+    pytest.param("hive metastore", marks=SLOW),
     pytest.param("storage", marks=SLOW),
     pytest.param("dynamodb", marks=SLOW),
     pytest.param("filesystem", marks=SLOW),

@@ -16,10 +16,12 @@ from integration.overwrites import (
     empty_cases,
     few_cases,
     places_that_disagree,
+    sample_cases,
     sql_cases,
 )
 from integration.peers import SparkPeer
 
+matrix = pytest.mark.matrix
 Peers = Callable[[str], SparkPeer]
 
 
@@ -27,8 +29,11 @@ Peers = Callable[[str], SparkPeer]
 @pytest.mark.parametrize(
     "cases",
     [
-        pytest.param((*few_cases(), *places_that_disagree(), *empty_cases()), id="some"),
-        pytest.param(tuple(sql_cases()), id="all", marks=pytest.mark.matrix),
+        pytest.param(tuple(sample_cases()), id="sample"),
+        pytest.param(
+            (*few_cases(), *places_that_disagree(), *empty_cases()), id="some", marks=matrix
+        ),
+        pytest.param(tuple(sql_cases()), id="all", marks=matrix),
     ],
 )
 def test_an_overwrite_keeps_the_rows_that_hudi_keeps(

@@ -93,8 +93,8 @@ def test_a_peer_reads_the_rows_that_apache_hudi_wrote(
     ("writer", "table"),
     [
         ("hudi-0.15.0", "h0150_v6-cow_np"),
-        ("hudi-1.2.0", "h120_v6-cow_np"),
-        ("hudi-1.2.0", "h120_v8-cow_np"),
+        pytest.param("hudi-1.2.0", "h120_v6-cow_np", marks=pytest.mark.matrix),
+        pytest.param("hudi-1.2.0", "h120_v8-cow_np", marks=pytest.mark.matrix),
         ("hudi-1.2.0", "h120_v9-cow_part"),
     ],
 )

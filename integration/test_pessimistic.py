@@ -56,7 +56,7 @@ def turns(peer: SparkPeer | HudiRs, table: Path) -> dict[int, int]:
     return dict(rows)
 
 
-@pytest.mark.parametrize("version", ["9", "6"])
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.matrix)])
 def test_apache_hudi_reads_a_pessimistic_table_and_keeps_its_mode(
     version: str, peers: Peers, hudi_rs: HudiRs, tmp_path: Path
 ) -> None:

@@ -51,7 +51,7 @@ ARCHIVING = {
 }
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.matrix)])
 def test_rows_of_archived_commits_stay_where_only_a_savepoint_is_left(
     peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
 ) -> None:

@@ -17,10 +17,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import pyhudi
 from integration.peers import SparkPeer
 from pyhudi.errors import SchemaConflict
-from tests.sessions import local_session
 from tests.spark.racing import SlowInput
 
 Peers = Callable[[str], SparkPeer]
@@ -121,13 +119,6 @@ class Story:
 
     def _save(self, rows: Any) -> None:
         rows.write.format("pyhudi").options(**self.options).mode("append").save(str(self.table))
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = pyhudi.attach(local_session(tmp_path_factory.mktemp("warehouse")))
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -7,19 +7,17 @@ What hudi-rs does not read is told at ``_known_to_hudi_rs``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-import pyhudi
 from integration.peers import HudiRs, SparkPeer
 from integration.peers.canonical import Answer, canonical_map, plain, sort_rows
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
-from tests.sessions import local_session
 from tests.sql_model import Model
 from tests.sql_replay import replay
 from tests.sql_sequences import story
@@ -31,13 +29,6 @@ FIRST, END = map(int, os.environ.get("PYHUDI_SEQUENCES", "0:100").split(":"))
 TENTHS = [n for n in range(FIRST, END) if n % 10 == 0 and n not in SAMPLE]
 VECTORS = "spark.sql.parquet.enableVectorizedReader"
 ON_READ = {"hoodie.schema.on.read.enable": "true"}
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    made = local_session(tmp_path_factory.mktemp("warehouse"))
-    yield pyhudi.attach(made)
-    made.stop()
 
 
 def _read_by_hudi(hudi: SparkPeer, folder: Path, model: Model) -> Answer:

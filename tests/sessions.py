@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 import pyhudi
 
 
-def local_session(warehouse: Path) -> SparkSession:
+def local_session(warehouse: Path, master: str = "local[2]") -> SparkSession:
     """The running session, else a new one on two cores; pyhudi's jar is in, no planner yet."""
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.driver.memory", "1g")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
