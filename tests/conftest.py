@@ -1,4 +1,6 @@
-"""What tests of several folders share: lock services, each started at its first use, and the line.
+"""What tests of several folders share: the Spark session, lock services, and the line.
+
+Each is started at its first use.
 
 ``--one-line`` is what `make test` runs each line's suite with: see ``tests/spark_lines.py``.
 """
@@ -10,10 +12,13 @@ from collections.abc import Iterator
 import pyspark
 import pytest
 from py4j import java_gateway, protocol
+from pyspark.sql import SparkSession
 
+import pyhudi
 from tests.servers.dynamodb import CREDENTIALS, DynamoDb, dynamodb_server
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 from tests.servers.zookeeper import Zookeeper, zookeeper_server
+from tests.sessions import local_session
 from tests.spark_lines import runs_on
 
 _dynamodb_by: list[str] = []
@@ -36,6 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (here if runs_on(line, item.nodeid, marks) else elsewhere).append(item)
     config.hook.pytest_deselected(items=elsewhere)
     items[:] = here
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of the process, as pyhudi's users configure theirs; no planner yet."""
+    session = local_session(tmp_path_factory.mktemp("warehouse"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(spark_session: SparkSession) -> SparkSession:
+    """The session with pyhudi attached; attaching again costs nothing and survives a detach."""
+    return pyhudi.attach(spark_session)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, with pyhudi attached to it."""
+"""Tables by path and by name, and both ways of a grouped write."""
 
 from __future__ import annotations
 
@@ -9,32 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import pyhudi
 from pyhudi.planner import collected
 from tests.spark.tables import WAYS, Lake
-
-
-@pytest.fixture(scope="session")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    )
-    session = pyhudi.configure(builder).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
-@pytest.fixture
-def spark(_session: SparkSession) -> SparkSession:
-    """The shared session; attaching again costs nothing and survives tests that detach."""
-    return pyhudi.attach(_session)
 
 
 @pytest.fixture
