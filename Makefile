@@ -176,6 +176,7 @@ test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integra
 .PHONY: integration
 integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration matrices, whole
 	$(PYTEST) integration $(ARGS)
+	$(if $(ARGS),,$(PYTEST) tests -m 'spark and matrix')
 
 .PHONY: storm
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock

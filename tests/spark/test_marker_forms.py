@@ -123,6 +123,7 @@ def test_executors_that_do_not_reach_the_driver_write_direct_markers(
     assert len(table.rows()) == 30
 
 
+@pytest.mark.parametrize("place", ["here", "shuffled"], indirect=True)
 def test_a_failed_write_takes_its_lists_back(lake: Lake, markers: Markers, place: str) -> None:
     table = one(lake)
     table.write(rows(lake, 0, 30), **{TYPE: SERVED})
@@ -186,7 +187,7 @@ print("files", len(named))
 """
 
 
-@pytest.mark.parametrize("form", [SERVED, DIRECT])
+@pytest.mark.parametrize("form", [SERVED, pytest.param(DIRECT, marks=pytest.mark.matrix)])
 def test_files_of_a_failed_attempt_are_reconciled_and_the_server_ends_with_the_session(
     tmp_path: Path, form: str
 ) -> None:
@@ -202,6 +203,7 @@ def test_files_of_a_failed_attempt_are_reconciled_and_the_server_ends_with_the_s
     assert int(done.stdout.rpartition("files ")[2]) > 4
 
 
+@pytest.mark.parametrize("place", ["blobs"], indirect=True)
 def test_the_secret_is_in_no_log_of_a_write(
     lake: Lake, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,6 +212,5 @@ def test_the_secret_is_in_no_log_of_a_write(
     table.write(rows(lake, 0, 30), **{TYPE: SERVED})
     handlers = session._attached[id(lake.spark.sparkContext)]
     token = handlers.runtime.markers._token  # type: ignore[union-attr]
-    if place != "here":
-        assert len(token) == 64
-        assert token not in caplog.text
+    assert len(token) == 64
+    assert token not in caplog.text

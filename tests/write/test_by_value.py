@@ -1,24 +1,33 @@
-"""The worker functions on Spark, in Python workers that cannot import pyhudi.
+"""The worker functions in processes that cannot import pyhudi, as Spark hands them over: by value.
 
-A subprocess drives Spark, so that its workers get an environment of their own: a
-``sitecustomize`` there refuses every import of pyhudi, be it installed or not.
+A ``sitecustomize`` in the worker refuses every import of pyhudi, be it installed or not. That
+Spark's own workers do without pyhudi is shown by ``tests/spark/test_workers.py``.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 
 from pyhudi.errors import InvalidRecord
+from pyhudi.write.bulk import bulk_write
+from pyhudi.write.groups import write_groups
+from pyhudi.write.shipping import shipped
+from pyhudi.write.spec import GROUP, PARTITION_COLUMN
 from pyhudi.write.task import error_from_text
+from tests.write.workers import T1, T2, plan_of, rows_of, spec, values, with_columns
 
-SOURCES = Path(__file__).parent.parent.parent / "python"
+cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("tags", pa.list_(pa.string()))])
 
 BLOCKER = """
 import sys
@@ -35,106 +44,75 @@ class Absent(MetaPathFinder):
 sys.meta_path.insert(0, Absent())
 """
 
-DRIVER = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
+WORKER = """
+import pickle, sys
 import pyarrow as pa
-import pyhudi
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-from pyhudi.errors import HudiError
-from pyhudi.write.bulk import bulk_write
-from pyhudi.write.groups import write_groups
-from pyhudi.write.shipping import shipped
-from pyhudi.write.spec import (
-    EVENT_TIME, STAT_DDL, BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
-)
 
-root, blocker = sys.argv[2:4]
-spark = (
-    SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    .config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "2")
-    .config("spark.executorEnv.PYTHONPATH", blocker).getOrCreate()
-)
-cloudpickle.register_pickle_by_value(pyhudi)
-schema = pa.schema([("id", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
-
-
-def write(instant):
-    return WriteSpec(
-        root=root, fs=FileSystemSpec(), instant=instant, schema=schema, avro_schema="{}",
-        write_nonce=7, merge_mode=EVENT_TIME, ordering_columns=("n",), key_columns=("id",),
-        bloom=BloomSpec(fpp=0.01),
-    )
-
-
-def can_import(batches):
-    try:
-        import pyhudi
-        yield pa.RecordBatch.from_pydict({"found": [True]})
-    except ModuleNotFoundError:
-        yield pa.RecordBatch.from_pydict({"found": [False]})
-
-
-spare = spark.range(1).mapInArrow(can_import, "found boolean").head()[0]
-rows = spark.range(0, 1000, 1, 2).selectExpr(
-    "concat('k', id) as _hoodie_record_key", "concat('dt=', id % 2) as _hoodie_partition_path",
-    "concat('k', id) as id", "id as n", "array('x', 'y') as tags",
-)
-first = rows.mapInArrow(bulk_write(write("20240101000000001"), "seed"), STAT_DDL).collect()
-plans = {
-    n: GroupPlan(n, s.file_id, s.partition_path, s.path, "20240101000000001")
-    for n, s in enumerate(s for s in first if s.min_key == "k0")
-}
-incoming = spark.range(1).selectExpr(
-    "0 as _pyhudi_group", "concat('k', id) as _hoodie_record_key", "concat('k', id) as id",
-    "5000L as n", "array('new') as tags",
-)
-merge = shipped(write_groups, write("20240102000000001"), plans)
-merged = incoming.mapInArrow(merge, STAT_DDL).collect()
-fault = incoming.selectExpr("_pyhudi_group", "_hoodie_record_key", "id", "n", "array(null) as tags")
 try:
-    fault.mapInArrow(merge, STAT_DDL).collect()
-    text = ""
+    import pyhudi
+    sys.exit("pyhudi is importable here")
+except ModuleNotFoundError:
+    pass
+with open(sys.argv[1], "rb") as file:
+    work = pickle.load(file)
+rows = pa.ipc.open_file(sys.argv[2]).read_all()
+try:
+    stats = [stat for batch in work(iter(rows.to_batches())) for stat in batch.to_pylist()]
+    answer = ("stats", stats)
 except Exception as error:
-    text = str(error)
-print("RESULT" + json.dumps({
-    "importable": spare, "first": [s.asDict() for s in first],
-    "merged": [s.asDict() for s in merged], "fault": text,
-}))
-spark.stop()
+    answer = ("error", str(error))
+sys.stdout.buffer.write(pickle.dumps(answer))
 """
 
+Worker = Callable[[Callable[..., Any], pa.Table], tuple[str, Any]]
 
-@pytest.mark.spark
-def test_workers_without_pyhudi_write_merge_and_report_errors(tmp_path: Path) -> None:
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
+    """Runs a function over rows in a process without pyhudi; gives its statistics or its error."""
     blocker = tmp_path / "blocker"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(BLOCKER)
-    script = tmp_path / "driver.py"
-    script.write_text(DRIVER)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, script, SOURCES, tmp_path / "table", blocker],
-        env=environment, capture_output=True, text=True, timeout=240, check=False,
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout.partition("RESULT")[2])
+    environment = {**os.environ, "PYTHONPATH": str(blocker)}
 
-    assert result["importable"] is False
-    assert sum(stat["num_writes"] for stat in result["first"]) == 1000
-    assert len(result["first"]) == 4
-    tokens = {Path(stat["path"]).name.split("_")[1] for stat in result["first"]}
-    assert len(tokens) == 2
-    assert {token.split("-")[0] for token in tokens} == {"0", "1"}
-    assert all(token.split("-")[1] == "7" for token in tokens)
-    (merged,) = result["merged"]
-    table = pq.ParquetFile(tmp_path / "table" / merged["path"]).read()
-    tags = dict(zip(table["id"].to_pylist(), table["tags"].to_pylist(), strict=True))
+    def run(work: Callable[..., Any], rows: pa.Table) -> tuple[str, Any]:
+        (tmp_path / "work").write_bytes(cloudpickle.dumps(work))
+        with pa.ipc.new_file(tmp_path / "rows", rows.schema) as file:
+            file.write_table(rows)
+        done = subprocess.run(
+            [sys.executable, "-c", WORKER, tmp_path / "work", tmp_path / "rows"],
+            env=environment, capture_output=True, timeout=120, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        kind, answer = pickle.loads(done.stdout)
+        return kind, answer
+
+    return run
+
+
+def test_workers_without_pyhudi_write_merge_and_report_errors(
+    worker: Worker, tmp_path: Path
+) -> None:
+    root = tmp_path / "table"
+    first = rows_of([{"id": f"k{n}", "ts": n, "tags": ["x", "y"]} for n in range(500)], SCHEMA)
+    write = shipped(bulk_write, spec(root, T1, SCHEMA), "seed")
+    kind, stats = worker(write, with_columns(first, **{PARTITION_COLUMN: "dt=1"}))
+    assert kind == "stats", stats
+    assert [stat["num_writes"] for stat in stats] == [500]
+
+    def change(tags: list[str | None]) -> pa.Table:
+        return with_columns(rows_of([{"id": "k0", "ts": 5000, "tags": tags}], SCHEMA), **{GROUP: 0})
+
+    merge = shipped(write_groups, spec(root, T2, SCHEMA), {0: plan_of(stats[0])})
+    kind, merged = worker(merge, change(["new"]))
+    assert kind == "stats", merged
+    tags = dict(values(root, merged[0], "id", "tags"))
     assert tags["k0"] == ["new"]
     assert tags["k2"] == ["x", "y"]
-    error = error_from_text(result["fault"])
+    assert len(tags) == 500
+
+    kind, told = worker(merge, change([None]))
+    assert kind == "error"
+    error = error_from_text(told)
     assert isinstance(error, InvalidRecord)
     assert "column 'tags' has a null element" in str(error)
