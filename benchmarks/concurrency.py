@@ -137,21 +137,21 @@ landed, waits and retries included.
 
 ## A write that is overtaken
 
-A write has begun and waits for its input; another one commits changes of the same rows; then the
-input comes, and the clock runs until the rows are in the table. What an engine does not try again
-by itself a loop tries again, as its users would. *alone* is the same write with nobody beside it;
-what the conflict cost is the difference of the two. {found.rounds} rounds each: median, smallest
-and largest.
+A write has begun and waits for its input. Another one commits changes of the same rows. Then the
+input comes, and the clock runs until the rows are in the table. If an engine does not try again by
+itself, a loop does, as its users would. *alone* is the same write without another writer; the
+difference of the two is the cost of the conflict. {found.rounds} rounds each: median, smallest and
+largest.
 
 {_table(HEAL_HEAD, found.overtaken)}
 
 ## Statements that count
 
-Each writer adds one to the same rows by `UPDATE ... SET amount = amount + 1`, again and again: a
-statement whose rows another one has changed meanwhile must be computed anew, or be refused. *lost*
-are statements that ended well and that the rows do not show. pyhudi evaluates a statement anew that
-lost its race; what the others refuse is for their users to run again. Apache Hudi has its retries
-on, as in the races above; they are off where nobody asks for them.
+Each writer adds one to the same rows by `UPDATE ... SET amount = amount + 1`, again and again. If
+another statement has changed the rows meanwhile, an engine must compute the statement again or
+refuse it. *lost* are statements that succeeded but that the rows do not show. pyhudi evaluates a
+statement again after a lost race; users of the other engines must run a refused statement again.
+Apache Hudi has its retries on, as in the races above; by default they are off.
 {found.count_note and chr(10) + found.count_note + chr(10)}
 {_table(COUNT_HEAD, found.counted)}
 """

@@ -36,7 +36,7 @@ OPTIONS = {
 
 
 def module(name: str) -> Any:
-    """A module of pyhudi whose names this process sets anew."""
+    """A module of pyhudi whose names this process replaces."""
     return importlib.import_module(name)
 
 

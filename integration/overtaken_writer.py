@@ -46,7 +46,7 @@ def slow(batches: Iterator[pa.RecordBatch], fails: bool) -> Iterator[pa.RecordBa
     yield from batches
     if context is None or context.partitionId() != 1 or context.attemptNumber() > 0:
         return
-    # Whoever writes names itself in its attempt's file; others may be near that only idle.
+    # A worker that writes names itself in its attempt's file; other workers may only be idle.
     folder = os.environ["SPARK_LOCAL_DIRS"].split(",")[0]
     attempt = Path(folder, f"pyhudi-attempt-{context.taskAttemptId()}")
     until = time.monotonic() + 60

@@ -88,7 +88,7 @@ def strikes(scale: Scale, seed: str, lease_s: float, lapse_s: float = LAPSE_S) -
 
 
 class Writer:
-    """One writer's processes, one after the other: whoever is killed is started again.
+    """One writer's processes, one after the other: a killed one is started again.
 
     A ``with`` block begins when the first is ready and ends when the last has, by force if need be.
     """

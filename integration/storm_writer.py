@@ -1,7 +1,7 @@
-"""One writer of a storm: a process that upserts again and again and tells what became of it.
+"""One writer of a storm: a process that upserts again and again and reports each outcome.
 
-``python -m integration.storm_writer SPEC-JSON`` tells in JSON lines on stdout, and begins when it
-gets a line on stdin. What an upsert writes is told before it begins, so that whoever listens knows
+``python -m integration.storm_writer SPEC-JSON`` reports in JSON lines on stdout, and begins when it
+gets a line on stdin. It announces the rows of an upsert before it begins, so that the reader knows
 the rows of a commit whose writer was killed. Sixteen processes with a JVM each are too much for
 one machine, so a writer goes without Spark: it is the product's own ``write_table``, whose input
 is an Arrow table, and the three steps that ask Spark about a DataFrame are answered from that.

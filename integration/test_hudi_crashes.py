@@ -213,7 +213,7 @@ def test_a_crashed_write_of_hudi_is_undone_by_the_next_write_of_ours(
 
 
 def tear(folder: Path) -> None:
-    """Leave a list of markers as a crash amid its write does: Hudi writes it anew each time."""
+    """Leave a list of markers as a crash during its write does: Hudi rewrites it each time."""
     (list_,) = folder.glob("MARKERS0")
     list_.write_bytes(list_.read_bytes()[:-30])
 

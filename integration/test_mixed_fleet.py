@@ -186,7 +186,7 @@ def test_hudi_and_pyhudi_write_at_once_and_no_update_is_lost(
 def test_with_hudis_metadata_table_on_the_table_stays_whole_for_who_lists_it(
     hudi: SparkPeer, ours: SparkPeer, zookeeper: Zookeeper, tmp_path: Path
 ) -> None:
-    """Each of our commits switches it off, and each of Hudi's writes builds it anew."""
+    """Each of our commits switches it off, and each of Hudi's writes builds it again."""
     table = tmp_path / "rides"
     locked = {**MANY, **by_zookeeper(zookeeper, table)}
     with_metadata = {key: text for key, text in locked.items() if "metadata" not in key}

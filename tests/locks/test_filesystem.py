@@ -288,7 +288,7 @@ def heir_of(storage: Storage, clock: FakeClock, sightings: Sightings) -> Filesys
 def test_a_takeover_that_got_no_answer_does_not_count_and_fails_nothing(
     storage: MemoryStorage, clock: FakeClock, effect: Effect
 ) -> None:
-    """It may land late, on whoever else takes the lock over: it is left to its lease."""
+    """It may land late, on another writer's lock: it is left to its lease."""
     handle(storage, clock).acquire(0, ANN)
     lost = Fault(effect, methods=frozenset({"replace"}))
     faulty = FaultyStorage(storage, lost)

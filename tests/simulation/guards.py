@@ -44,7 +44,7 @@ def nothing(*_: Any, **__: Any) -> None:
 
 
 def _for_ever(*_: Any, **__: Any) -> float:
-    """The lock is ours, whoever has it."""
+    """The lock always counts as ours."""
     return float("inf")
 
 

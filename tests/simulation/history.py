@@ -179,7 +179,7 @@ def _lock(event: Event) -> str:
     if what == "put_if_absent":
         return "takes the lock"
     if what == "replace":
-        return "writes the lock anew"
+        return "rewrites the lock"
     return {"read": "looks at the lock", "delete": "releases the lock"}.get(what, what)
 
 

@@ -124,7 +124,7 @@ class HudiClean(HudiService):
                 old = slices[self.retained :]
             else:
                 older = [one for one in slices if one.time < earliest.time]
-                # The newest of these serves whoever reads as of the earliest commit.
+                # The newest of these serves readers as of the earliest commit.
                 old = [one for one in older[1:] if one is not slices[0]]
             for one in old:
                 if one.name not in saved:

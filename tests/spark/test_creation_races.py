@@ -1,4 +1,4 @@
-"""Of two first writes one makes the table; the other decides anew what it does to it."""
+"""Of two first writes one makes the table; the other decides again what it does to it."""
 
 from __future__ import annotations
 

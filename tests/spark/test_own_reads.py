@@ -267,7 +267,7 @@ def test_frames_and_statements_at_once_lose_no_update_whatever_pins_are_gone(
 def test_rows_of_a_named_point_in_time_are_written_as_they_were(
     counters: Counters, meanwhile: Callable[..., None], named: bool
 ) -> None:
-    """Whoever names it wants these rows back, whatever was committed since."""
+    """A user who names the instant wants its rows back, without later commits."""
     first = pyhudi.history(counters.path)[-1].instant
     reader = counters.spark.read.format("pyhudi").option("as.of.instant", first)
     past = reader.table(counters.name) if named else reader.load(counters.path)

@@ -76,7 +76,7 @@ def test_a_write_whose_files_a_clean_takes_while_it_runs_is_written_again(
 def test_a_lost_race_heals_and_the_input_is_evaluated_once(
     table: HudiTable, tmp_path: Path, way: str
 ) -> None:
-    """Both change key 0; the slow one loses, begins anew and wins."""
+    """Both change key 0; the slow one loses, begins again and wins."""
     rows = slow(table, tmp_path, [row(0, "slow", ts=2), row(100, "new"), row(1, "slow", "b", 2)])
     with in_background(table.write, rows.df, "upsert") as done:
         rows.wait_until_read()

@@ -39,7 +39,7 @@ def upsert(**options: str) -> Attempt:
 
 
 def changed(**columns: str) -> Attempt:
-    """An upsert of rows with columns computed anew."""
+    """An upsert of rows whose ``columns`` are replaced by expressions."""
     return lambda table: table.write(
         table.frame(rows_of(0, 3, "b", 2)).withColumns({k: F.expr(v) for k, v in columns.items()})
     )

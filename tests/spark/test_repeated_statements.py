@@ -1,4 +1,4 @@
-"""Statements that lost a race: evaluated anew on what the other commit has left, or given up."""
+"""Statements that lost a race: evaluated again on the other commit's result, or given up."""
 
 from __future__ import annotations
 

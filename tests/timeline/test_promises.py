@@ -66,7 +66,7 @@ def test_a_file_that_a_commit_names_and_that_is_gone_is_told_with_file_and_commi
         view.latest(partitions=view.groups)
     assert [f.file_id for f in view.latest(partitions=["q"])] == ["g2"], "it is whole"
     assert [f.path for f in view.live()] == [lost.path, view.latest(partitions=["q"])[0].path]
-    assert view.partitions() == ["p", "q"], "whoever replaces them must know of all"
+    assert view.partitions() == ["p", "q"], "an overwrite must know of all"
 
 
 @pytest.mark.parametrize("left", [b"", b"x" * 9], ids=["empty", "cut off"])

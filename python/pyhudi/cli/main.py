@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(e, file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python shall not complain while it ends.
+        # The reader of the output has closed it; Python must not complain while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

@@ -74,13 +74,13 @@ class TableLock(Protocol):
         """
 
     def renew(self) -> None:
-        """Begin the lease anew; ``WriterFenced`` if it has lapsed or somebody else has it."""
+        """Restart the lease; ``WriterFenced`` if it has lapsed or somebody else has it."""
 
     def release(self) -> None:
         """Give the lock up; nothing happens where it is not, or no longer, ours."""
 
     def describe(self) -> LockHolder | None:
-        """The present holder, whoever it is, or None where the lock is free."""
+        """The present holder, of any program, or None if the lock is free."""
 
 
 def lock_timeout(

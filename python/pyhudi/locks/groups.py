@@ -1,7 +1,7 @@
 """The locks of file groups that one pessimistic write holds, from before its merge to its end.
 
-They belong to the request, not to one of its attempts: an attempt that found its groups changed
-while it waited begins anew with its locks in hand, and nobody can change those groups any more.
+They belong to the request, not to one of its attempts. If an attempt finds that its groups changed
+while it waited, it begins again and keeps its locks; then nobody can change those groups any more.
 
 Invariant: all writers take locks in one order, that of their names, and none waits for a lock while
 it holds a later one; so no circle of writers can wait for each other. Leases are renewed by a
@@ -23,7 +23,7 @@ from pyhudi.locks.base import LockOwner, TableLock
 MOST_KEY: Final = "hoodie.write.lock.groups.max"
 #: requests to the lock service at a time, where their order does not matter
 _AT_ONCE: Final = 8
-#: a lease is begun anew when so much of it has passed
+#: a lease is restarted when this part of it has passed
 _PART_OF_LEASE: Final = 1 / 3
 
 _LOG: Final = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class GroupLocks:
             )
 
     def renew(self) -> None:
-        """Begin every lease anew; one that is lost is told by ``check`` and ``hold``."""
+        """Restart every lease; ``check`` and ``hold`` tell that one is lost."""
         with self._guard:
             held = dict(self._held)
 

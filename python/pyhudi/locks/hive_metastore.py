@@ -83,7 +83,7 @@ class HiveLock:
                 return self._enter(owner)
             answer = self._call("check_lock", ttypes.CheckLockRequest(lockid=self._id))
         except KeyError:
-            self._id = None  # it lapsed while we waited: ask anew
+            self._id = None  # it lapsed while we waited: ask again
             return False
         return bool(answer.state == ttypes.LockState.ACQUIRED)
 

@@ -21,10 +21,10 @@ from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_MS: Final = 20
 _LONGEST_PAUSE_MS: Final = 1_000
-#: A holder counts on less than it declares, as its clock may be slower than a waiter's: by so much,
-#: which is twenty times what NTP slews a clock. Amazon's lock client allows for nothing of its own.
+#: A holder relies on a shorter lease than it declares, as its clock may be slower than a waiter's.
+#: The factor is twenty times what NTP slews a clock. Amazon's lock client has no such margin.
 DECLARED: Final = 1.01
-#: for services that keep a queue, where whoever is next in it should not be asleep
+#: for services with a queue, whose next waiter should not be asleep
 QUEUE_PAUSE_MS: Final = 100
 
 
@@ -49,13 +49,13 @@ class LockService(Protocol):
         """Whether the service still has us as the holder."""
 
     def extend(self, remaining_s: float) -> bool:
-        """Begin the lease anew while ``remaining_s`` of it are left; False where it was lost."""
+        """Restart the lease while ``remaining_s`` of it are left; False if it was lost."""
 
     def free(self) -> None:
         """Give up what is ours, and nothing else."""
 
     def holder(self) -> LockHolder | None:
-        """The present holder, whoever it is."""
+        """The present holder, of any program."""
 
     def remedy(self, holder: LockHolder | None) -> str:
         """What somebody can do whose wait for the lock was in vain."""
@@ -112,7 +112,7 @@ class LeasedLock:
             if remaining <= needed_s:
                 raise WriterFenced(
                     f"Only {max(remaining, 0):.1f} s remain of the lease on the lock "
-                    f"{self._service.where}, and {needed_s:g} s are needed. Start the write anew."
+                    f"{self._service.where}, and {needed_s:g} s are needed. Start the write again."
                 )
             return remaining
 
@@ -122,10 +122,10 @@ class LeasedLock:
             if ends <= started:
                 raise WriterFenced(
                     f"The lease on the lock {self._service.where} has run out. Start the write "
-                    "anew."
+                    "again."
                 )
-            # Where the process stood still amid the request, a successor may have struck in between
-            # what the request did and what we saw of it.
+            # If the process stood still during the request, a successor may have acted between
+            # the request's effect and its answer.
             if not self._service.extend(ends - started) or self._clock.monotonic() >= ends:
                 raise self._lost()
             self._ends = started + self._service.lease_s
@@ -157,7 +157,9 @@ class LeasedLock:
         except StorageError:
             now = "who has it now cannot be asked"
         self._withdraw()
-        return WriterFenced(f"The lock {self._service.where} is lost: {now}. Start the write anew.")
+        return WriterFenced(
+            f"The lock {self._service.where} is lost: {now}. Start the write again."
+        )
 
     def _withdraw(self) -> None:
         try:

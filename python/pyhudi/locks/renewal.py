@@ -21,9 +21,9 @@ _LOG: Final = logging.getLogger(__name__)
 def kept(lock: TableLock) -> Iterator[None]:
     """While the block runs a daemon thread renews the lease on ``lock``, which is held.
 
-    ``WriterFenced`` at the start where it is lost by then. A later loss is told by the next
-    ``check``, which whoever relies on the lock asks anyway. Others wait for as long as the block
-    runs, so it must come to an end.
+    ``WriterFenced`` at the start if it is lost by then. The next ``check`` tells a later loss;
+    every user of the lock calls it anyway. Others wait as long as the block runs, so it must
+    come to an end.
     """
     stopped = threading.Event()
     interval_s = lock.check() * _PART_OF_LEASE

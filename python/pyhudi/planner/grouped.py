@@ -242,7 +242,7 @@ def _write(
     inserts: dict[str, int],
 ) -> Written:
     """Publish the profile and run the write stage: one group in one task, sorted by group."""
-    # A bucket has one name, whoever creates it: its lock can be had before it is there.
+    # A bucket has the same name for every writer, so it can be locked before it exists.
     bucketed = write.options.index_type is IndexType.BUCKET
     write.transaction.check_updates(assignment.updated(), assignment.created() if bucketed else ())
     write.transaction.inflight(workload(write, assignment, updates, inserts))

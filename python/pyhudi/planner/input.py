@@ -2,7 +2,7 @@
 
 Spark's estimate decides what is tried and bounds nothing: a compressed file, an ``explode`` or a
 user's function make more of it. So the tasks count what they hand out and stop at a bound, and an
-input that proves larger goes the way of large ones, which runs its plan anew.
+input that proves larger goes the way of large ones, which runs its plan again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the attempts of one write share: the input, evaluated once, and where its keys were found.
 
-A write that lost a race is made again as a new instant with all its files written anew, but it
-neither runs the caller's query again nor looks keys up in files that nobody has touched
+A write that lost a race is made again as a new instant and writes all its files again. But it
+neither repeats the caller's query nor looks up keys in files that nobody has changed
 (ARCHITECTURE.md, "One commit, end to end").
 """
 

@@ -1,10 +1,10 @@
 """Queries that stay pinned to one listing of the timeline, so that one query lists it once.
 
-Invariant: a pin names a state of a table, not an opening of it. Whoever describes the same state
-again gets the same pin, and another state another one, though it may have the same instant: a
-commit can complete after one that began later. A pin that is no longer known here (many queries
-later, or in another driver process) leads to the table as it was at the same instant. A write is
-judged from the state of a pin only where that is known to be the very one (``state``).
+Invariant: a pin names a state of a table, not an opening of it. The same state always gets the same
+pin. Another state gets another pin, even with the same instant: a commit can complete after one
+that began later. A pin that is no longer known here (many queries later, or in another driver
+process) leads to the table at the same instant. A write is judged from the state of a pin only if
+that is known to be exactly this state (``state``).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ REPLACING = frozenset(
 #: times that a table may appear between the look for it and its creation
 CREATION_RACES = 5
 BACKOFF_CAP_MS = 2_000
-#: times that a pessimistic write begins anew because its groups changed while it waited for locks
+#: times that a pessimistic write begins again because its groups changed while it waited for locks
 MOST_WAITS = 20
 
 
@@ -124,7 +124,7 @@ def write_table(
             request = Request(runtime, df, resolved, operation, intent)
             table = found or _new_table(storage, request)
         except TableExists:
-            # Another writer's table: whether and how to write to it is decided anew.
+            # Another writer made the table: decide again whether and how to write to it.
             continue
         _warn(resolved)
         try:

@@ -53,7 +53,7 @@ class Endpoint:
             return _error(
                 "SetupError",
                 f"[SETUP_ERROR] The jar asks for '{method}', which this pyhudi does not know: the "
-                "jar and the Python package are of different versions. Install both anew.",
+                "jar and the Python package are of different versions. Install both again.",
             )
         try:
             return json.dumps({"ok": handler(*objects, **json.loads(payload))})
@@ -71,7 +71,7 @@ class Endpoint:
 
 
 class _Kept(dict[str, Any]):
-    """What the JVM may call; an endpoint stays, whoever asks that it be forgotten."""
+    """What the JVM may call; no request to forget an endpoint removes it."""
 
     def __delitem__(self, key: str) -> None:
         if not isinstance(self[key], Endpoint):

@@ -77,7 +77,7 @@ class Turns:
             return self._next - now
 
     def take(self, count: int, now: float, burst_s: float) -> bool:
-        """Take ``count`` turns if so many are free; whoever comes after a rest gets all he asks."""
+        """Take ``count`` turns if that many are free; after a pause any count is free."""
         with self._guard:
             begin = max(self._next, now - burst_s)
             then = begin + count * self._each_s

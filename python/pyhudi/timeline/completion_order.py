@@ -94,12 +94,12 @@ def safe_checkpoint(
     utc: bool,
     clusterings: Collection[InstantTime] = frozenset(),
 ) -> InstantTime | None:
-    """The greatest point that no later completion falls at or below; None before any commit.
+    """The greatest point below every later completion; None before any commit.
 
-    ``before`` was listed, to its end, before ``now`` was begun. By completion time it passes
-    writers in flight: a completion time is taken under the table lock, above all that completed
-    before. By instant time it stops at the last commit before the first pending write; whoever
-    asks for an instant later gets a time above every completed one. ``UnsupportedTable`` for
+    The listing ``before`` ended before ``now`` began. By completion time the point passes
+    running writers: a completion time is taken under the table lock, above all that completed
+    before. By instant time it stops at the last commit before the first pending write; an
+    instant that is requested later is above every completed one. ``UnsupportedTable`` for
     completion order in layout 1: modification times are too coarse to tell two commits apart.
     """
     if order is Order.COMPLETED and now.layout == 1:

@@ -75,7 +75,7 @@ class Commit:
 
 
 class Table:
-    """The Hudi table at ``path``, read anew for each question; no Spark is needed.
+    """The Hudi table at ``path``, read again for each question; no Spark is needed.
 
     ``hadoop_options`` are ``fs.s3a.*`` settings for tables on S3. Errors: ``TableNotFound``,
     ``ConfigError`` for a path that is not absolute, ``TableCorrupt``.

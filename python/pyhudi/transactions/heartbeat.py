@@ -20,7 +20,7 @@ from pyhudi.storage.base import Storage
 log = logging.getLogger(__name__)
 
 FOLDER = ".hoodie/.heartbeat"
-#: what files that only tell the storage's time are called; whoever sweeps up deletes them
+#: prefix of files that only tell the storage's time; every cleanup deletes them
 PROBE = ".now-"
 PROBES = 5
 

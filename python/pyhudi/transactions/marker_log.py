@@ -137,10 +137,10 @@ class MarkerLog:
         return self._close(Refusal.SEALED, text, timeout_s)
 
     def successor(self) -> MarkerLog | None:
-        """A log of the same instant that reads the files anew; this one takes no more.
+        """A log of the same instant that reads the files again; this one takes no more.
 
-        Who asks this one is told to ask again. ``None``, and nothing has changed, where it is
-        sealed; ``None`` too where its writes do not end in their time.
+        Callers of this one are told to ask again. ``None``, with nothing changed, if it is sealed;
+        ``None`` also if its writes do not end in time.
         """
         with self._state:
             if self._refusal is not None:

@@ -1,7 +1,7 @@
 """The markers of all running writes of an application, one ``MarkerLog`` each.
 
 Workers reach it through ``marker_server``, the driver calls it. Which instants are open is known
-here and outlives the server; a server that starts again has their files read anew.
+here and outlives the server; after a restart of the server their files are read again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MarkerService:
             log.seal(0)
 
     def reopen(self) -> None:
-        """Have the files of every open instant read anew, as after a restart of the server."""
+        """Have the files of every open instant read again, as after a restart of the server."""
         with self._guard:
             logs = dict(self._logs)
         for key, log in logs.items():

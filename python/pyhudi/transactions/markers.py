@@ -42,8 +42,8 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
 
     None where the instant has no marker folder, so that the caller must list instead. Both kinds
     that Hudi writes are read, beside each other too: one empty file per marker, and the timeline
-    server's lists. Hudi writes a list anew in its place, so a crash can cut off names whose files
-    are there: with a list that does not end as it should the table is listed as well.
+    server's lists. Hudi rewrites a list in place, so a crash can cut off names of existing files:
+    if a list does not end as it should, the table is listed as well.
     """
     folder = marker_folder(instant)
     files = storage.walk(folder)

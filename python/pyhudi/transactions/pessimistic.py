@@ -1,13 +1,13 @@
 """Pessimistic writes: the locks of file groups, taken before the merge and held to the end.
 
-A write that has its locks and finds that nobody changed its groups before it got them can lose
-them to no other pessimistic one; the others wait (the consistency model's alternative to the
-optimistic check). Bucket tables are locked by partition and bucket number, for two writers may
-create one bucket under different ids.
+Once a write has its locks, and nobody changed its groups before, it cannot lose them to another
+pessimistic write; the others wait (the consistency model's alternative to the optimistic check).
+Bucket tables are locked by partition and bucket number, since two writers may create one bucket
+under different ids.
 
-Invariant: a table is written by pessimistic writers alone. ``hoodie.properties`` says so, under a
-key of our own, from its creation or from its first pessimistic write; each commit bears the same
-mark. Whoever finds that another program wrote without locks all the same refuses to go on.
+Invariant: only pessimistic writers write the table. ``hoodie.properties`` says so, under a key of
+our own, from its creation or from its first pessimistic write; each commit has the same mark. A
+writer that finds that another program has written without locks refuses to go on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A table's coming and going: made and taken away under its lock, and known again by its id.
+"""Making and removing a table under its lock, and recognizing it by its id.
 
-``hoodie.properties`` is the table. Whoever makes it gives it an id, which every commit compares
-under the lock with the one that its writer has opened.
+``hoodie.properties`` is the table. Its maker gives it an id, which every commit compares under the
+lock with the id that its writer has opened.
 
 Invariants: of a commit and a removal one comes first under the lock, so that the removal sees the
 commit, or the commit misses its table; files of a write that began meanwhile are its own to delete.
@@ -319,7 +319,7 @@ def _refuse_running(writer: Writer, timeline: Timeline) -> None:
 def _delete(
     table: Table, looked_at: Timeline, lock: TableLock, is_doomed: Callable[[str], bool]
 ) -> None:
-    """Delete the properties first: whoever commits from now on misses them.
+    """Delete the properties first: every later commit misses them.
 
     A write that began since the caller looked finds out at its commit, and tidies up then.
     """

@@ -1,8 +1,8 @@
 """Changing ``hoodie.properties``, which is rewritten in place: under the table lock alone.
 
-Invariant: whoever reads the table meanwhile, or after a crash, finds its old properties or its new
-ones. Some of Hadoop's file systems make room before a file takes another's name, so the old ones
-are put beside it first, where Apache Hudi and ``timeline.table`` look for them.
+Invariant: a reader, also during the change or after a crash, finds the old properties or the new
+ones. Some Hadoop file systems delete the old file before they rename another onto its name. So the
+old properties are first put beside it, where Apache Hudi and ``timeline.table`` look for them.
 """
 
 from __future__ import annotations

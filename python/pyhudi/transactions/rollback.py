@@ -212,7 +212,7 @@ def read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPl
 
 def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     if target.state is State.REQUESTED:
-        # Whoever has only requested an instant has not begun to write: no listing is needed.
+        # A writer that has only requested its instant has not begun to write: no listing is needed.
         paths = []
     elif (target.time, target.action) in timeline.requested:
         paths = files_of(table.storage, target.time)
@@ -238,7 +238,7 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
 def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     """Delete, in this order: data files, markers, history, the failed instant; then complete.
 
-    The lock is renewed on the way and looked at before the end: whoever lost it stops, and the
+    The lock is renewed meanwhile and looked at before the end: a writer that lost it stops, and the
     rollback stays pending for another.
     """
     target = plan.instant_to_rollback

@@ -170,7 +170,7 @@ def sweep(writer: Writer) -> None:
     times = sorted(InstantTime(name) for name in left if name.isdecimal())
     if not times:
         return
-    # Listed after the markers: whoever has some has requested its instant before.
+    # Listed after the markers: a writer requests its instant before it has markers.
     timeline, silent = table.timeline(), list[InstantTime]()
     for time in times:
         known = timeline.at(time)

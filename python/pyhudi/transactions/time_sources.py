@@ -13,7 +13,7 @@ from pyhudi.lock_options import LockOptions
 from pyhudi.locks.open import zookeeper_place
 from pyhudi.transactions.times import CLOCK_TIMES, TimeSource
 
-#: what a counter's place has behind that of the lock
+#: suffix that turns the lock's key or path into the counter's
 SUFFIX = ".time"
 
 

@@ -54,9 +54,9 @@ def next_time(
 def overtaken(timeline: Timeline, time: InstantTime) -> bool:
     """Whether a commit with a later time completed before the request of ``time`` was there.
 
-    Whoever followed the table by instant times may have passed it by then: it is given up, so
-    that no instant ever appears below a commit that readers saw (``timeline/completion_order``).
-    So it is after a rollback or restore: the time may be that of a commit that was undone.
+    A reader that follows the table by instant times may have passed it by then. So it is given up:
+    no instant ever appears below a commit that readers saw (``timeline/completion_order``). It is
+    also given up after a rollback or restore: an undone commit may have had the same time.
     """
     undone = any(i.time > time and i.action in UNDOINGS for i in timeline.completed)
     return undone or any(commit.time > time for commit in timeline.commits)

@@ -1,8 +1,9 @@
 """How a worker holds its attempt: as long as it may write, the attempt does not end.
 
-Spark can end an attempt while its worker still runs, and what the worker then writes would be there
-after the commit. The shim's ``HeldAttempts`` makes a file for each attempt; whoever writes locks
-it, and the attempt's end waits for the lock. This module travels to executors by value.
+Spark can end an attempt while its worker still runs, and files that the worker then writes would
+remain after the commit. The shim's ``HeldAttempts`` makes a file for each attempt. A worker that
+writes locks it, and the attempt's end waits for the lock. This module travels to executors by
+value.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def held(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
         except FileNotFoundError:
             raise RuntimeError("this attempt has ended before its worker began") from None
         try:
-            # Named before it locks: whoever finds the file locked knows which process to end.
+            # The number comes before the lock: it tells which process holds a locked file.
             os.write(descriptor, str(os.getpid()).encode())
             # A lock of fcntl's kind: the only one that Java knows, and gone with the process.
             fcntl.lockf(descriptor, fcntl.LOCK_EX)

@@ -131,7 +131,7 @@ class TableFiles:
         if self.spec.fs.kind == "s3":
             self.put(path, data)
             return
-        # Another task may do the same: a rename shows readers a whole file, whoever is first.
+        # Another task may do the same: with a rename readers see a whole file in any case.
         own = f"{path}_{self.task.write_token(self.spec.write_nonce)}"
         self.put(own, data)
         self.fs.move(self.absolute(own), self.absolute(path))

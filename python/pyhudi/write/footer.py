@@ -96,9 +96,9 @@ def new_filter(bloom: BloomSpec, rows: int) -> BloomFilter:
 def reusable_filter(
     bloom: BloomSpec | None, entries: Mapping[bytes, bytes], rows: int, path: str
 ) -> BloomFilter | None:
-    """The old file's filter, if it can go on serving a file of ``rows`` rows.
+    """The old file's filter, if it still serves a file of ``rows`` rows.
 
-    A SIMPLE filter is made anew when the rows exceed twice the size that it was made for;
+    A SIMPLE filter is made again when the rows exceed twice the size that it was made for;
     DYNAMIC_V0 grows by its own rules. ``None``: there is none to use.
     """
     text = entries.get(FOOTER_KEY.encode())

@@ -1,7 +1,7 @@
 """A 64-bit hash of record keys, over whole columns.
 
-It spreads keys, it does not identify them: whoever uses it compares the keys themselves in the
-end. It is used within one task only, so it may change with any release.
+It spreads keys, it does not identify them: in the end its users compare the keys themselves. It is
+used within one task only, so it may change with any release.
 """
 
 from __future__ import annotations

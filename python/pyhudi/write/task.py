@@ -56,7 +56,7 @@ def _settle_in() -> None:
         return
     # The executor's cores belong to its tasks: each of them computes on one thread.
     pa.set_cpu_count(1)
-    # Arrow's own pool gives memory back at once and takes it anew, page by page: for the
+    # Arrow's own pool returns memory at once and takes it again, page by page: for the
     # short-lived columns of this work that costs up to a third of the CPU time.
     pa.set_memory_pool(pa.system_memory_pool())
 
