@@ -70,12 +70,15 @@ JVM_SOURCES := $(shell find build.sbt project jvm-shim -type f -not -path '*/tar
 .PHONY: jars
 jars: $(JARS) ## Build the shim's jars (only when their sources changed)
 
+# `make mutants` builds the jar of one line alone.
+SBT_TASK ?= jars
+
 # A pattern rule, so that one run of sbt makes both. sbt renames each jar onto its name: a JVM that
 # has the old one open keeps it.
 python/pyhudi/jars/pyhudi-spark-3.5_2.12%jar python/pyhudi/jars/pyhudi-spark-4.0_2.13%jar: \
 		$(JVM_SOURCES) | $(SBT_LAUNCH)
 	$(JAVA) -Xmx1500m -Dsbt.override.build.repos=true -Dsbt.color=false -Dsbt.supershell=false \
-	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) jars < /dev/null
+	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) $(SBT_TASK) < /dev/null
 	@touch $(JARS)
 
 define maven_jar
@@ -193,6 +196,10 @@ properties: $(VENV)/.ready jars peers ## Random SQL against a model; Hudi reads 
 simulate: $(VENV)/.ready ## Explore schedules of writers far, and publish docs/invariants.md
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(ARGS)
 	$(if $(ARGS),,$(PYTEST) tests/simulation -m matrix)
+
+.PHONY: mutants
+mutants: $(VENV)/.ready jars dynamodb ## Take each guard away, see its tests turn red, publish docs/mutants.md
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet

@@ -194,3 +194,17 @@ def test_servers_that_are_not_there_are_named(zookeeper: Zookeeper) -> None:
 
     with pytest.raises(StorageError, match=r"no connection within 0\.5 s.*zookeeper\.url"):
         handle(place).acquire(1, ANN)
+
+
+def test_a_node_of_our_name_that_another_session_made_is_not_ours(
+    place: ZookeeperPlace, admin: KazooClient
+) -> None:
+    """As a server shows it that lags behind: the node of a session that has ended."""
+    lock = handle(place)
+    lock.acquire(10, ANN)
+    (name,) = admin.get_children(place.path)
+    admin.delete(f"{place.path}/{name}")
+    admin.create(f"{place.path}/{name}", b"", ephemeral=True)
+
+    with pytest.raises(WriterFenced):
+        lock.check()

@@ -9,6 +9,7 @@ from pyhudi.errors import LockTimeout, WriterFenced
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import ActionInstant, CleanerPlan, parse_cleaner_plan, render_cleaner_plan
 from pyhudi.locks.base import LockOwner
+from pyhudi.locks.in_process import InProcessLock
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.transactions.writer import Writer, WriterPolicy
@@ -109,6 +110,22 @@ def test_the_view_has_what_came_between_our_commit_and_the_lock(world: World) ->
 
     assert planner.seen[0].timeline.commits[-1].time == later.instant
     assert len(planner.seen[0].files().latest()) == 2
+
+
+def test_the_view_has_what_was_committed_while_the_lock_was_waited_for(world: World) -> None:
+    world.upsert({"k": "1"})
+    other = begin_beside(world)
+    written = work(other, {"j": "1"})
+
+    class Waiting(InProcessLock):
+        def acquire(self, timeout_s: float, owner: LockOwner) -> None:
+            finish(other, written)
+            super().acquire(timeout_s, owner)
+
+    lock, planner = Waiting(world.locks, "t", world.clock), CleanAll()
+    registered(planner).schedule(world.table(), lock, world.clock, POLICY, ONE)
+
+    assert planner.seen[0].timeline.commits[-1].time == other.instant
 
 
 def test_each_planner_sees_the_plans_before_its_own(world: World) -> None:

@@ -64,6 +64,17 @@ def test_a_lost_request_that_a_rival_overtook_is_refused(table: Endpoint) -> Non
     assert table.proxy.puts == 2
 
 
+def test_a_version_that_was_replaced_meanwhile_is_not_swapped(table: Endpoint) -> None:
+    table.straight.replace("lock", b"first")
+    seen = table.straight.read_version("lock")
+    table.straight.swap("lock", b"second", seen.tag)
+
+    with pytest.raises(FileExists):
+        table.straight.swap("lock", b"late", seen.tag)
+
+    assert table.straight.read("lock") == b"second"
+
+
 @pytest.mark.parametrize("call", ["put_if_absent", "replace"])
 def test_a_put_that_never_got_an_answer_has_an_unknown_outcome(table: Endpoint, call: str) -> None:
     table.proxy.fates.extend([Fate.LOSE_REPLY] + [Fate.LOSE_REQUEST] * 10)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import select
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,15 @@ def test_a_client_that_never_ends_its_header_is_hung_up_on(served: Served, noise
         while wire.recv(1_000):
             pass
     assert serves(served)
+
+
+def test_connections_beyond_the_bound_are_hung_up_on(tmp_path: Path) -> None:
+    limits = Limits(connections=1, idle_s=SOON_S * 10)
+    served = Served(FaultyStorage(LocalStorage(str(tmp_path))), limits)
+    with closing(served), served.connect() as one, served.connect() as other:
+        ended, _, _ = select.select([one, other], [], [], SOON_S)
+        assert [wire.recv(1) for wire in ended] == [b""]
+        assert serves(served)
 
 
 def test_a_body_that_trickles_is_given_up(served: Served) -> None:

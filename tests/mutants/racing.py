@@ -1,0 +1,408 @@
+"""Mutants of the guards against other writers, readers and services."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Guard, Mutant
+
+RACING: Final = (
+    Guard(
+        "two writers take the same `T`",
+        (
+            Mutant(
+                "an instant is requested over another's",
+                "_try_time",
+                (("storage.put_if_absent(path, content)", "storage.replace(path, content)"),),
+                ("test_a_time_taken_by_the_same_action_is_left_to_its_owner",),
+            ),
+            Mutant(
+                "no look whether another action took the time",
+                "_try_time",
+                (
+                    (
+                        "any(i and i.time == time and i.action is not action for i in found)",
+                        "False",
+                    ),
+                ),
+                ("test_writers_that_take_one_time_for_two_actions_both_give_it_up",),
+            ),
+        ),
+    ),
+    Guard(
+        "a clock that is behind, or runs back",
+        (
+            Mutant(
+                "times are the clock's alone",
+                "next_time",
+                (("if now > greatest else", "if True else"),),
+                (
+                    "test_a_clock_far_behind_the_table_still_moves_forward",
+                    "test_the_next_time_exceeds_every_request_and_completion",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "a reader that follows instant times passes over a slow writer",
+        (
+            Mutant(
+                "a time is kept though a commit overtook it",
+                "overtaken",
+                (("any(commit.time > time for commit in timeline.commits)", "False"),),
+                ("test_a_time_that_a_commit_overtook_is_given_up",),
+            ),
+            Mutant(
+                "a checkpoint takes one listing",
+                "safe_checkpoint",
+                (("for i in before.commits", "for i in now.commits"),),
+                (
+                    "test_one_torn_listing_would_pass_over_a_commit",
+                    "test_no_commit_is_passed_over_however_writers_and_listings_interleave",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "a service planned over a table that moves",
+        (
+            Mutant(
+                "the planner's view is listed before the lock is there",
+                "ServicePlanners.schedule",
+                (
+                    ("            timeline = table.timeline()\n", ""),
+                    ("lock.acquire(", "timeline = table.timeline()\n        lock.acquire("),
+                ),
+                ("test_the_view_has_what_was_committed_while_the_lock_was_waited_for",),
+            ),
+            Mutant(
+                "no look at the lease before a plan is put",
+                "ServicePlanners.schedule",
+                (("lambda time: lock.check(table.storage.put_timeout_s)", "lambda time: None"),),
+                ("test_a_plan_is_not_published_again_under_a_lease_that_has_ended",),
+            ),
+        ),
+    ),
+    Guard(
+        "a merge into a slice newer than the write",
+        (
+            Mutant(
+                "targets of any age are merged into",
+                "Transaction.check_targets",
+                (("", "return"),),
+                ("test_a_merge_target_newer_than_the_own_instant_is_refused",),
+            ),
+        ),
+    ),
+    Guard(
+        "lost updates",
+        (
+            Mutant(
+                "no commit is compared",
+                "check_conflicts",
+                (("if verdict.conflict:", "if False:"),),
+                (
+                    "test_two_writers_of_one_group_conflict_and_the_loser_names_both",
+                    "test_a_commit_since_the_load_is_judged_whatever_its_time",
+                ),
+            ),
+            Mutant(
+                "file groups are not compared",
+                "judge",
+                (("ours.updated & theirs.updated", "frozenset[Group]()"),),
+                ("test_the_truth_table",),
+            ),
+            Mutant(
+                "buckets are not compared",
+                "_by_bucket",
+                (("ours.buckets & theirs.buckets", "frozenset[tuple[str, int]]()"),),
+                ("test_the_truth_table", "test_each_strategy_has_its_own_unit"),
+            ),
+            Mutant(
+                "replaced partitions are not compared",
+                "_unless_swept",
+                (("if swept:", "if False:"),),
+                ("test_the_truth_table",),
+            ),
+        ),
+    ),
+    Guard(
+        "a commit that the archiver takes off the timeline before it was compared",
+        (
+            Mutant(
+                "the archive is not asked",
+                "Meanwhile.commits",
+                (("for entry in self._archived:", "for entry in list[ArchivedInstant]():"),),
+                ("test_a_write_that_is_archived_before_older_ones_is_judged",),
+            ),
+        ),
+    ),
+    Guard(
+        "rows that come back after a restore, or a rollback of a completed commit",
+        (
+            Mutant(
+                "writes go on beside pending undoings",
+                "check_undoing",
+                (("", "return"),),
+                (
+                    "test_a_write_does_not_begin_while_a_restore_is_pending",
+                    "test_a_write_does_not_begin_on_a_commit_that_is_being_rolled_back",
+                ),
+            ),
+            Mutant(
+                "a restore since the load is no conflict",
+                "_check_restores",
+                (("", "return"),),
+                ("test_a_restore_conflicts_with_every_write",),
+            ),
+            Mutant(
+                "undone commits are not missed",
+                "Meanwhile.undone",
+                (("", "return []"),),
+                ("test_a_commit_that_vanished_was_undone_and_the_write_on_it_conflicts",),
+            ),
+            Mutant(
+                "a time is kept though an undoing overtook it",
+                "overtaken",
+                (("return undone or any", "return any"),),
+                ("test_a_time_that_an_undoing_overtook_is_given_up",),
+            ),
+        ),
+    ),
+    Guard(
+        "a plan that a crash left empty or half",
+        (
+            Mutant(
+                "a torn plan is an error",
+                "plan_of",
+                (("return None", "raise"),),
+                ("test_a_torn_plan_of_any_service_stops_no_write",),
+            ),
+            Mutant(
+                "what is unknown counts as a write",
+                "work_of",
+                (("return Work.UNKNOWN", "return Work.WRITE"),),
+                (
+                    "test_a_torn_replace_commit_of_version_6_holds_the_fence",
+                    "test_a_torn_plan_of_a_service_is_left_alone_and_told",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "rows that were read from the table before another's commit",
+        (
+            Mutant(
+                "rows are judged from the state of the write's own begin",
+                "_written_or_again",
+                (("since=reads.state", "since=None"),),
+                (
+                    "test_rows_are_judged_from_the_state_that_they_were_read_in",
+                    "test_rows_that_were_read_from_the_table_are_not_written_a_second_time",
+                ),
+            ),
+            Mutant(
+                "a state that is not known is the present one",
+                "OwnReads.state",
+                (("if self.since is None:", "if False:"),),
+                ("test_a_state_that_is_not_known_is_a_conflict",),
+            ),
+            Mutant(
+                "a lost race is repeated with the same rows",
+                "_with_retries",
+                (("if request.since is not None:", "if False:"),),
+                ("test_rows_that_were_read_from_the_table_are_not_written_a_second_time",),
+            ),
+        ),
+    ),
+    Guard(
+        "a scan's state that nobody remembers",
+        (
+            Mutant(
+                "the digest is not compared",
+                "PinnedQueries.state",
+                (("if not kept.exact:", "if False:"),),
+                (
+                    "test_a_state_that_cannot_be_told_for_certain_is_none_to_be_judged_from",
+                    "test_a_state_that_became_uncertain_stays_so_until_it_is_described_again",
+                ),
+            ),
+            Mutant(
+                "the state is as of the instant, with what completed since",
+                "PinnedQueries._reopened",
+                (("timeline=_as_it_was(query.timeline, asked)", "timeline=query.timeline"),),
+                ("test_a_statement_whose_pin_is_gone_is_judged_from_the_state_that_it_read",),
+            ),
+        ),
+    ),
+    Guard(
+        "a key that two writes bring at once",
+        (
+            Mutant(
+                "keys that both brought are let through",
+                "KeyCheck.__call__",
+                (("if found:", "if False:"),),
+                ("test_a_key_that_both_bring_is_a_conflict_and_another_is_none",),
+            ),
+            Mutant(
+                "archived commits are not compared by keys",
+                "check_conflicts",
+                (("if check_theirs is not None:", "if False:"),),
+                ("test_the_key_check_sees_archived_writes_as_well",),
+            ),
+        ),
+    ),
+    Guard(
+        "a schema that two writes change at once",
+        (
+            Mutant(
+                "each declares its own schema",
+                "settled",
+                (("return _RULES[rule](start, now, ours)", "return ours"),),
+                ("test_the_eight_cases_of_rfc_82",),
+            ),
+            Mutant(
+                "what only the other changed is lost",
+                "settled",
+                (("return now  # 6", "return ours  # 6"),),
+                ("test_the_eight_cases_of_rfc_82",),
+            ),
+            Mutant(
+                "a schema that a later instant hides is committed",
+                "declared_schema",
+                (("other is not None and not same_schema(other, declared)", "False"),),
+                ("test_a_schema_that_a_later_instant_would_hide_is_written_again",),
+            ),
+        ),
+    ),
+    Guard(
+        "a name of a column that means another one in older files",
+        (
+            Mutant(
+                "columns are found by their names",
+                "_held_struct",
+                (
+                    (
+                        'by_id.get(field["metadata"][ID])',
+                        '{f["name"]: f for f in file["fields"]}.get(field["name"])',
+                    ),
+                ),
+                ("test_each_file_is_read_by_the_version_of_its_commit",),
+            ),
+            Mutant(
+                "every file has the newest version",
+                "SchemaHistory._of_file",
+                (("return identified(file, version)", "return identified(file, self.current())"),),
+                (
+                    "test_each_file_is_read_by_the_version_of_its_commit",
+                    "test_before_the_first_change_columns_are_told_by_names",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "the history of a change of columns that failed",
+        (
+            Mutant(
+                "a rollback leaves the history",
+                "delete_history",
+                (("", "return"),),
+                ("test_a_failed_change_of_columns_takes_its_history_along",),
+            ),
+            Mutant(
+                "the archive is not asked for the commit of a history",
+                "SchemaHistory._was_archived",
+                ((" and not PASSED_OVER.has(self.table, time)", ""),),
+                ("test_a_history_that_no_commit_went_with_tells_nothing_once_archived_past",),
+            ),
+        ),
+    ),
+    Guard(
+        "a write for columns that were renamed or dropped meanwhile",
+        (
+            Mutant(
+                "columns that are others by now are let through",
+                "",
+                (("if not changed and not altered:", "if True:"),),
+                (
+                    "test_a_write_for_columns_that_are_others_by_now_fails",
+                    "test_of_two_changes_at_once_the_second_fails",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "a dead writer that wakes up",
+        (
+            Mutant(
+                "no look whether the instant is still there",
+                "check_alive",
+                (("", "return"),),
+                (
+                    "test_nothing_is_put_by_a_write_whose_rollback_has_begun",
+                    "test_a_writer_whose_rollback_is_pending_cannot_publish",
+                ),
+            ),
+            Mutant(
+                "the age of the own heartbeat does not count",
+                "Heartbeat.check",
+                (("if self.lapsed():", "if False:"),),
+                ("test_a_lapsed_heartbeat_fences",),
+            ),
+        ),
+    ),
+    Guard(
+        "a last put that is sent again on a successor's table",
+        (
+            Mutant(
+                "no look before the put comes again",
+                "FinalPut._look_again",
+                (("", "return"),),
+                (
+                    "test_a_put_is_not_sent_again_once_somebody_rolls_the_write_back",
+                    "test_a_put_is_not_sent_again_over_what_completed_since_it_was_judged",
+                ),
+            ),
+            Mutant(
+                "no look at the lease before the put comes again",
+                "FinalPut._look_again",
+                (("self._lock.check(self._table.storage.put_timeout_s)", "pass"),),
+                ("test_a_put_is_not_sent_again_where_the_lease_may_end_before_it_lands",),
+            ),
+            Mutant(
+                "no look at the lease before the first put",
+                "FinalPut._lands",
+                (("self._lock.check(storage.put_timeout_s)", "pass"),),
+                ("test_a_lease_that_does_not_outlast_the_put_fences",),
+            ),
+        ),
+    ),
+    Guard(
+        "a write that is undone, or overtaken, while its last put is under way",
+        (
+            Mutant(
+                "no look back",
+                "FinalPut._look_back",
+                (("", "return"),),
+                (
+                    "test_a_write_that_was_undone_beside_its_final_put_takes_back_what_it_put",
+                    "test_a_put_that_outlasted_the_lease_is_not_acknowledged_over_a_successors_commit",
+                ),
+            ),
+            Mutant(
+                "what was undone is not taken back",
+                "FinalPut._look_back",
+                (("if undone:", "if False:"),),
+                ("test_a_write_that_was_undone_beside_its_final_put_takes_back_what_it_put",),
+            ),
+            Mutant(
+                "what was overtaken is acknowledged",
+                "FinalPut._look_back",
+                (("self._compare(replace(now, instants=others))", "pass"),),
+                (
+                    "test_a_put_that_outlasted_the_lease_is_not_acknowledged_over_a_successors_commit",
+                ),
+            ),
+        ),
+    ),
+)

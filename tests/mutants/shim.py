@@ -1,0 +1,107 @@
+"""Mutants of what the shim guards, by row of the guard table: for each the jar is built again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+
+def _scala(what: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(what, "", ((old, new),), tests, spark=True, scala=True)
+
+
+SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
+    "rows that were read from the table before another's commit": (
+        _scala(
+            "a lost race writes the same rows again",
+            "write(method, StatementPlans.on(rows, now), path, request, evaluated + 1)",
+            "write(method, rows, path, request, evaluated + now.size)",
+            "test_rows_that_were_read_before_a_commit_are_read_again_after_it",
+        ),
+    ),
+    "a name of a column that means another one in older files": (
+        _scala(
+            "filters on renamed columns reach the Parquet reader",
+            "case (wanted, held) if wanted.dataType != held.dataType || wanted.name != held.name =>",
+            "case (wanted, held) if wanted.dataType != held.dataType && wanted.name == held.name =>",
+            "test_names_come_and_go_and_data_stays_with_its_column",
+            "test_a_renamed_column_of_hudis_is_found_in_older_files",
+        ),
+    ),
+    "half a file under its final name": (
+        Mutant(
+            "a rename on HDFS replaces a taken name",
+            "",
+            (
+                ("if (status(target).isDefined) throw new Taken(target)", ""),
+                ("target, Options.Rename.NONE)", "target, Options.Rename.OVERWRITE)"),
+            ),
+            ("test_put_if_absent_refuses_a_taken_name_and_keeps_its_bytes[hadoop-first]",),
+            spark=True,
+            scala=True,
+        ),
+    ),
+    "a data file that is gone or cut off by the time a task reads it": (
+        _scala(
+            "a reading task passes on what Parquet says",
+            "throw files.files.flatMap(HudiDamage.of(_, conf, e)).headOption.getOrElse(e)",
+            "throw files.files.headOption.flatMap(_ => Option(e)).getOrElse(e)",
+            "test_every_statement_of_a_new_session_tells_of_a_damaged_file",
+        ),
+    ),
+    "events that Spark drops, an attempt that starts as its job ends": (
+        _scala(
+            "our queue of events has Spark's bound",
+            "context.conf.set(capacity, Int.MaxValue.toString)",
+            'context.conf.set(capacity, "1")',
+            "test_a_write_has_ended_however_many_events_other_listeners_lose",
+        ),
+        _scala(
+            "Spark's scheduler is not asked which attempts run",
+            "while (RunningAttempts.exist(context, property, key)) {",
+            "while (key.isEmpty && RunningAttempts.exist(context, property, key)) {",
+            "test_an_attempt_that_outlives_its_failed_job_is_waited_for",
+        ),
+    ),
+    "a Python worker that outlives its attempt, as Spark 4's do where the input fails": (
+        _scala(
+            "an attempt ends whoever holds it",
+            "while (channel.tryLock() == null) {",
+            "while (!channel.isOpen) {",
+            "test_an_attempt_whose_input_fails_is_waited_for_while_its_worker_runs",
+            "test_an_attempt_that_has_ended_leaves_no_file_to_hold_it_by",
+        ),
+    ),
+    "an entry that the catalog would drop with its folder": (
+        _scala(
+            "an entry is dropped whichever it is by now",
+            "if (known(ident).exists(CatalogEntries.isSame(_, stored))) forget(ident, stored)",
+            "if (known(ident).isDefined) forget(ident, stored)",
+            "test_a_failed_create_as_select_leaves_what_another_statement_registered_meanwhile",
+        ),
+        _scala(
+            "the built-in catalog drops the folder",
+            "case Some(stored) if deleted(stored) =>",
+            "case Some(stored) if stored.identifier.table.isEmpty =>",
+            "test_a_managed_table_is_not_dropped_under_a_running_write",
+        ),
+    ),
+    "a stranger on the ports of a planner that the JVM started": (
+        _scala(
+            "calls from Python need no token",
+            "new JavaServer(entry, 0, 0, 0, null, unknownYet, token)",
+            "new JavaServer(entry, 0, 0, 0, null, unknownYet, null)",
+            "test_a_stranger_without_the_token_gets_nothing_done",
+        ),
+    ),
+    "a planner that dies while it answers": (
+        _scala(
+            "a planner that is gone stays",
+            "private def registration(): Registration = current.filter(_.isAlive).getOrElse {",
+            "private def registration(): Registration = current.getOrElse {",
+            "test_spark_sql_works_through_every_end_of_its_planner",
+        ),
+    ),
+}
