@@ -144,11 +144,11 @@ object Bridge {
           s"(${cause.getMessage}). If the Python process ended, attach again.")
       case Some(process) if looks(method) =>
         "SetupError" -> (s"[SETUP_ERROR] ${how(process)} Nothing was changed: run the statement " +
-          "again, which starts the process anew.")
+          "again, which starts the process again.")
       case Some(process) =>
         "CommitUnknown" -> (s"[COMMIT_UNKNOWN] ${how(process)} The table is whole, with or " +
           "without this change: look at its rows or its history before you run the statement " +
-          "again. The next statement starts the process anew.")
+          "again. The next statement starts the process again.")
     }
     new HudiAnalysisException(text, name, Some(cause))
   }

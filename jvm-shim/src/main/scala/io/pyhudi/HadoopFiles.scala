@@ -17,8 +17,8 @@ import org.apache.hadoop.security.AccessControlException
   * two costs more than most of these calls. Paths are relative to the table, `/` between the parts.
   *
   * A file gets its name by a rename from a temporary name, so that no name is ever seen with part
-  * of its bytes. The temporary file also tells what became of a rename that got no answer: whoever
-  * can still delete it knows that the rename will never happen, and if it is gone it has happened.
+  * of its bytes. The temporary file also tells the outcome of a rename that got no answer: if we
+  * can still delete the file, the rename will never happen; if the file is gone, it has happened.
   */
 final class HadoopFiles private (
     fs: FileSystem,

@@ -21,7 +21,7 @@ private[pyhudi] object HudiScanMetrics {
       extends CustomTaskMetric
 }
 
-// Spark's listener makes them anew by the names of their classes.
+// Spark's listener makes instances of its own by the names of their classes.
 
 class HudiFilesRead extends CustomSumMetric {
   override def name(): String = "filesRead"

@@ -284,7 +284,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     case set: TableChange.SetProperty if set.property == TableCatalog.PROP_LOCATION =>
       throw unserved(
         s"the location of $ident cannot be altered: its data stays where it is. Drop the " +
-          "table from the catalog and create it anew at the other location")
+          "table from the catalog and create it again at the other location")
     case _: TableChange.SetProperty | _: TableChange.RemoveProperty => ()
     case other =>
       throw unserved(s"${other.getClass.getSimpleName} does nothing to the Hudi table $ident")

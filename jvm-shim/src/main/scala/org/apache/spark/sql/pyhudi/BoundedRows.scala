@@ -24,7 +24,7 @@ object BoundedRows {
   private val Skew = 2L
   private val LeastBytes = 64L << 10
 
-  /** `frame` cut at about `maxBytes`; its plan is run anew by whoever needs all of it. */
+  /** `frame` cut at about `maxBytes`; a caller that needs all of it runs its plan again. */
   def of(frame: DataFrame, maxBytes: Long): BoundedRows = {
     val rows = Frames.execution(frame).toRdd
     val share =

@@ -7,7 +7,7 @@ import org.apache.spark.sql.AnalysisException
   * It lives in Spark's package because `AnalysisException` can only be extended there.
   *
   * @param errorClassName name of the Python class, such as `CommitConflict`
-  * @param againInMs where Python wants the statement evaluated anew: how long to wait before that
+  * @param againInMs if Python wants the statement evaluated again: how long to wait before that
   */
 class HudiAnalysisException(
     text: String,

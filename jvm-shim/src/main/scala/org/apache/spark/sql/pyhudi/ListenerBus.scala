@@ -36,7 +36,7 @@ object ListenerBus {
   }
 }
 
-/** An event of ours; whoever gets it has got all events that were sent before it. */
+/** An event of ours; a listener that gets it has got all events that were sent before it. */
 final case class Delivered(mark: Long) extends SparkListenerEvent {
 
   /** Spark's event logs have no use for it. */
