@@ -13,6 +13,7 @@ from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path
 from pyhudi.format.plans import parse_rollback_metadata
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.transactions.markers import belongs_to, files_of, marked_files
+from pyhudi.transactions.rollback import read_plan
 from pyhudi.transactions.transaction import Transaction
 from tests.golden_tables import BY_NAME
 from tests.transactions.world import (
@@ -56,6 +57,12 @@ def put_logs(transaction: Transaction, marked: bool) -> list[str]:
 
 def logs_in(storage: MemoryStorage) -> list[str]:
     return [file.path for file in storage.walk("") if parse_log_file_name(file.name)]
+
+
+def group_of(path: str) -> str:
+    log = parse_log_file_name(path.rsplit("/", 1)[-1])
+    assert log is not None
+    return log.file_id
 
 
 def test_markers_of_log_files_lead_to_them() -> None:
@@ -105,6 +112,10 @@ def test_a_rollback_deletes_and_names_the_log_files_of_a_write_that_failed(
     told = parse_rollback_metadata(world.memory.read(timeline.file_of(rollback)), "")
     deleted = told.partition_metadata["a"].success_delete_files
     assert {f"{world.memory.root}/{path}" for path in paths} < set(deleted)
+    plan = read_plan(world.table(), timeline, rollback)
+    assert plan is not None
+    planned = {uri: each.file_id for each in plan.requests for uri in each.files_to_be_deleted}
+    assert all(planned[f"{world.memory.root}/{path}"] == group_of(path) for path in paths)
 
 
 def test_log_files_of_other_attempts_are_deleted_before_the_commit(world: World) -> None:

@@ -195,19 +195,6 @@ def test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table(world: W
     assert world.rows() == {"k": "next"}
 
 
-def test_a_log_file_of_a_write_that_begins_while_a_table_goes_is_left_to_it(world: World) -> None:
-    table, logs = world.table(), []
-
-    def begin() -> None:
-        theirs = begin_beside(world)
-        logs.append(f"b/{LogFileName(FileId('g'), theirs.instant, 1, '0-1-2').render()}")
-        world.memory.put_if_absent(logs[0], b"#HUDI#")
-
-    storage = on(world.memory, "walk", "", begin)
-    assert discard(world.writer(table=Table(storage, table.config)))
-    assert world.memory.exists(logs[0])
-
-
 def test_a_write_to_a_table_that_was_replaced_meanwhile_fails(world: World) -> None:
     table, theirs = world.table(), begin_beside(world)
     written = work(theirs, {"k": "old"})
@@ -481,6 +468,20 @@ def test_a_write_that_begins_while_the_table_is_dropped_fails_and_tidies_up(worl
     assert world.data_files() == set()
     make(world, table)
     assert world.rows() == {}
+
+
+def test_a_log_file_of_a_write_that_begins_while_the_table_is_dropped_is_left_to_it(
+    world: World,
+) -> None:
+    table, logs = world.table(), []
+
+    def begin() -> None:
+        theirs = begin_beside(world)
+        logs.append(f"b/{LogFileName(FileId('g'), theirs.instant, 1, '0-1-2').render()}")
+        world.memory.put_if_absent(logs[0], b"#HUDI#")
+
+    remove(world.writer(table=Table(on(world.memory, "walk", "", begin), table.config)))
+    assert world.memory.exists(logs[0])
 
 
 def test_a_pending_service_does_not_keep_a_table_from_being_dropped(world: World) -> None:
