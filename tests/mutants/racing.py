@@ -12,8 +12,8 @@ RACING: Final = (
         (
             Mutant(
                 "an instant is requested over another's",
-                "_try_time",
-                (("storage.put_if_absent(path, content)", "storage.replace(path, content)"),),
+                "put_instant",
+                (("table.storage.put_if_absent(", "table.storage.replace("),),
                 ("test_a_time_taken_by_the_same_action_is_left_to_its_owner",),
             ),
             Mutant(
@@ -71,7 +71,10 @@ RACING: Final = (
                 "ServicePlanners.schedule",
                 (
                     ("            timeline = table.timeline()\n", ""),
-                    ("lock.acquire(", "timeline = table.timeline()\n        lock.acquire("),
+                    (
+                        "with writer.locked(after):",
+                        "timeline = table.timeline()\n        with writer.locked(after):",
+                    ),
                 ),
                 ("test_the_view_has_what_was_committed_while_the_lock_was_waited_for",),
             ),

@@ -70,7 +70,7 @@ TABLES: Final = (
             Mutant(
                 "what dead writers left is not settled",
                 "_settle_leftovers",
-                (("settle_failed_writes(Table(storage, like), lock, clock, policy)", "pass"),),
+                (("settle_failed_writes(writer.on(Table(storage, like)))", "pass"),),
                 (
                     "test_a_folder_whose_writer_died_without_a_table_takes_a_new_one",
                     "test_rows_of_a_write_that_began_too_late_stay_out_of_the_next_table",
@@ -106,12 +106,14 @@ TABLES: Final = (
                 ("test_a_metastore_that_is_lost_leaves_a_warning_and_the_next_commit_heals",),
             ),
             Mutant(
-                "what was not told is forgotten",
-                "RegisteredTables.follow",
-                (("self.forget(name)", "pass"),),
-                ("test_a_metastore_that_is_lost_leaves_a_warning_and_the_next_commit_heals",),
+                "commits of others, or that could not be told, are not compared",
+                "_alone",
+                (("", "return True"),),
+                ("test_after_commits_of_others_all_partitions_are_compared",),
             ),
         ),
+        "That a failure forgets what is known of the entry: the next commit finds one that was not "
+        "told, and so compares everything in any case.",
     ),
     Guard(
         "an option that contradicts the table",
