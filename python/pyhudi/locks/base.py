@@ -1,8 +1,8 @@
 """The lock contract: who may change a table, and until when.
 
 A lock is a lease. The holder counts it by its own monotonic clock from *before* the request that
-took or renewed it, so it believes itself out no later than anybody else does. It asks ``check``
-right before what the lock guards, with the seconds that this may take at most: a holder whose
+took or renewed it, so it takes the lease for ended no later than anybody else does. Right before
+the guarded action it calls ``check`` with the most seconds that the action may take: a holder whose
 lease is shorter is fenced. Every implementation passes ``tests/contracts``.
 """
 
@@ -19,7 +19,7 @@ from pyhudi.errors import LockTimeout
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """Who asks for the lock; ``instant`` is the instant time that it writes."""
+    """The writer that asks for the lock; ``instant`` is the instant time that it writes."""
 
     instant: str
     host: str
@@ -40,9 +40,9 @@ class LockOwner:
 class LockHolder:
     """What is known of the present holder.
 
-    ``owner`` is None where another program took the lock and did not say who it is; ``what`` then
-    tells the little there is. ``since_ms`` is epoch milliseconds by the holder's clock or, for
-    another program's lock, by the storage's; ``lease_s`` is None where the lock never expires.
+    ``owner`` is None if another program took the lock and did not name itself; ``what`` then tells
+    the little that is known. ``since_ms`` is epoch milliseconds by the holder's clock or, for
+    another program's lock, by the storage's; ``lease_s`` is None if the lock never expires.
     """
 
     owner: LockOwner | None
@@ -77,7 +77,7 @@ class TableLock(Protocol):
         """Restart the lease; ``WriterFenced`` if it has lapsed or somebody else has it."""
 
     def release(self) -> None:
-        """Give the lock up; nothing happens where it is not, or no longer, ours."""
+        """Give the lock up; nothing happens if it is not, or no longer, ours."""
 
     def describe(self) -> LockHolder | None:
         """The present holder, of any program, or None if the lock is free."""

@@ -2,9 +2,9 @@
 
 Laid out as Amazon's lock client does, which Hudi uses: the item of partition key ``key`` has
 ``ownerName``, ``leaseDuration`` (milliseconds, as text), ``recordVersionNumber`` (new with every
-write) and ``data``, where that client lets a holder leave what it likes and we leave who we are. A
-free lock has no item, or one with ``isReleased``. Everybody waits until he has seen one version for
-the whole lease that it declares, by his own clock: a rule that serves mixed fleets.
+write) and ``data``, which a holder of that client may fill freely and where we put our owner. A
+free lock has no item, or one with ``isReleased``. A waiter waits until it has seen one version for
+the whole lease that this declares, by its own clock: a rule that also works with Hudi's writers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class DynamoTable:
-    """Which DynamoDB table holds the locks, and how to make it where it is not there."""
+    """The DynamoDB table of the locks, and how to make it if it does not exist."""
 
     name: str
     region: str
@@ -77,7 +77,7 @@ class DynamoRegister:
         self._table = table
         self._id = {KEY: {"S": partition_key}}
         self._clock = clock or SystemClock()
-        # A repetition after a lost reply would meet our own version and be refused.
+        # A request that is repeated after a lost reply would meet our own version and be refused.
         self._client = open_client(table, "The DynamoDB lock", attempts=1)
         self._is_there = False
 
@@ -129,7 +129,7 @@ class DynamoRegister:
     def _change(
         self, verb: str, after: Record | None, send: Callable[[dict[str, Any]], Any]
     ) -> bool:
-        """Send a write that takes effect only where the item still is ``after``."""
+        """Send a write that takes effect only if the item still is ``after``."""
         if after is None:
             guard: dict[str, Any] = {
                 "ConditionExpression": "attribute_not_exists(#k)",
@@ -144,7 +144,7 @@ class DynamoRegister:
         return self._ask(verb, lambda: send(guard) is not None, refused=False, writes=True)
 
     def make_table(self) -> None:
-        """Make the table where it is not there, and wait until it can be used."""
+        """Make the table if it does not exist, and wait until it can be used."""
         if self._is_there:
             return
         give_up = self._clock.monotonic() + self._table.creation_timeout_s
@@ -210,7 +210,7 @@ class DynamoRegister:
     def _failed(self, verb: str, reason: str, unknown: bool) -> StorageError:
         facts = {"outcome": "unknown"} if unknown else {}
         return StorageError(
-            f"Cannot {verb} the lock {self.where}: {reason}. Look whether the service can be "
+            f"Cannot {verb} the lock {self.where}: {reason}. Check that the service can be "
             "reached with these credentials (hoodie.write.lock.dynamodb.region, .endpoint_url).",
             path=self.where,
             **facts,
@@ -235,9 +235,9 @@ def _record(item: Mapping[str, Any]) -> Record:
 
 
 def open_client(table: DynamoTable, what: str, attempts: int) -> Any:
-    """boto3's client for ``what``, which sends each request so often at most.
+    """boto3's client for ``what``; ``attempts`` bounds how often it sends each request.
 
-    ``SetupError`` where boto3 is missing, ``ConfigError`` where the settings do not fit.
+    ``SetupError`` if boto3 is missing, ``ConfigError`` if the settings do not fit.
     """
     if boto3 is None:
         raise SetupError(

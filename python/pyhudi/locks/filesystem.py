@@ -11,8 +11,8 @@ effect later than the margin (by default the storage's ``put_timeout_s``) after 
 * a holder renews and releases only while more than the margin remains of its lease, so neither
   request can hit a successor's lock;
 * a take-over (look once more, then replace) that took longer than the margin does not count, and
-  its file is left to expire; one that counts waits a margin and looks whether it was replaced
-  itself. So every rival that saw the old content has struck or given up by then.
+  its file is left to expire; one that counts waits a margin and then checks that its file was not
+  replaced. So every rival that saw the old content has acted or given up by then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOCK_PATH: Final = ".hoodie/lock"
 
 _LOG: Final = logging.getLogger(__name__)
 _LEAST_LEASE_S: Final = 30.0
-# How far Hudi's wall clock may be before the storage's, by which it tells the age of our lock.
+# How far Hudi's wall clock may be ahead of the storage's, which gives the age of our lock.
 _DRIFT_S: Final = 2.0
 
 
@@ -48,8 +48,8 @@ class FilesystemLock:
 
     ``lease_s``: how long a lock outlives its holder's last sign of life; the default is 30 s or
     four margins. ``expire_minutes`` is ``hoodie.write.lock.filesystem.expire``: the age at which
-    another program's lock is taken to be abandoned, 0 for never. ``sightings`` are shared with
-    other handles, so that a dead holder is succeeded though each waits for less than its lease.
+    another program's lock counts as abandoned, 0 for never. ``sightings`` are shared with other
+    handles: a dead holder's lock is taken over even if each handle waits for less than its lease.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class FilesystemLock:
                 "or a number of minutes.",
                 key="hoodie.write.lock.filesystem.expire",
             )
-        if expire_minutes:  # Hudi breaks our lock at that age, so it must not seem ours for longer
+        if expire_minutes:  # Hudi breaks our lock at that age, so we must not rely on it for longer
             self._lease_s = min(self._lease_s, expire_minutes * 60.0 - _DRIFT_S)
         if self._lease_s <= 3 * self._margin_s:
             raise ConfigError(
@@ -92,7 +92,7 @@ class FilesystemLock:
 
     def acquire(self, timeout_s: float, owner: LockOwner) -> None:
         if self._lease is not None:
-            raise RuntimeError(f"this handle has the lock {self._where()} already")
+            raise RuntimeError(f"this handle already has the lock {self._where()}")
         if not wait_for(self._clock, lambda: self._try(owner), timeout_s):
             raise self._timeout(timeout_s)
 
@@ -153,7 +153,7 @@ class FilesystemLock:
         return LockHolder(found.owner, since_ms, found.lease_s, found.what)
 
     def _try(self, owner: LockOwner) -> bool:
-        """One attempt, under a token of its own: an attempt that was given up must not count."""
+        """One attempt, with its own token: an attempt that was given up must not count."""
         ours = LockFile(self._clock.uuid(), owner, self._clock.now_ms(), self._lease_s)
         started = self._clock.monotonic()
         try:
@@ -171,7 +171,7 @@ class FilesystemLock:
         return True
 
     def _is_expired(self, found: LockFile, looked: float) -> bool:
-        """Whether nobody need respect ``found`` any more; our look began at ``looked``."""
+        """Whether ``found`` holds no longer for anybody; our look began at ``looked``."""
         after = self._clock.monotonic()
         unchanged_s = self._sightings.unchanged_s(self._where(), found.raw, looked, after)
         if found.lease_s is not None:

@@ -4,8 +4,8 @@ They belong to the request, not to one of its attempts. If an attempt finds that
 while it waited, it begins again and keeps its locks; then nobody can change those groups any more.
 
 Invariant: all writers take locks in one order, that of their names, and none waits for a lock while
-it holds a later one; so no circle of writers can wait for each other. Leases are renewed by a
-daemon thread that shares no lock with the planner.
+it holds a later one; so no circle of writers can wait for each other. A daemon thread, which shares
+no lock with the planner, renews the leases.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class GroupLocks:
-    """Locks by the name of what they guard; ``open_lock`` gives a fresh handle for a name.
+    """Locks by the names of the guarded groups; ``open_lock`` gives a fresh handle for a name.
 
     ``most`` bounds how many are held at a time, ``timeout_s`` how long one call of ``hold`` waits
     in all. Used by one thread, renewed by another.
@@ -65,8 +65,8 @@ class GroupLocks:
     def hold(self, names: Iterable[str], owner: LockOwner) -> bool:
         """Hold exactly the locks of ``names``; whether any of them was taken just now.
 
-        What such a lock guards may have changed until then. ``ConfigError`` where they are too
-        many, ``LockTimeout`` with ``group`` where one stays taken; what is held by then stays so.
+        A group whose lock was taken just now may have changed before. ``ConfigError`` if there are
+        too many, ``LockTimeout`` with ``group`` if one stays taken; locks taken so far stay held.
         """
         wanted = sorted(set(names))
         if len(wanted) > self._most:
@@ -93,7 +93,7 @@ class GroupLocks:
         return all(map(self._is_sure, self._held))
 
     def check(self) -> None:
-        """Ask for every lock whether it is ours still; ``WriterFenced`` with ``group`` if not."""
+        """Check that every lock is still ours; ``WriterFenced`` with ``group`` if one is not."""
 
         def ask(name: str) -> None:
             try:
@@ -133,7 +133,7 @@ class GroupLocks:
         self._free(list(self._held))
 
     def stop(self) -> None:
-        """Renew no more: what is held stays so until its lease ends."""
+        """Stop renewing: the locks stay held until their leases end."""
         self._stopped.set()
         if self._renewer is not None:
             self._renewer.join()

@@ -1,10 +1,10 @@
 """The lock of Hudi's ``HiveMetastoreBasedLockProvider``: an exclusive lock on a Hive table.
 
-The metastore queues those that ask and grants one at a time; a lock lives while heartbeats come at
-least every ``hive.txn.timeout``, which is the lease. Which table is locked is a mere name: it need
-not exist, but all writers must spell it alike, as metastores before 3 compare it letter by letter.
+The metastore queues requests and grants one at a time. A lock lives while heartbeats come at least
+every ``hive.txn.timeout``, which is the lease. The locked table is a mere name: it need not exist,
+but all writers must spell it alike, since metastores before 3 distinguish upper and lower case.
 
-Invariant: the lock is told by the number that the metastore gave to this request, so nobody can
+Invariant: the number that the metastore gave to this request identifies the lock, so nobody can
 release or prolong another's.
 """
 
@@ -29,7 +29,7 @@ except ImportError:
         ttypes = None
 
 _LOG: Final = logging.getLogger(__name__)
-#: the longest pause of who waits: the metastore pays for each look with transactions of its own
+#: the longest pause of a waiter: each look costs the metastore transactions of its own
 PAUSE_MS: Final = 500
 
 _ANSWER_S: Final = 10
@@ -143,7 +143,7 @@ class HiveLock:
             return LockHolder(None, shown.acquiredat, self._lease_s, what)
 
     def _enter(self, owner: LockOwner) -> bool:
-        """Ask for the lock; after a lost reply the request is found by what it says of us."""
+        """Ask for the lock; after a lost reply our agent text finds the request again."""
         self._agent = self._agent or f"{_AGENT} {self._clock.uuid()[:8]}"
         if self._lost:
             self._settle(keep=True)
@@ -225,7 +225,7 @@ class HiveLock:
             transport.close()
 
     def _call(self, method: str, request: Any, *, once: bool = False) -> Any:
-        """The answer to one call; ``KeyError`` where the metastore does not know our lock.
+        """The answer to one call; ``KeyError`` if the metastore does not know our lock.
 
         All but the first request for a lock may be sent again, on a new connection.
         """
@@ -244,7 +244,7 @@ class HiveLock:
 
     def _failed(self, reason: str, **facts: str) -> StorageError:
         return StorageError(
-            f"The lock {self.where} cannot be asked for: {reason}. See whether the addresses of "
+            f"The lock {self.where} cannot be asked for: {reason}. Check that the addresses of "
             "hoodie.write.lock.hivemetastore.uris are right and the metastore is up.",
             path=f"{self._place.database}.{self._place.table}",
             **facts,

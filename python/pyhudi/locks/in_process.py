@@ -85,7 +85,7 @@ class InProcessLock:
         with self._locks.guard:
             lease = self._locks.leases.get(self._table)
             if lease is not None and lease.handle is self:
-                raise RuntimeError(f"this handle has the lock of '{self._table}' already")
+                raise RuntimeError(f"this handle already has the lock of '{self._table}'")
             if lease is not None and self._remaining(lease) > 0:
                 return False
             ends = self._clock.monotonic() + self._lease_s

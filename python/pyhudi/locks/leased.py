@@ -4,7 +4,7 @@ A ``LockService`` asks its service (files, a register, ZooKeeper, a metastore) a
 found; ``LeasedLock`` waits, counts the lease and fences.
 
 Invariant: the lease is counted by the holder's monotonic clock from before the request that took
-or renewed it, so the holder believes itself out no later than the service does.
+or renewed it, so the holder takes it for ended no later than the service does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUEUE_PAUSE_MS: Final = 100
 
 
 class LockService(Protocol):
-    """One handle's end of a lock service. ``StorageError`` where the service does not answer."""
+    """One handle on a lock service. ``StorageError`` if the service does not answer."""
 
     @property
     def where(self) -> str:
@@ -37,13 +37,13 @@ class LockService(Protocol):
 
     @property
     def lease_s(self) -> float:
-        """How long the service keeps the lock of a holder that is silent; asked once it is ours."""
+        """How long the service keeps a silent holder's lock; asked after the lock is ours."""
 
     def ask(self, owner: LockOwner) -> bool:
         """One attempt to take the lock; repeated until it is true or withdrawn."""
 
     def withdraw(self) -> None:
-        """Stop asking, and leave nothing of it behind; ends what was lost as well."""
+        """Stop asking, and leave nothing behind; also ends requests whose replies were lost."""
 
     def is_ours(self) -> bool:
         """Whether the service still has us as the holder."""
@@ -58,7 +58,7 @@ class LockService(Protocol):
         """The present holder, of any program."""
 
     def remedy(self, holder: LockHolder | None) -> str:
-        """What somebody can do whose wait for the lock was in vain."""
+        """What a writer can do after it waited for the lock without success."""
 
 
 class LeasedLock:
@@ -171,8 +171,8 @@ class LeasedLock:
 class Sightings:
     """What waiters saw, and when: a holder unchanged for a whole lease is dead.
 
-    Times are monotonic, so that no two clocks are compared. One object may serve many handles: a
-    lock that outlasts the patience of one write is then taken over by the next.
+    Times are monotonic, so no two clocks are compared. One object may serve many handles: if one
+    write gives up waiting for a lock, the next can take it over.
     """
 
     def __init__(self) -> None:

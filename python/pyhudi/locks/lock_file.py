@@ -1,8 +1,8 @@
-"""What the lock file says, in the words of Hudi's ``LockInfo`` with ours beside them.
+"""The content of the lock file: the keys of Hudi's ``LockInfo``, and ours beside them.
 
 Hudi writes a JSON of ``lockCreateTime`` (text in the JVM's zone), ``lockThreadName`` and
 ``lockStacksInfo``, or, in some 1.x versions, nothing at all; it never parses the file. Ours has
-the same three keys, for people who look there, and all that counts for us under ``pyhudi``.
+the same three keys, for people who look there, and the facts that we use under ``pyhudi``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def render_lock_file(file: LockFile) -> bytes:
 
 
 def parse_lock_file(raw: bytes) -> LockFile:
-    """Read any program's lock file; what makes no sense to us is somebody else's lock."""
+    """Read any program's lock file; one that we cannot parse is somebody else's lock."""
     try:
         content = json.loads(raw)
         ours = content["pyhudi"]

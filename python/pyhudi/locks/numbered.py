@@ -1,8 +1,8 @@
 """RFC-22's lock of files with increasing numbers: ``.hoodie/locks/lock<N>.acquired``.
 
-Who puts ``lock<N>.acquired`` has the lock until ``lock<N>.released`` is there; the next number may
-be taken only then. No file ever changes owner, so a late request of a dead holder can hit nobody.
-The acquired file holds the instant of the write that took it, and what else people want to know.
+The writer that puts ``lock<N>.acquired`` has the lock until ``lock<N>.released`` exists; only then
+may another take the next number. A file never changes its owner, so a late request of a dead holder
+harms nobody. The acquired file holds the instant of the write that took it, and facts for people.
 Renewals are ``lock<N>.heartbeat``, a count: a lock also guards rollbacks, which act for instants
 whose own heartbeats must stay dead. Apache Hudi has no provider of this layout: it serves writers
 of pyhudi among themselves, on any storage with put-if-absent.
@@ -48,7 +48,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Acquired:
-    """What an acquired file says; without an owner where it is not one of ours."""
+    """What an acquired file says; without an owner if it is not one of ours."""
 
     token: str
     owner: LockOwner | None
@@ -108,7 +108,7 @@ class NumberedFiles:
             found = self._acquired(number)
             if found is None or found.token != token:
                 return False
-        # A number far behind may have been tidied away under a writer that had slept.
+                # An old number may have been deleted while its writer slept.
         if self._files().top != number:
             return False
         self._number, self._token, self._beats = number, token, 0
@@ -196,7 +196,7 @@ class NumberedFiles:
         return json.dumps({**facts, "leaseSeconds": declared_s, "token": token}).encode()
 
     def _tidy(self, files: _Files) -> None:
-        """Delete what is far behind; a failure is left to the next holder."""
+        """Delete old numbers; the next holder repeats what failed."""
         old = [name for name in files.names if int(_number(name)) <= files.top - _KEPT]
         try:
             self._storage.delete(f"{FOLDER}/{name}" for name in sorted(old))

@@ -1,6 +1,6 @@
 """From options to the table's lock.
 
-The services' clients are imported where they are asked for: they are optional, and take longer to
+The services' clients are imported only when they are needed: they are optional, and take longer to
 load than all of pyhudi.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: the lock file's name in hoodie.write.lock.filesystem.path, as Hudi has it
 LOCK_FILE: Final = "lock"
-#: where the locks of file groups are, as files: no reader or writer of Hudi's looks there
+#: folder of the lock files of file groups: no reader or writer of Hudi looks there
 GROUPS: Final = "groups"
 GROUPS_PATH: Final = f".hoodie/.locks/{GROUPS}"
 #: where Hudi's providers put the locks of tables that they name by a hash of the base path
@@ -44,7 +44,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockOpener:
-    """Opens the locks of one process; what its waiters saw of others is kept from lock to lock."""
+    """Opens the locks of one process; all of them share what waiters saw of other holders."""
 
     clock: Clock
     storage: Callable[[str], Storage]
@@ -53,8 +53,8 @@ class LockOpener:
     def open(self, said: LockOptions, table_name: str, storage: Storage) -> TableLock:
         """A handle on the lock of the table ``table_name`` that ``storage`` holds.
 
-        ``ConfigError`` with ``key`` where the provider does not serve this storage, ``SetupError``
-        where its package is missing. Asks no service yet.
+        ``ConfigError`` with ``key`` if the provider does not serve this storage, ``SetupError``
+        if its package is missing. Asks no service yet.
         """
         clock = self.clock
         match said.lock_provider:
@@ -82,9 +82,9 @@ class LockOpener:
     def groups(
         self, said: LockOptions, table_name: str, storage: Storage
     ) -> Callable[[str], TableLock]:
-        """What gives handles on the locks of the table's file groups, which may have any names.
+        """A function from the name of a file group, any text, to a handle on its lock.
 
-        They are where the table lock is, for pyhudi's writers among themselves. ``ConfigError``
+        The locks are where the table lock is; only pyhudi's writers know them. ``ConfigError``
         with ``key`` for a provider that has none.
         """
         match said.lock_provider:
@@ -138,7 +138,7 @@ class LockOpener:
         if not isinstance(storage, VersionedStorage):
             raise ConfigError(
                 f"The lock provider 'storage' needs a store with conditional puts, and "
-                f"'{storage.root}' is on none; Apache Hudi's own serves object stores only, too. "
+                f"'{storage.root}' is on none; Apache Hudi's own also serves object stores only. "
                 "Leave hoodie.write.lock.provider out to use the table's lock file.",
                 key="hoodie.write.lock.provider",
             )
@@ -146,7 +146,7 @@ class LockOpener:
         if lease_s <= storage.put_timeout_s:
             raise ConfigError(
                 f"'hoodie.write.lock.storage.validity.timeout.secs' is {lease_s:g}, but a put to "
-                f"this store may take {storage.put_timeout_s:g} s. Give it at least thrice that.",
+                f"this store may take {storage.put_timeout_s:g} s. Set it to three times that or more.",
                 key="hoodie.write.lock.storage.validity.timeout.secs",
             )
         register = StorageRegister(storage, self.clock)

@@ -20,7 +20,7 @@ def owner_facts(owner: LockOwner, since_ms: int) -> dict[str, Any]:
 
 
 def owner_of(facts: Mapping[str, Any]) -> tuple[LockOwner, int]:
-    """What ``owner_facts`` wrote; ``KeyError``, ``ValueError`` or ``TypeError`` for all else."""
+    """What ``owner_facts`` wrote; ``KeyError``, ``ValueError`` or ``TypeError`` for the rest."""
     owner = LockOwner(
         str(facts["instant"]), str(facts["host"]), int(facts["pid"]), str(facts["application"])
     )

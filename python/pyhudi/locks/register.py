@@ -4,10 +4,10 @@ A storage with conditional puts has such a register in an object, DynamoDB in an
 names the version that it follows, so of two rivals one is refused, and a late request of a dead
 holder is refused as well.
 
-Invariant: a waiter takes a lock over only once it has seen one version for the whole lease that the
-holder declares, or where the register itself can say that so much time has passed since the
-version was written, or by the rule of the program that wrote it. A holder declares a longer lease
-than it counts on, as clocks may run at different rates.
+Invariant: a waiter takes a lock over in three cases only. It has seen one version for the whole
+lease that the holder declares. Or the register itself says that this much time has passed since the
+version was written. Or the rule of the program that wrote it allows it. A holder declares a longer
+lease than it relies on, as clocks may run at different rates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Record:
     ``token`` names the attempt that took the lock, ``""`` for another program's. ``free``: nobody
     holds the lock. ``expired``: its writer's own rule calls it dead. ``lease_s`` is what the holder
     declares, ``age_s`` the time since the record was written by the register's own clock; None
-    where there is no such thing. ``state`` is the register's own.
+    if it is not known. ``state`` is private to the register.
     """
 
     version: str
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a holder writes: who it is, under which token, since when and for how long."""
+    """What a holder writes: its name, its token, since when and for how long."""
 
     token: str
     owner: LockOwner
@@ -54,24 +54,24 @@ class Entry:
 
 
 class Register(Protocol):
-    """One record with compare-and-set. ``StorageError``, with outcome, where it is unreachable."""
+    """One record with compare-and-set. ``StorageError``, with outcome, if it cannot be reached."""
 
     @property
     def where(self) -> str:
         """Names the lock, for people."""
 
     def read(self) -> Record | None:
-        """The record, or None where there is none."""
+        """The record, or None if there is none."""
 
     def write(self, entry: Entry, after: Record | None) -> bool:
-        """Put ``entry`` in place of ``after``; False where something else is there by now."""
+        """Put ``entry`` in place of ``after``; False if another record is there by now."""
 
     def clear(self, held: Record) -> None:
-        """Say that ``held`` is free; nothing happens where something else is there by now."""
+        """Mark ``held`` as free; nothing happens if another record is there by now."""
 
 
 class RegisterLock:
-    """A ``LockService`` over ``register``; ``lease_s`` is what the holder counts on."""
+    """A ``LockService`` over ``register``; the holder relies on ``lease_s``."""
 
     def __init__(
         self,

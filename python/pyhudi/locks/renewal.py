@@ -1,4 +1,4 @@
-"""A lock that stays ours for as long as what is done under it takes."""
+"""A lock that stays ours until the work under it is done."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The lock of Hudi's ``StorageBasedLockProvider``: ``.hoodie/.locks/table_lock.json``.
 
 An object with conditional puts is the register. It says ``expired`` (the lock is free), the time
-``validUntil`` (epoch milliseconds by the holder's wall clock) and ``owner``; Hudi's reader passes
-over what else is there, so the facts about our writers are beside it, under ``pyhudi``.
+``validUntil`` (epoch milliseconds by the holder's wall clock) and ``owner``. Hudi's reader ignores
+other keys, so the facts about our writers are beside these, under ``pyhudi``.
 
 Hudi takes the lock over when its own wall clock is half a second past ``validUntil``. Our writers
-go by what they see (``register``) among themselves, by Hudi's rule with Hudi's locks, where both
-their clock and the storage's must agree; the wall clocks of a mixed fleet have to be kept in step.
+measure each other's leases by their own clocks (``register``). For Hudi's locks they use Hudi's
+rule, if both their clock and the storage's agree; so the wall clocks of mixed writers must agree.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pyhudi.storage.base import FileVersion, VersionedStorage
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
 
-# How far wall clocks may be apart, those of a fleet and those of a store's servers, before a lock
-# is taken over that is still used.
+# How far the wall clocks of writers, or of a store's servers, may differ before a lock in use is
+# taken over.
 _DRIFT_MS: Final = 5_000
 _ROUNDING_S: Final = 2.0  # object stores tell times in whole seconds
 
@@ -55,7 +55,7 @@ class StorageRegister:
         except FileNotFoundError:
             return None
         content, said = _parse(found.data)
-        # Not one clock, but those of a store's servers.
+        # The clocks of several servers of the store.
         age_s = (found.now_ms - found.modified_ms - _DRIFT_MS) / 1_000 - _ROUNDING_S
         try:
             ours = content["pyhudi"]
@@ -83,7 +83,7 @@ class StorageRegister:
                 **owner_facts(entry.owner, entry.since_ms),
                 "leaseSeconds": entry.lease_s,
                 "token": entry.token,
-                # So that a renewal within the same millisecond is another version, too.
+                # So that a renewal within the same millisecond is also a new version.
                 "written": self._clock.uuid(),
             },
         }
@@ -122,7 +122,7 @@ class StorageRegister:
 
 
 def _parse(data: bytes) -> tuple[dict[str, Any], _Said]:
-    """The content; what makes no sense is held for ever, by nobody that could be named."""
+    """The content; one that cannot be parsed is held for ever, by an unknown holder."""
     try:
         content = json.loads(data)
         said = _Said(bool(content["expired"]), int(content["validUntil"]), str(content["owner"]))

@@ -1,9 +1,9 @@
 """The lock of Hudi's ``ZookeeperBasedLockProvider``: Curator's mutex, by kazoo.
 
 Contenders queue as ephemeral sequential nodes ``_c_<uuid>-lock-<number>`` below the lock's path;
-the lowest number has the lock. Curator sorts by what follows ``lock-`` and knows its own node by
-the uuid where the reply to its creation was lost; so do we. (kazoo's own lock names its nodes
-otherwise, and the two would not exclude each other.) The node's data is text of ``name=value``
+the lowest number has the lock. Curator sorts by the text after ``lock-``. If the reply to the
+creation was lost, it recognizes its node by the uuid; so do we. (kazoo's own lock names its nodes
+differently, so the two would not exclude each other.) The node's data is text of ``name=value``
 pairs: Hudi says ``application_id``, we add who we are.
 
 Invariant: our node lives as long as our session. ZooKeeper ends the session when it has not heard
@@ -78,7 +78,7 @@ class ZookeeperLock:
             return False
         client, path = self._client, f"{self._place.path}/{self._name}"
         try:
-            # A server that lags behind may still show a node whose session has ended.
+            # A server with stale data may still show a node whose session has ended.
             self._ask(lambda: client.sync_async(self._place.path))
             stat = self._ask(lambda: client.exists_async(path))
         except FileNotFoundError:
@@ -116,7 +116,7 @@ class ZookeeperLock:
         )
 
     def _enter(self, client: Any, owner: LockOwner) -> bool:
-        """Queue up; False where no reply came, and the next attempt looks for our node."""
+        """Queue up; False if no reply came: the next attempt looks for our node."""
         self._mark = self._mark or f"_c_{self._clock.uuid()}-{_LOCK}"
         data = _data(owner, self._clock.now_ms(), self._session.granted_s)
         found = [name for name in self._queue(client) if name.startswith(self._mark)]
@@ -168,9 +168,9 @@ class ZookeeperLock:
             self._session.leave()
 
     def _ask(self, send: Callable[[], Any]) -> Any:
-        """The answer to one request; ``FileNotFoundError`` where the node is not there.
+        """The answer to one request; ``FileNotFoundError`` if the node does not exist.
 
-        Nor are ours there any more where the session has expired.
+        Our own nodes are gone too if the session has expired.
         """
         try:
             return send().get(timeout=self._place.connection_timeout_s)
@@ -188,14 +188,14 @@ def _where(place: ZookeeperPlace) -> str:
 
 def _failed(place: ZookeeperPlace, reason: str) -> StorageError:
     return StorageError(
-        f"The lock {_where(place)} cannot be asked for: {reason}. See whether the servers of "
+        f"The lock {_where(place)} cannot be asked for: {reason}. Check that the servers of "
         "hoodie.write.lock.zookeeper.url are up and can be reached.",
         path=place.path,
     )
 
 
 def _order(name: str) -> str:
-    """What Curator sorts by: the rest after the last ``lock-``, or all of a name without it."""
+    """Curator's sort key: the rest after the last ``lock-``, or a whole name without it."""
     before, found, after = name.rpartition(_LOCK)
     return after if found else before + after
 

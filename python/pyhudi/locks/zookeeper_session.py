@@ -38,7 +38,7 @@ class ZookeeperPlace:
 
 
 class ZookeeperSession:
-    """The connection of a lock, or of several, to ``place``: open while one of them has a use."""
+    """The connection of one or more locks to ``place``: open while one of them uses it."""
 
     def __init__(self, place: ZookeeperPlace, what: str = "The ZooKeeper lock") -> None:
         """``what`` needs the session, for the ``SetupError`` where kazoo is missing."""
@@ -53,7 +53,7 @@ class ZookeeperSession:
         self.granted_s = place.session_timeout_s
 
     def enter(self) -> Any:
-        """The client, connected; every ``enter`` has its ``leave``. ``ConnectionError`` without."""
+        """The connected client; each ``enter`` has its ``leave``. ``ConnectionError`` if none."""
         with self._guard:
             if self._client is None:
                 self._client = self._connected()
@@ -61,7 +61,7 @@ class ZookeeperSession:
             return self._client
 
     def leave(self) -> None:
-        """Have no more use for the client: the last one ends the session."""
+        """Stop using the client: the last user ends the session."""
         with self._guard:
             self._users -= 1
             if self._users == 0:
@@ -71,8 +71,8 @@ class ZookeeperSession:
     def _connected(self) -> Any:
         """A client that has a session.
 
-        kazoo waits for the answer to its first words as long as for a session, and a server that
-        has just started may give none: so it is asked again, by a new client.
+        kazoo waits as long for the answer to its first request as for a session. A server that has
+        just started may not answer: so a new client asks again.
         """
         place = self._place
         for _ in range(TRIES):
@@ -102,7 +102,7 @@ class ZookeeperSession:
         return client
 
     def _note_session(self, client: Any) -> None:
-        """Learn the session timeout that the server grants: kazoo keeps it to itself."""
+        """Learn the session timeout that the server grants: kazoo does not publish it."""
         connection = client._connection
         connect = connection._connect
 
