@@ -93,7 +93,7 @@ def raised(name: str) -> str:
     with pytest.raises(HudiError) as error:
         MESSAGES[name](Lake())
     text = str(error.value).replace(NOBODY, "thrift://metastore:9083")
-    text = re.sub(r"(9083: ).*?(\. See)", r"\1Could not connect\2", text)
+    text = re.sub(r"(9083: ).*?(\. Check)", r"\1Could not connect\2", text)
     return "\n".join(textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False))
 
 

@@ -146,7 +146,7 @@ class LockOpener:
         if lease_s <= storage.put_timeout_s:
             raise ConfigError(
                 f"'hoodie.write.lock.storage.validity.timeout.secs' is {lease_s:g}, but a put to "
-                f"this store may take {storage.put_timeout_s:g} s. Set it to three times that or more.",
+                f"this store may take {storage.put_timeout_s:g} s. Set it to three times that.",
                 key="hoodie.write.lock.storage.validity.timeout.secs",
             )
         register = StorageRegister(storage, self.clock)
