@@ -123,7 +123,7 @@ def test_the_view_has_what_was_committed_while_the_lock_was_waited_for(world: Wo
             super().acquire(timeout_s, owner)
 
     lock, planner = Waiting(world.locks, "t", world.clock), CleanAll()
-    registered(planner).schedule(world.table(), lock, world.clock, POLICY, ONE)
+    registered(planner).schedule(Writer(world.table(), lock, world.clock, POLICY), ONE)
 
     assert planner.seen[0].timeline.commits[-1].time == other.instant
 
