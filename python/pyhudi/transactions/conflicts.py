@@ -1,4 +1,4 @@
-"""Conflict judgement: a pure comparison of what two writers touched.
+"""Conflict judgement: a pure comparison of what two writers changed.
 
 ``judge(ours, theirs)`` reads nothing and decides by the rules of RFC-22: the unit of conflict is
 the file group; rows added to new groups never conflict, unless the other side replaced the whole
@@ -22,7 +22,7 @@ Group = tuple[str, FileId]
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one write touches; groups and buckets are (partition path, id)."""
+    """What one write changes; groups and buckets are (partition path, id)."""
 
     who: str
     updated: frozenset[Group] = frozenset()
@@ -32,13 +32,13 @@ class Footprint:
 
     @property
     def partitions(self) -> frozenset[str]:
-        """Partitions in which any group was touched."""
+        """Partitions in which any group was changed."""
         return frozenset(p for p, _ in self.updated | self.created)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a judgement; ``overlap`` names what both touched, for the message."""
+    """The outcome of a judgement; ``overlap`` names what both changed, for the message."""
 
     ours: Footprint
     theirs: Footprint
@@ -80,7 +80,7 @@ def _by_partition(ours: Footprint, theirs: Footprint) -> Verdict:
 def _unless_swept(
     ours: Footprint, theirs: Footprint, rule: str, overlap: tuple[str, ...]
 ) -> Verdict:
-    """The verdict by ``rule``, unless one has replaced a partition that the other wrote to."""
+    """The verdict by ``rule``; if one replaced a partition of the other, a conflict in any case."""
     swept = (ours.partitions & theirs.replaced_partitions) | (
         theirs.partitions & ours.replaced_partitions
     )
@@ -92,9 +92,9 @@ def _unless_swept(
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How conflicts are told, and whether a write gives way to a service that is still pending.
+    """The rule of conflicts, and whether a write gives way to a service that is still pending.
 
-    Where it does not, the service must give way at its own commit.
+    If it does not, the service must give way at its own commit.
     """
 
     judge: Callable[[Footprint, Footprint], Verdict]

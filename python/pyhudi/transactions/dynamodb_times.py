@@ -1,8 +1,8 @@
 """Instant times from a counter in DynamoDB: an item of the locks' table, by boto3.
 
-A time that the writer's clock gives is set where the item is below it; else the item is increased
-by one. Both are single atomic updates, so a request that is sent again after a lost reply skips a
-time and never gives one twice. The item's key is the lock's with ``.time`` behind it.
+If the item is below the time of the writer's clock, it is set to that time; otherwise it is
+increased by one. Both are single atomic updates, so a request that is sent again after a lost reply
+skips a time and never gives one twice. The item's key is the lock's key plus ``.time``.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class DynamoTimes:
         except (aws.ClientError, aws.BotoCoreError) as error:
             raise StorageError(
                 f"No instant time came from '{self._id[KEY]['S']}' in the DynamoDB table "
-                f"{self._table.name}: {error}. Look whether the service can be reached with these "
+                f"{self._table.name}: {error}. Check that the service can be reached with these "
                 "credentials (hoodie.write.lock.dynamodb.region, .endpoint_url).",
                 path=self._table.name,
             ) from error
 
     def _raised(self, time: int) -> int | None:
-        """Set the counter to ``time``; None where it is there already, or beyond."""
+        """Set the counter to ``time``; None if it is already there, or beyond."""
         try:
             self._client.update_item(
                 TableName=self._table.name,

@@ -1,6 +1,6 @@
 """Early conflict detection: a look at the markers of running writes before data is written.
 
-A write that finds a running one on its file groups gives up while that is cheap. The look proves
+A write that finds a running write on its file groups gives up while that is cheap. The look proves
 nothing, since the other's markers may come a moment later: the check at the commit decides.
 """
 
@@ -27,7 +27,7 @@ def check_running(
     instant: InstantTime,
     ours: Footprint,
 ) -> None:
-    """``CommitConflict`` where a living write of ``now`` has a marker for one of our groups."""
+    """``CommitConflict`` if a living write of ``now`` has a marker for one of our groups."""
     for pending in now.pending:
         if pending.time == instant or pending.action not in WRITES:
             continue

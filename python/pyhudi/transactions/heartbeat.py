@@ -27,7 +27,7 @@ PROBES = 5
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPolicy:
-    """How often to beat (milliseconds) and how many missed beats others forgive."""
+    """How often to beat (milliseconds), and how many missed beats others tolerate."""
 
     interval_ms: int = 60_000
     tolerable_misses: int = 2
@@ -39,7 +39,7 @@ class HeartbeatPolicy:
 
 
 class Heartbeat:
-    """Beats for one instant, or for what else is in use, from a daemon thread until ``stop``.
+    """Beats for one instant, or for another thing in use, from a daemon thread until ``stop``.
 
     The file that it renews has the name of the instant.
     """
@@ -61,12 +61,12 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Beat once, then go on in the background."""
+        """Beat once, then continue in the background."""
         self.beat()
         self.go_on()
 
     def go_on(self) -> None:
-        """Beat in the background, where the first beat has been sent."""
+        """Beat in the background; the first beat was already sent."""
         self._thread = threading.Thread(target=self._run, name=self._path, daemon=True)
         self._thread.start()
 
@@ -81,7 +81,7 @@ class Heartbeat:
         return (self._clock.monotonic() - self._last) * 1000 >= self._policy.lapse_ms
 
     def check(self, who: str) -> None:
-        """``WriterFenced`` for the write ``who`` where others may by now take it for dead."""
+        """``WriterFenced`` for the write ``who`` if others may take it for dead by now."""
         if self.lapsed():
             raise WriterFenced(
                 f"{who} has not reached the storage with a heartbeat for {self._policy.lapse_ms} "
@@ -91,9 +91,9 @@ class Heartbeat:
             )
 
     def stop(self, settled: bool = True) -> None:
-        """Stop beating; where the instant has settled, remove the file.
+        """Stop beating; if the instant has settled, remove the file.
 
-        Where it has not, the last beat stays, and others roll the instant back once it is stale.
+        Otherwise the last beat stays, and others roll the instant back when it is stale.
         """
         self._stopped.set()
         if self._thread is not None:
@@ -106,16 +106,15 @@ class Heartbeat:
             try:
                 self.beat()
             except Exception as error:
-                # The next beat may succeed; if none does, lapsed() fences the commit. An error that
-                # is none of the storage's must not end the beats either: a writer that lives
-                # would be rolled back for it.
+                # The next beat may succeed; if none does, lapsed() fences the commit. No other
+                # error may end the beats either: a living writer would be rolled back.
                 log.warning("%s: a heartbeat failed: %s", self._path, error)
 
 
 def storage_now_ms(storage: Storage, clock: Clock) -> int:
     """The time by the clock that stamps the storage's files, which beats are compared with.
 
-    Epoch milliseconds, read off a file put for it; 0 where others keep sweeping that up.
+    Epoch milliseconds, read from a file that is put for it; 0 if others keep deleting that file.
     """
     for _ in range(PROBES):
         name = f"{PROBE}{clock.uuid()}"
@@ -128,9 +127,9 @@ def storage_now_ms(storage: Storage, clock: Clock) -> int:
 
 
 def has_passed(storage: Storage, clock: Clock, since_ms: int, span_ms: int) -> bool:
-    """Whether so long has passed since a file was put.
+    """Whether this much time has passed since a file was put.
 
-    Our wall clock is asked first, for that costs nothing; the storage's has the last word.
+    Our wall clock is asked first, since that costs nothing; the storage's clock decides.
     """
     if clock.now_ms() - since_ms < span_ms:
         return False

@@ -1,7 +1,7 @@
 """The conflict check at commit: every instant that completed since the write loaded the timeline.
 
-The check is a set difference, whatever the instants' times (ARCHITECTURE.md, "Where each guard
-lives"). Where nothing has completed, nothing is read.
+The check is a set difference, in which times do not count (ARCHITECTURE.md, "Where each guard
+lives"). If nothing has completed, nothing is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_conflicts(
     strategy: Strategy = STRATEGIES[ConflictRule.SIMPLE],
     check_theirs: TheirCheck | None = None,
 ) -> None:
-    """``CommitConflict`` (ours, theirs, overlap) where a commit since ``loaded`` overlaps.
+    """``CommitConflict`` (ours, theirs, overlap) if a commit since ``loaded`` overlaps.
 
     Restores, and rollbacks of completed commits, conflict with every write, pending ones included.
     ``check_theirs`` sees each new commit that does not overlap, and may raise as well.
@@ -101,9 +101,9 @@ def declared_schema(
 ) -> str | None:
     """The schema (Avro JSON) that our commit declares, for the ``schema`` that it was made with.
 
-    ``SchemaConflict`` by ``rule``; ``CommitConflict`` where it would not become the table's: that
-    is declared by the commit with the greatest instant time, and another one is greater, and where
-    the commit that declared the schema of ``loaded`` is archived by now.
+    ``SchemaConflict`` by ``rule``. ``CommitConflict`` if ours would not become the table's schema,
+    since another commit has a greater instant time, and if the commit that declared the schema of
+    ``loaded`` is archived by now.
     """
     if schema is None or loaded.keys() == now.keys():
         return schema
@@ -129,7 +129,7 @@ def declared_schema(
 
 
 def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Footprint) -> None:
-    """``CommitConflict`` where a clustering is pending over a group that we changed.
+    """``CommitConflict`` if a clustering is pending over a group that we changed.
 
     Its result replaces the group as it was when it was planned, so the change would be lost;
     Hudi's writers refuse such an update as well. A retry helps once the clustering has ended.
@@ -155,7 +155,7 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
 
 
 def _clustered_groups(table: Table, now: Timeline, pending: Instant) -> frozenset[Group]:
-    # Without its requested file it has settled since the listing, or lost its plan.
+    # If its requested file is gone, it has settled since the listing, or lost its plan.
     requested = plan_of(table, now, pending, parse_requested_replace, gone=RequestedReplace())
     plan = requested.clustering_plan if requested is not None else None
     groups = plan.input_groups if plan is not None else ()

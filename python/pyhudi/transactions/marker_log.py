@@ -1,9 +1,9 @@
 """The markers of one instant in a few files: many requests, one storage write (spec/markers.md M3).
 
-Requests queue. A batch takes all that wait and puts them, with what the file had, into the next of
-a bounded set of ``MARKERS<n>`` files, round robin; the requests are answered once that put is done.
-A file is replaced whole, on every storage: a reader sees the markers before or after a batch, never
-a torn line, and since a batch carries many markers the bytes written twice are few.
+Requests queue. A batch takes all waiting requests and puts them, after the file's earlier content,
+into the next of a bounded set of ``MARKERS<n>`` files, in turn. The requests are answered when that
+put is done. A file is always replaced whole: a reader sees the markers before or after a batch,
+never part of a line. Since a batch has many markers, few bytes are written twice.
 
 A lone request starts its batch at once. Under load the next batch waits as long as the last one
 took to write, so that requests gather in proportion to what a write costs, but never longer than
@@ -46,7 +46,7 @@ _LOOK_AGAIN_S = 0.05
 
 
 class Refusal(str, Enum):
-    """Why a request was not taken, as the fact ``refusal`` of the error."""
+    """Why a request was refused, as the fact ``refusal`` of the error."""
 
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
@@ -95,11 +95,11 @@ class MarkerLog:
         self._next_start = float("-inf")
 
     def ask(self, names: Sequence[str]) -> Future[None]:
-        """Have these markers on storage; the answer comes when they are.
+        """Put these markers on storage; the answer comes when they are there.
 
-        Without names it is the files' first reading that is asked for. Raises ``StorageError``
-        with ``refusal`` for what is not taken; the answer raises that of the failed write, whose
-        markers are then neither there for certain nor absent: ask again.
+        Without names it only makes sure that the files were read. Raises ``StorageError`` with
+        ``refusal`` for a refused request. The answer raises the error of a failed write, whose
+        markers may or may not be there: ask again.
         """
         for name in names:
             fault = marker_fault(name)
@@ -129,7 +129,7 @@ class MarkerLog:
         return request.answer
 
     def seal(self, timeout_s: float) -> bool:
-        """Refuse every request from now on; whether no write is under way after the time."""
+        """Refuse every request from now on; whether no write is running after the time."""
         text = (
             f"The write stage of {self._instant} has ended: no marker is taken any more, and a "
             "data file without one must not be written."
@@ -149,7 +149,7 @@ class MarkerLog:
         if not self._close(Refusal.BUSY, text, self._storage.put_timeout_s):
             return None
         log = MarkerLog(self._storage, self._instant, self._clock, self._batching)
-        # What got no answer may still land, so those files rest for the successor too.
+        # A put without an answer may still land, so the successor does not use those files either.
         log._free_at = self._free_at
         return log
 
@@ -169,13 +169,13 @@ class MarkerLog:
     # -- batches -------------------------------------------------------------------------------
 
     def _hire(self) -> None:
-        """Have one thread on its way to take what waits."""
+        """Make sure that a thread comes to take the waiting requests."""
         if self._queue and not self._hired and self._refusal is None:
             self._hired = True
             self._pool.submit(self._serve)
 
     def _serve(self) -> None:
-        """Take what waits once it is time, write it, and answer."""
+        """Take the waiting requests when it is time, write them, and answer."""
         with self._state:
             number = self._wait_for_turn()
             self._hired = False
@@ -206,11 +206,11 @@ class MarkerLog:
                 request.answer.set_exception(error)
 
     def _wait_for_turn(self) -> int | None:
-        """The number of the file to write next, once it is time; ``None`` where sealed."""
+        """The number of the file to write next, when it is time; ``None`` if sealed."""
         while self._refusal is None:
             now = self._clock.monotonic()
             free = self._next_free(now)
-            # Until the files have been read, nothing is known of what to keep in them.
+            # Before the files have been read, it is not known what to keep in them.
             ready = self._loaded or not self._writing
             if ready and free is not None and now >= self._next_start:
                 return free

@@ -1,13 +1,13 @@
 """The HTTP side of the marker service, in a thread of the driver; the only module with aiohttp.
 
-``POST /markers/<key>`` with one marker a line asks for them and is answered 200 once they are on
-storage; ``GET /ready`` tells an executor that it reaches the driver. Every request carries the
-application's token. What is not taken is said by the status: 400 malformed, 401 wrong token, 404
+``POST /markers/<key>`` with one marker a line is answered 200 when the markers are on storage.
+``GET /ready`` tells an executor that it reaches the driver. Every request carries the application's
+token. The status says why a request is refused: 400 malformed, 401 wrong token, 404
 unknown instant, 408 too slow, 409 sealed, 411 no length, 413 too large, 500 the storage failed,
 503 busy (``Retry-After`` says when to ask again).
 
-Invariants: nothing of a request is read before its token is right; bodies, connections, the time
-that each may take and what waits are bounded; neither tokens nor markers are logged.
+Invariants: no body is read before the request's token is checked; bodies, connections, the time of
+each and the queue are bounded; neither tokens nor markers are logged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STATUS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server puts up with; seconds and bytes."""
+    """The limits of one server; seconds and bytes."""
 
     body_bytes: int = 8 << 20
     #: of all bodies that are being read at a time
@@ -104,7 +104,7 @@ class MarkerServer:
         return self.port
 
     def stop(self) -> None:
-        """Answer what is under way, then end; idempotent."""
+        """Answer the running requests, then end; idempotent."""
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None:
             return
@@ -119,7 +119,7 @@ class MarkerServer:
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Serve until told to stop; an end that nobody asked for is followed by a new start."""
+        """Serve until told to stop; after an unexpected end start again."""
         for attempt in range(RESTARTS + 1):
             if attempt:
                 self._service.reopen()
@@ -291,7 +291,8 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
     finally:
         loop.close()
 
+        # aiohttp logs a line for each request that is not HTTP; strangers could flood the log.
 
-# aiohttp writes a line for each request that is no HTTP; with strangers about that is noise.
+
 _QUIET = logging.getLogger(f"{__name__}.http")
 _QUIET.setLevel(logging.CRITICAL)

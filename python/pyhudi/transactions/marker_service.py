@@ -36,16 +36,16 @@ class MarkerService:
         return OpenMarkers(self, key)
 
     def knows(self, key: str) -> bool:
-        """Whether the instant is open, be it sealed or not."""
+        """Whether the instant is open, sealed or not."""
         with self._guard:
             return key in self._logs
 
     def ask(self, key: str, names: Sequence[str]) -> Future[None]:
-        """``MarkerLog.ask`` of the instant ``key``; ``StorageError`` where it is not open."""
+        """``MarkerLog.ask`` of the instant ``key``; ``StorageError`` if it is not open."""
         return self._log(key).ask(names)
 
     def seal(self, key: str, timeout_s: float) -> bool:
-        """``MarkerLog.seal``; nothing to do where the instant is not open."""
+        """``MarkerLog.seal``; does nothing if the instant is not open."""
         with self._guard:
             log = self._logs.get(key)
         return log is None or log.seal(timeout_s)
@@ -95,11 +95,11 @@ class OpenMarkers:
         self.key = key
 
     def ask(self, names: Sequence[str]) -> Future[None]:
-        """Have these markers on storage, see ``MarkerLog.ask``."""
+        """Put these markers on storage, see ``MarkerLog.ask``."""
         return self._service.ask(self.key, names)
 
     def seal(self, timeout_s: float) -> bool:
-        """Take no more markers; whether no write of them is under way after the time."""
+        """Take no more markers; whether no write of them is running after the time."""
         return self._service.seal(self.key, timeout_s)
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""Markers on the driver's side: what an instant may have written, by its own word.
+"""Markers on the driver's side: what an instant may have written, as it announced itself.
 
 A worker puts the marker before the data file, so a file without a marker cannot exist. Layout:
 spec/markers.md M1 to M6.
@@ -28,7 +28,7 @@ READ_THREADS = 8
 
 
 class MarkerGate(Protocol):
-    """The place that takes a write's markers, where that is not the storage itself."""
+    """The place that takes a write's markers, if that is not the storage itself."""
 
     def seal(self, timeout_s: float) -> bool:
         """Take no more; whether no write of markers is under way after the time."""
@@ -40,8 +40,8 @@ class MarkerGate(Protocol):
 def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     """Data files (relative to the table) that ``instant`` has markers for, sorted.
 
-    None where the instant has no marker folder, so that the caller must list instead. Both kinds
-    that Hudi writes are read, beside each other too: one empty file per marker, and the timeline
+    None if the instant has no marker folder, so that the caller must list instead. Both kinds
+    that Hudi writes are read, also together: one empty file per marker, and the timeline
     server's lists. Hudi rewrites a list in place, so a crash can cut off names of existing files:
     if a list does not end as it should, the table is listed as well.
     """
@@ -76,7 +76,7 @@ def belongs_to(path: str, instant: InstantTime) -> bool:
 
 
 def files_of(storage: Storage, instant: InstantTime) -> list[str]:
-    """Data files of an instant by its markers, or by a full listing where it has none."""
+    """Data files of an instant by its markers, or by a full listing if it has none."""
     marked = marked_files(storage, instant)
     return listed_files(storage, instant) if marked is None else marked
 
@@ -97,10 +97,10 @@ def delete_files(
 ) -> None:
     """Delete data files in parallel batches; files already gone are no error.
 
-    Where a task that was killed may have left the metadata of a new partition under a name of its
-    own (``write/base_file.py``), that goes as well.
+    A killed task may have left the metadata of a new partition under a temporary name
+    (``write/base_file.py``): that is deleted too.
 
-    ``progress`` is called after each batch, by which the caller renews what may run out.
+    ``progress`` is called after each batch, so that the caller can renew its lease.
     """
     todo = list(paths)
     if isinstance(storage, PassesTemporariesOver):

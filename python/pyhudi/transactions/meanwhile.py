@@ -1,8 +1,8 @@
-"""What became of a table between two loads of its timeline: which commits came, which are undone.
+"""What happened to a table between two loads of its timeline: commits that came or were undone.
 
-Invariant: a commit that completed in between is told of, though the archiver has taken it off the
-active timeline since. The archive is read only where something has left the timeline, and of it
-only what was written since the first load.
+Invariant: a commit that completed in between is found, even if the archiver has taken it off the
+active timeline since. The archive is read only if something has left the timeline, and then only
+its files that were written since the first load.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Meanwhile:
     now: Timeline
 
     def commits(self) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Commits that completed in between, whatever their times; the archived ones last."""
+        """Commits that completed in between, with any instant times; the archived ones last."""
         for instant in self.now.since(self.loaded):
             if instant.action in COMMIT_ACTIONS:
                 with conflict_if_gone():
@@ -46,12 +46,12 @@ class Meanwhile:
             key = instant_key(entry.instant)
             if key in known or entry.instant.action not in COMMIT_ACTIONS:
                 continue
-            # What is older than the first instant of the load was archived before it.
+            # Instants older than the first one of the load were archived before it.
             if key in pending or first is None or entry.instant.time > first:
                 yield entry.instant, entry.commit()
 
     def undone(self) -> list[InstantTime]:
-        """Commits of the first load that are completed no longer, and not archived either."""
+        """Commits of the first load that are neither completed nor archived any more."""
         gone = self.loaded.keys() - self.now.keys()
         archived = {instant_key(entry.instant) for entry in self._archived}
         return sorted(t for t, a in gone - archived if a in COMMIT_ACTIONS)
@@ -60,7 +60,7 @@ class Meanwhile:
     def _archived(self) -> list[ArchivedInstant]:
         """What the archiver has taken in between, and perhaps a little from before.
 
-        ``CommitConflict`` where the archive cannot be read: a later load has no need of it.
+        ``CommitConflict`` if the archive cannot be read: a later load does not need it.
         """
         loaded, now = self.loaded, self.now
         if not _carriers(loaded) - _carriers(now) and loaded.first_time == now.first_time:
@@ -75,7 +75,7 @@ class Meanwhile:
 
 @contextmanager
 def conflict_if_gone() -> Iterator[None]:
-    """``CommitConflict`` where a commit is asked for that has been archived since its load."""
+    """``CommitConflict`` if the body asks for a commit that was archived since its load."""
     try:
         yield
     except TableCorrupt as e:

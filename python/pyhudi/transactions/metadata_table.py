@@ -1,8 +1,8 @@
 """The metadata table: never left stale.
 
-pyhudi does not keep Hudi's metadata table up to date yet, so before it publishes a commit it
-takes the table's promise back: both keys emptied, the folder deleted, as Hudi does for a writer
-without metadata (spec/metadata_table.md MT3). Must be called under the table lock.
+pyhudi does not update Hudi's metadata table yet. So before it publishes a commit it switches the
+metadata table off: it empties both keys and deletes the folder, as Hudi does for a writer without
+metadata (spec/metadata_table.md MT3). Must be called under the table lock.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FOLDER = ".hoodie/metadata"
 
 
 def drop_metadata_table(table: Table, lock: TableLock) -> Table:
-    """The table without a metadata table; unchanged, and no I/O but one read, where none is.
+    """The table without a metadata table; if it has none, unchanged after a single read.
 
-    ``WriterFenced`` where the lease on ``lock``, which is held, might not outlast the change,
-    ``TableNotFound`` where the table was taken away since it was opened.
+    ``WriterFenced`` if the lease on ``lock``, which is held, might not outlast the change,
+    ``TableNotFound`` if the table was removed since it was opened.
     """
     table = still_there(table)
     if not (table.config.metadata_partitions or table.config.metadata_partitions_inflight):

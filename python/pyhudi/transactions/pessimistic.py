@@ -44,10 +44,10 @@ def is_pessimistic(config: TableConfig) -> bool:
 
 
 def lock_names(groups: Iterable[Group]) -> frozenset[str]:
-    """What the locks of ``groups`` are called: a function of partition and file id alone.
+    """The names of the locks of ``groups``: a function of partition and file id alone.
 
-    An id that begins with a bucket's number is named by that. One random id in 43 looks so too
-    and shares its lock with hardly any other.
+    For an id that begins with a bucket's number the name has that number. One random id in 43 looks
+    like one too, but hardly ever shares its lock with another.
     """
     named = ((p, f, bucket_number(f)) for p, f in groups)
     return frozenset(
@@ -92,10 +92,10 @@ def claim(
     ours: Footprint,
     strategy: Strategy,
 ) -> None:
-    """Hold the locks ``names``, and fail where a group was changed before we had them.
+    """Hold the locks ``names``, and fail if a group was changed before we had them.
 
-    ``CommitConflict`` with ``before_data`` then: a new instant that keeps the locks goes on from
-    the new state, and no work was lost. Errors of ``GroupLocks.hold`` as well.
+    Then ``CommitConflict`` with ``before_data``: a new instant that keeps the locks continues from
+    the new state, and no work was lost. Also errors of ``GroupLocks.hold``.
     """
     if not groups.hold(names, LockOwner.this_process(instant)):
         return
@@ -103,14 +103,14 @@ def claim(
     try:
         check_conflicts(table, loaded, now, instant, ours, strategy)
     except CommitConflict as conflict:
-        # What is pending, as a clustering, is no holder of locks that has ended: it takes its time.
+        # A pending instant, such as a clustering, has not ended: it may take its time.
         if conflict.facts.get("theirs") not in {i.time for i in now.pending}:
             conflict.facts["before_data"] = True
         raise
 
 
 def check_unlocked(table: Table, loaded: Timeline, now: Timeline, ours: Footprint) -> None:
-    """``WriteFailed`` where a program that takes no locks has changed our groups since ``loaded``.
+    """``WriteFailed`` if a program that takes no locks has changed our groups since ``loaded``.
 
     Its commits lack the mark of pessimistic ones. pyhudi's own other writers commit nothing to
     such a table, so it is Apache Hudi or a program like it.
@@ -141,7 +141,7 @@ def check_unlocked(table: Table, loaded: Timeline, now: Timeline, ours: Footprin
 
 
 def refuse_without_locks(table: Table, who: str) -> None:
-    """``WriteFailed`` for a write without locks on a table that meanwhile takes none of them."""
+    """``WriteFailed`` for a write without locks, if the table has become pessimistic meanwhile."""
     if is_pessimistic(table.config):
         raise WriteFailed(
             f"{who} locks no file groups, and meanwhile another writer has made this a table of "

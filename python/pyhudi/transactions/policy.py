@@ -1,4 +1,4 @@
-"""From options to how a writer behaves beside others."""
+"""From options to a writer's behaviour beside other writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def writer_policy(options: WriteOptions, table: Table, clock: Clock) -> WriterPo
 
 
 def visibility(options: WriteOptions) -> VisibilityPolicy | None:
-    """How long a commit waits for listings that lag; None where nobody asked for it."""
+    """How long a commit waits for late listings; None if no option asks for it."""
     if not options.await_visible:
         return None
     return VisibilityPolicy(

@@ -48,17 +48,17 @@ log = logging.getLogger(__name__)
 
 #: key of ours in ``hoodie.properties`` that tells two tables at one path apart
 ID: Final = "pyhudi.table.id"
-#: key of ours that keeps a table in the making for others than its creator
+#: key of ours that keeps a new table if its creator fails, since another statement uses it
 ADOPTED: Final = "pyhudi.table.adopted"
 PARTITION_METADATA: Final = ".hoodie_partition_metadata"
 #: locks outlive the table, as another writer may wait for one
 LOCKS: Final = (".hoodie/lock", ".hoodie/locks/", ".hoodie/.locks/")
 META: Final = ".hoodie"
-#: names that Spark and Hudi both pass over
+#: names that both Spark and Hudi ignore
 HIDDEN: Final = (".", "_")
 #: layout -> timeline folder of a table whose properties are not known
 TIMELINES: Final = {1: ".hoodie", 2: ".hoodie/timeline"}
-#: age at which properties that are cut short are those of a creator that died
+#: age at which incomplete properties count as those of a dead creator
 TORN_MS: Final = 60_000
 
 
@@ -66,9 +66,9 @@ TORN_MS: Final = 60_000
 
 
 def find_table(storage: Storage, clock: Clock) -> Table | None:
-    """The table, None where a first write makes one.
+    """The table; None if a first write makes one.
 
-    That is also where its creator died while it put the properties.
+    That is also the case if its creator died while it put the properties.
     """
     if not table_exists(storage):
         return None
@@ -83,9 +83,9 @@ def find_table(storage: Storage, clock: Clock) -> Table | None:
 def make_table(writer: Writer) -> Table:
     """Put the properties of the writer's table, under the lock.
 
-    What writers that died left here is settled. ``TableExists`` where another writer was first,
-    ``ConfigError`` where the folder holds files of something else, ``TableCorrupt`` where it has
-    commits already.
+    Settles what dead writers left here. ``TableExists`` if another writer was first,
+    ``ConfigError`` if the folder holds files of something else, ``TableCorrupt`` if it already has
+    commits.
     """
     storage, config, lock = writer.table.storage, writer.table.config, writer.lock
     _settle_leftovers(writer)
@@ -118,7 +118,7 @@ def _refuse_table(storage: Storage) -> None:
 
 
 def _is_torn(storage: Storage, clock: Clock) -> bool:
-    """Whether properties are there that no writer finished, and nobody has committed anything."""
+    """Whether no writer finished the properties, and nobody has committed anything."""
     stored = next((f for f in storage.list(".hoodie") if f.path == PROPERTIES), None)
     if stored is None:
         return False
@@ -126,14 +126,14 @@ def _is_torn(storage: Storage, clock: Clock) -> bool:
         open_table(storage)
         return False
     except (TableCorrupt, UnsupportedTable):
-        # What was cut off may lack its version and its checksum.
+        # Incomplete properties may lack the version and the checksum.
         whole = CHECKSUM in storage.read(PROPERTIES)
         settled = any(timeline.commits for timeline in _timelines(storage))
         return not whole and not settled and has_passed(storage, clock, stored.modified_ms, TORN_MS)
 
 
 def _timelines(storage: Storage) -> list[Timeline]:
-    """What is on the timeline of a folder without properties, in each layout."""
+    """The timeline of a folder without properties, in each layout."""
     return [timeline_of(storage.list(path), n, path) for n, path in TIMELINES.items()]
 
 
@@ -202,7 +202,7 @@ def holds_locks_alone(storage: Storage) -> bool:
 
 
 def adopt(writer: Writer) -> Table:
-    """Have the table stay, though its creator fails; ``TableNotFound`` where it has gone already.
+    """Let the table stay even if its creator fails; ``TableNotFound`` if it is already gone.
 
     A table with commits stays anyway.
     """
@@ -218,7 +218,7 @@ def adopt(writer: Writer) -> Table:
 
 
 def still_there(table: Table) -> Table:
-    """The table with its properties as they are now; ``TableNotFound`` where it has gone."""
+    """The table with its properties as they are now; ``TableNotFound`` if it is gone."""
     try:
         now = open_table(table.storage)
     except TableNotFound as e:
@@ -230,7 +230,7 @@ def still_there(table: Table) -> Table:
 
 @contextmanager
 def while_there(table: Table) -> Iterator[None]:
-    """An error of the body as ``TableNotFound`` where the table has gone, which says more."""
+    """If the table is gone, an error of the body as ``TableNotFound``, which says more."""
     try:
         yield
     except HudiError:
@@ -239,7 +239,7 @@ def while_there(table: Table) -> Iterator[None]:
 
 
 def is_gone(table: Table) -> bool:
-    """Whether the table was taken away since it was opened."""
+    """Whether the table was removed since it was opened."""
     try:
         still_there(table)
         return False
@@ -251,7 +251,7 @@ def _gone(table: Table, what: str) -> TableNotFound:
     return TableNotFound(
         f"The table at {table.storage.root} {what} while this write ran: by DROP TABLE, or "
         "because the first write of the table failed. Nothing of this write is visible. Run it "
-        "again if the table shall be there.",
+        "again if you want the table.",
         path=table.storage.root,
     )
 
@@ -260,9 +260,9 @@ def _gone(table: Table, what: str) -> TableNotFound:
 
 
 def discard(writer: Writer) -> bool:
-    """Take away a table that its creator could not fill, unless somebody else has to do with it.
+    """Remove a table that its creator could not fill, unless somebody else uses it.
 
-    Whether the table is gone. Only the properties and what is hidden are deleted; a table that
+    Whether the table is gone. Only the properties and hidden folders are deleted; a table that
     another writer began to write to, or whose properties another changed, stays.
     """
     table, lock = writer.table, writer.lock
@@ -293,7 +293,7 @@ def remove(writer: Writer) -> None:
 
 
 def _is_used(table: Table, timeline: Timeline) -> bool:
-    """Whether anybody but the writers that failed has left something in the table."""
+    """Whether anybody except the failed writers has left something in the table."""
     storage = table.storage
     if timeline.pending or any(i.action is not Action.ROLLBACK for i in timeline.completed):
         return True
@@ -321,7 +321,7 @@ def _delete(
 ) -> None:
     """Delete the properties first: every later commit misses them.
 
-    A write that began since the caller looked finds out at its commit, and tidies up then.
+    A write that began since the caller's look notices at its commit, and deletes its files then.
     """
     storage = table.storage
     before = {i.time for i in looked_at.pending}

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 def rewrite_properties(table: Table, raw: Mapping[str, str], lock: TableLock) -> Table:
     """The table with ``raw`` as its properties; ``table`` has those that were read under ``lock``.
 
-    ``WriterFenced`` where the lease might not outlast the put: nothing is changed then.
+    ``WriterFenced`` if the lease might not outlast the put: then nothing is changed.
     """
     storage, data = table.storage, render_properties(raw)
     storage.replace(BACKUP, render_properties(table.config.raw))
@@ -30,6 +30,6 @@ def rewrite_properties(table: Table, raw: Mapping[str, str], lock: TableLock) ->
     try:
         storage.delete([BACKUP])
     except StorageError as error:
-        # It is asked for only where the properties are gone, and the next change deletes it.
+        # It counts only if the properties are gone, and the next change deletes it.
         log.warning("%s: the backup of its properties remains: %s", storage.root, error)
     return Table(storage, config_of(storage, data))

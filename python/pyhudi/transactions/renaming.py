@@ -1,4 +1,4 @@
-"""The name that a table's properties give it; sessions with Apache Hudi sync to a catalog by it."""
+"""A table's name in its properties; sessions with Apache Hudi sync to a catalog by that name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHECKSUM: Final = "hoodie.table.checksum"
 def rename_table(writer: Writer, name: str) -> Table:
     """The table under another name, which its checksum covers: spec/properties.md P3.
 
-    It is put under the lock. ``LockTimeout`` where the lock stayed taken; nothing is changed then.
+    The change is made under the lock. ``LockTimeout`` if that stays taken; then nothing is changed.
     """
     table = writer.table
     time = writer.next_time(table.timeline())

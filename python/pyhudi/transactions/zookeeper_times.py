@@ -70,7 +70,7 @@ class ZookeeperTimes:
     def _failed(self, reason: str) -> StorageError:
         return StorageError(
             f"No instant time came from '{self._place.path}' in ZooKeeper at "
-            f"{self._place.servers}: {reason}. See whether the servers of "
+            f"{self._place.servers}: {reason}. Check that the servers of "
             "hoodie.write.lock.zookeeper.url are up and can be reached.",
             path=self._place.path,
         )
