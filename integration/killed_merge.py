@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import pyhudi
+from tests.sessions import local_session
 
 #: what the driver's session says of hearts, so that the dead are taken for dead soon
 HEARTS = {
@@ -61,9 +62,7 @@ def die_at(table: Path, point: str) -> None:
 def main() -> None:
     """Merge until killed; exit code 3 tells that the statement went through."""
     table, point = Path(sys.argv[1]), sys.argv[2]
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark = local_session(table.parent / "warehouse")
     pyhudi.attach(spark)
     die_at(table, point)
     merge(spark, table)

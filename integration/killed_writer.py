@@ -17,12 +17,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 import pyhudi
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.open import open_storage
+from tests.sessions import local_session
 
 IN_A_TASK = "(task)"
 OPTIONS = {
@@ -75,9 +74,7 @@ def main() -> None:
     """Write until killed; exit code 3 tells that the write went through."""
     table, method, pattern, staged, *more = sys.argv[1:]
     options = {**OPTIONS, **dict(each.split("=", 1) for each in more)}
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = pyhudi.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark = local_session(Path(table).parent / "warehouse")
     if pattern != IN_A_TASK:
         arm(method, pattern)
     pyhudi.attach(spark)

@@ -21,9 +21,14 @@ from tests.spark.tables import (
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("way")]
 
+# tests/write/test_merge_rules.py and test_groups.py have the rules of one key's rows without Spark:
+# one way is enough here. Which rows of a key meet is another matter, and differs by the way.
+one_way = pytest.mark.parametrize("way", ["distributed"], indirect=True)
+
 SOFT = f"id long, name string, ts long, dt string, {DELETED} boolean"
 
 
+@one_way
 def test_the_larger_ordering_value_wins_and_the_later_of_equals(lake: Lake) -> None:
     table = lake.table()
     table.write([(1, "a", 5, "x"), (2, "a", 5, "x"), (3, "a", 5, "x"), (4, "a", None, "x")])
@@ -44,6 +49,7 @@ def test_the_rows_of_a_key_within_one_batch_are_combined_by_the_same_rule(lake: 
     assert table.rows() == model_of([(1, "high", 9, "x"), (2, "q", 2, "x")])
 
 
+@one_way
 def test_without_an_ordering_column_the_later_write_wins(lake: Lake) -> None:
     table = lake.table(options={KEY: "id", PARTITION: "dt"})
     table.write([(1, "a", 5, "x")])
@@ -53,6 +59,7 @@ def test_without_an_ordering_column_the_later_write_wins(lake: Lake) -> None:
     assert table.properties()["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
 
 
+@one_way
 def test_commit_time_ordering_ignores_the_ordering_column(lake: Lake) -> None:
     table = lake.table(hoodie__record__merge__mode="COMMIT_TIME_ORDERING")
     table.write([(1, "a", 5, "x")])
@@ -61,6 +68,7 @@ def test_commit_time_ordering_ignores_the_ordering_column(lake: Lake) -> None:
     assert table.rows() == model_of([(1, "b", 1, "x")])
 
 
+@one_way
 def test_several_ordering_columns_compare_one_after_the_other(lake: Lake) -> None:
     ddl = "id long, name string, day date, seq int"
     options = {KEY: "id", "hoodie.table.ordering.fields": "day,seq"}
@@ -81,6 +89,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
+@one_way
 @pytest.mark.parametrize(
     ("kind", "low", "high"),
     [
@@ -142,6 +151,7 @@ def test_insert_and_delete_of_a_key_in_one_batch_follow_their_ordering_values(la
     assert {k: r[1] for k, r in table.rows().items()} == {3: "back"}
 
 
+@one_way
 def test_an_added_delete_column_deletes_in_an_older_table(lake: Lake) -> None:
     table = lake.table(options={**OPTIONS, VERSION: "6"})
     table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
@@ -150,6 +160,7 @@ def test_an_added_delete_column_deletes_in_an_older_table(lake: Lake) -> None:
     assert sorted(table.rows()) == [2, 3]
 
 
+@one_way
 def test_the_operation_delete_deletes_whatever_the_ordering_says(lake: Lake) -> None:
     table = lake.table()
     table.write([(1, "a", 9, "x"), (2, "a", 9, "x")])
@@ -158,6 +169,7 @@ def test_the_operation_delete_deletes_whatever_the_ordering_says(lake: Lake) -> 
     assert sorted(table.rows()) == [2]
 
 
+@one_way
 def test_a_delete_needs_key_partition_and_ordering_columns_alone(lake: Lake) -> None:
     table = lake.table()
     table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
@@ -166,6 +178,7 @@ def test_a_delete_needs_key_partition_and_ordering_columns_alone(lake: Lake) -> 
     assert sorted(table.rows()) == [2]
 
 
+@one_way
 def test_a_deleted_key_can_come_back(lake: Lake) -> None:
     table = lake.table()
     table.write([(1, "a", 5, "x")])
@@ -177,6 +190,7 @@ def test_a_deleted_key_can_come_back(lake: Lake) -> None:
     assert table.rows() == model_of([(1, "again", 1, "x")])
 
 
+@one_way
 def test_updates_keep_the_meta_columns_of_the_rows_that_they_leave_alone(lake: Lake) -> None:
     table = lake.table()
     table.write([(1, "a", 1, "x"), (2, "a", 1, "x")])
