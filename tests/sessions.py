@@ -18,10 +18,11 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.task.killTimeout": "60s",
-    # So few that Spark drops events, as it does in a busy application; tests look at jobs and
-    # statements in its status store, which keeps its own.
+    # A queue of events that does not say its length drops events, as in a busy application. Tests
+    # look at Spark's status store, and Spark ends a driver whose heartbeats it does not know.
     f"{QUEUE}.capacity": "1",
     f"{QUEUE}.appStatus.capacity": "10000",
+    f"{QUEUE}.shared.capacity": "10000",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
 }
