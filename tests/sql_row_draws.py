@@ -49,7 +49,7 @@ def copy(chance: Chance, model: Model) -> Made:
 
 
 def overwrite(chance: Chance, model: Model) -> Made:
-    # INSERT OVERWRITE looks no key up: under a unique one its rows have new ones.
+    # INSERT OVERWRITE looks up no keys: if keys are unique, its rows get new ones.
     held = model if model.definition.unique else replace(model, rows=())
     rows = clear(held, draw_rows(chance, model, 4), fresh=True)
     if not rows:

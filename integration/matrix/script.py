@@ -89,7 +89,7 @@ def _in_turn(cell: Cell, subject: str) -> Iterator[Step]:
         return
     yield Step(HUDI, "upsert", [*rows([30, 31], 50, 3), row(42, 50)], {})
     if cell.index == "simple":
-        # The subject need not write real filters for this index; Hudi must cope all the same.
+        # The subject need not write real filters for this index; Hudi must cope with that.
         bloom = {"hoodie.index.type": "BLOOM"}
         yield Step(HUDI, "upsert", [row(32, 50, 3), row(43, 50)], bloom)
     if cell.version == 6:

@@ -183,7 +183,7 @@ def test_rows_that_a_condition_names_are_replaced_whatever_the_mode() -> None:
     asked = Intent(Route.SQL, Overwrite.FILTER, CONDITION)
     for session in ({MODE: "dynamic"}, {OPERATION: "insert_overwrite"}, {SPARK: "dynamic"}):
         assert overwriting(asked, session) == NAMED
-    with pytest.raises(ConfigError, match="which of the old rows shall go"):
+    with pytest.raises(ConfigError, match="it is not clear which old rows to replace"):
         overwriting(asked, {OPERATION: "insert_overwrite_table"})
 
 

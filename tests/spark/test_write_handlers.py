@@ -131,7 +131,7 @@ OPERATION = "hoodie.datasource.write.operation"
     ("overwrite", "operation", "told"),
     [
         (Overwrite.FILTER, "insert_overwrite_table", "no locks of file groups"),
-        (Overwrite.NONE, "bulk_insert", "bulk_insert looks no key up"),
+        (Overwrite.NONE, "bulk_insert", "bulk_insert looks up no keys"),
     ],
 )
 def test_an_overwrite_alone_passes_over_the_operation_of_its_table(

@@ -82,7 +82,7 @@ class RegisteredTables:
             self.forget(name)
             log.warning(
                 "%s is committed, but the Hive Metastore's entry %s was not told%s: %s Sessions of "
-                "Spark read the commit all the same. The next write to %s tells the metastore all "
+                "Spark read the commit in any case. The next write to %s tells the metastore all "
                 "that it lacks.",
                 done.instant, name, _of_partitions(done), e, name,
             )  # fmt: skip

@@ -1,8 +1,8 @@
 """Answers from the footers of data files: least and greatest values, and rows that are not null.
 
-Exact, or none at all. Statistics of texts may be cut short and those of floats leave NaN out, so
-bounds are taken of whole numbers, days and times only; null counts are exact for every type. Files
-that cannot hold what a join looks for are left out by the same bounds.
+An answer is exact, or there is none. Statistics of texts may be cut short and those of floats leave
+NaN out. So only bounds of whole numbers, days and times are used; null counts are exact for every
+type. The same bounds leave out files that cannot hold a value that a join looks for.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ FileFacts = Mapping[str, ColumnFacts]
 
 
 class Footers:
-    """What is known of files that never change, by path; the files used last are kept."""
+    """Known facts of files that never change, by path; the files used last are kept."""
 
     def __init__(self, limit: int = CACHED_FILES) -> None:
         self._by_path: Recent[str, FileFacts] = Recent(limit)
 
     def load(self, path: str, read: Callable[[], FileFacts]) -> FileFacts:
-        """The facts of the file at ``path``, by ``read`` where they are not known yet."""
+        """The facts of the file at ``path``, by ``read`` if they are not known yet."""
         known = self._by_path.get(path)
         if known is None:
             known = read()
@@ -75,9 +75,9 @@ FOOTERS = Footers()
 def aggregate(
     query: Query, filters: Sequence[FilterJson], wanted: Sequence[Aggregate]
 ) -> list[int | None] | None:
-    """The value of each aggregate, None within for SQL's null; None where only reading can tell.
+    """The value of each aggregate, None inside for SQL's null; None if only reading can tell.
 
-    ``filters`` have to be decided by partitions, as for ``count_rows``.
+    Partitions must decide the ``filters``, as for ``count_rows``.
     """
     rows = count_rows(query, filters)
     if rows is None:
@@ -108,9 +108,9 @@ def aggregate(
 
 
 def columns_apart(query: Query) -> list[str]:
-    """Columns whose values tell files apart, so that a join may leave some of them out.
+    """Columns by whose values a join may leave files out.
 
-    Those of the partitions, and of the keys and their order where footers have their bounds.
+    Those of the partitions, and of key and ordering if footers have their bounds.
     """
     config, types = query.table.config, query.types()
     ordered = [*config.record_key_fields, *config.ordering_fields]
@@ -123,7 +123,7 @@ def files_in_bounds(
 ) -> Sequence[BaseFile]:
     """Of ``files`` those that may hold a value of each filter ``column IN (values)``.
 
-    All of them where a footer cannot tell, or where there are more than ``MOST_FILES``.
+    All of them if a footer cannot tell, or if there are more than ``MOST_FILES``.
     """
     types = query.types()
     wanted = wanted_numbers(filters, types, query.table.config.partition_fields)
@@ -164,7 +164,7 @@ def wanted_numbers(
 def may_hold(
     known: FileFacts, types: Mapping[str, Any], wanted: Mapping[str, Sequence[int]]
 ) -> bool:
-    """Whether the file may hold a wanted value of each column; true where it cannot be told."""
+    """Whether the file may hold a wanted value of each column; true if that is not known."""
     held = {name: known[name] for name in wanted if name in known}
     return all(
         column.kind != types[name] or column.bounds is None or _any(wanted[name], column.bounds)
@@ -238,7 +238,7 @@ def facts_of(file: pq.ParquetFile) -> FileFacts:
 
 
 def _of_today(facts: ColumnFacts) -> ColumnFacts:
-    """Without the bounds of days and times that a file of the old calendar counts otherwise."""
+    """Without the bounds of days and times that a file counts by the old calendar."""
     first = {"date": FIRST_SAME_DAY, "timestamp": FIRST_SAME_MICROS}.get(facts.kind)
     if first is None or facts.bounds is None or facts.bounds[0] >= first:
         return facts

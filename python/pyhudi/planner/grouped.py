@@ -91,7 +91,7 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
     if combines(write) and write.options.index_type is IndexType.GLOBAL_SIMPLE:
         rows = one_per_key(write, rows)
     elif combines(write) and inserting:
-        # An insert into a file that is there looks at no keys: its rows are combined here.
+        # An insert into an existing file looks at no keys: its rows are combined here.
         rows = one_per_key(write, rows, (PARTITION_PATH, KEY))
     policy = write.options.duplicate_policy
     untagged = inserting and (policy is DuplicatePolicy.NONE or RECORD_KEY not in rows.columns)
@@ -127,7 +127,7 @@ def _refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> N
 
 
 def _without_duplicates(write: Write, tagged: DataFrame) -> DataFrame:
-    """Inserts whose key exists: dropped, or refused with some of the keys named."""
+    """Drop inserts whose key exists, or refuse them and name some of the keys."""
     if write.options.duplicate_policy is DuplicatePolicy.FAIL:
         with job(write.spark, write.describe("look for duplicates")):
             found = tagged.where(F.col(ORDINAL).isNotNull()).select(KEY).limit(5).collect()

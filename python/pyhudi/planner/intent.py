@@ -1,6 +1,6 @@
 """What a caller asked for, and which operation that is: Hudi's defaults as one decision.
 
-Pure. Sources: issue "main job"; Hudi's documentation of INSERT INTO and of the save modes.
+Pure. Source: Hudi's documentation of INSERT INTO and of the save modes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Route(str, Enum):
 
 
 class Overwrite(str, Enum):
-    """What of the old rows a write replaces."""
+    """Which of the old rows a write replaces."""
 
     NONE = "none"
     ALL = "all"
     FILTER = "filter"
     DYNAMIC = "dynamic"
-    #: the table itself, by REPLACE TABLE or ``saveAsTable``: settings of the session say nothing
+    #: the table itself, by REPLACE TABLE or ``saveAsTable``: settings of the session do not count
     REPLACE = "replace"
 
 
@@ -80,10 +80,10 @@ def save_intent(mode: str, exists: bool, root: str) -> Intent | None:
 
 
 def heeded(intent: Intent, session: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of the session that have a say in what becomes of old rows.
+    """The settings of the session that decide which old rows are replaced.
 
-    SQL and ``writeTo`` come to us after Spark has heeded its own. A table that is replaced stays
-    whole, as with other formats: parts of it are kept where the write's own options say so.
+    For SQL and ``writeTo`` Spark has already applied its own. REPLACE TABLE replaces all rows, as
+    in other formats, unless the write's own options keep parts of them.
     """
     if intent.route is Route.SAVE:
         return session
@@ -94,8 +94,8 @@ def heeded(intent: Intent, session: Mapping[str, str]) -> Mapping[str, str]:
 def without_overwriting(
     properties: Mapping[str, str], intent: Intent, session: Mapping[str, str]
 ) -> dict[str, str]:
-    """TBLPROPERTIES as an overwrite takes them: as with Hudi they name no operation for it, and
-    the session's mode goes before theirs."""
+    """TBLPROPERTIES as an overwrite uses them: as in Hudi they name no operation for it, and the
+    session's mode counts before theirs."""
     passed = {OPERATION}
     if intent.overwrite is Overwrite.REPLACE or MODE in map(str.lower, session):
         passed |= _OF_OVERWRITES
@@ -103,11 +103,11 @@ def without_overwriting(
 
 
 def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -> Intent:
-    """``intent`` once the options had their say: which rows an overwrite replaces.
+    """``intent`` with the options applied: which rows an overwrite replaces.
 
-    As Hudi 1.2.0 decides it: an operation that overwrites goes before
-    ``hoodie.datasource.overwrite.mode``, and this before Spark's own setting. ``ConfigError`` where
-    they say what cannot be done.
+    As Hudi 1.2.0 decides it: an operation that overwrites counts before
+    ``hoodie.datasource.overwrite.mode``, and this before Spark's own setting. ``ConfigError`` if
+    they ask for something impossible.
     """
     how, given, mode = intent.overwrite, options.operation, options.overwrite_mode
     if how is Overwrite.NONE or given is Operation.DELETE_PARTITION:
@@ -133,26 +133,26 @@ def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -
 
 
 def _is_partition_clause(filters: Sequence[Any]) -> bool:
-    """Whether Spark made the filters of ``PARTITION (column = value)``: it compares so."""
+    """Whether Spark made the filters of ``PARTITION (column = value)``: it compares this way."""
     return all(each["op"] == "<=>" for each in filters)
 
 
 def _refuse_lost_clause(session: Mapping[str, str]) -> None:
-    """Where Spark's setting is dynamic, no INSERT OVERWRITE says which partitions it names."""
+    """If Spark's setting is dynamic, an INSERT OVERWRITE does not say which partitions it names."""
     if session.get(SPARK_OVERWRITE_MODE, "").lower() == OverwriteMode.DYNAMIC.value:
         raise _contradiction(MODE, "static", f"{SPARK_OVERWRITE_MODE} is dynamic")
 
 
 def _contradiction(key: str, value: str, other: str) -> ConfigError:
     return ConfigError(
-        f"'{key}' is '{value}', but {other}: which of the old rows shall go? Nothing was "
-        "written. Leave out one of them.",
+        f"'{key}' is '{value}', but {other}: it is not clear which old rows to replace. "
+        "Nothing was written. Leave out one of them.",
         key=key,
     )
 
 
 def decide(intent: Intent, options: WriteOptions) -> Operation:
-    """The operation; ``ConfigError`` where it cannot be done on a table without a key."""
+    """The operation; ``ConfigError`` if it cannot be done on a table without a key."""
     given = options.operation
     if given is Operation.DELETE_PARTITION:
         return given
@@ -174,12 +174,12 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
         )
     if found is Operation.BULK_INSERT and options.insert_drop_duplicates:
         raise ConfigError(
-            f"{DROP_DUPLICATES} is true, but bulk_insert looks no key up. Use operation insert, or "
-            "leave the option out.",
+            f"{DROP_DUPLICATES} is true, but bulk_insert looks up no keys. Use operation insert, "
+            "or leave the option out.",
             key=DROP_DUPLICATES,
         )
     if found is Operation.UPSERT and options.duplicate_policy is not DuplicatePolicy.NONE:
-        # As Hudi 1.2.0: what is there stays, or the write fails.
+        # As in Hudi 1.2.0: existing rows stay, or the write fails.
         return Operation.INSERT
     return found
 

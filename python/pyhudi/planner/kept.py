@@ -1,4 +1,4 @@
-"""What the attempts of one write share: the input, evaluated once, and where its keys were found.
+"""What the attempts of one write share: the input, evaluated once, and the places of its keys.
 
 A write that lost a race is made again as a new instant and writes all its files again. But it
 neither repeats the caller's query nor looks up keys in files that nobody has changed
@@ -22,7 +22,7 @@ from pyhudi.transactions.schema_saving import check_columns
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Rows with the ordinals that their keys have in ``files``."""
+    """Rows with the ordinals of their keys in ``files``."""
 
     rows: DataFrame
     files: Sequence[BaseFile]
@@ -30,7 +30,7 @@ class Tagged:
 
 @dataclass(slots=True)
 class Kept:
-    """Empty before the first attempt; what a later one may use where its rows look the same."""
+    """Empty before the first attempt; a later one may use it if its rows look the same."""
 
     retries: int = 0
     lock_wait_s: float = 0.0
@@ -46,17 +46,17 @@ class Kept:
     def check_columns(self, history: SchemaHistory) -> None:
         """``SchemaConflict`` where columns were renamed or dropped since the first attempt.
 
-        The caller's names mean others by now: a later attempt must not add them as new columns.
+        The caller's names mean other columns by now: a retry must not add them as new columns.
         """
         if self.began is None:
             self.began = history
         check_columns(self.began, history)
 
     def fit(self, prepared: Prepared) -> None:
-        """Drop everything unless the rows of ``prepared`` are those that are kept.
+        """Drop everything unless the rows of ``prepared`` are the kept ones.
 
-        Another writer may have added a column meanwhile, or decided how keys are spelt: the rows
-        are other ones then, and the input is evaluated once more.
+        Another writer may have added a column meanwhile, or decided how keys are written. Then the
+        rows differ, and the input is evaluated once more.
         """
         shape = (prepared.schema, prepared.named_keys)
         if shape != self._shape:
@@ -65,7 +65,7 @@ class Kept:
             self._shape = shape
 
     def checkpointed(self, prepared: Prepared) -> DataFrame:
-        """The rows on the executors, from where no task computes them again."""
+        """The rows on the executors; no task computes them again."""
         if self.rows is None:
             self.rows = prepared.rows.localCheckpoint(eager=False)
         return self.rows

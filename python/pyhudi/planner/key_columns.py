@@ -1,7 +1,7 @@
-"""The columns that place a row: they must be there, and their texts must not change.
+"""The columns that place a row: they must exist, and their texts must not change.
 
-A key or a path is text made of a value. Were a column to widen from ``int`` to ``double``, the
-key ``1`` would turn into ``1.0`` and miss the row that it means.
+A key or a path is text made of a value. If a column widened from ``int`` to ``double``, the key
+``1`` would become ``1.0`` and miss its row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyhudi.format.widening import same_type, typed
 from pyhudi.planner.columns import find_field
 from pyhudi.timeline.schema import SparkSchema
 
-#: types of whose values the texts are equal
+#: types whose values have equal texts
 INTEGRAL = ("byte", "short", "integer", "long")
 
 
@@ -32,8 +32,8 @@ def with_key_columns(
 ) -> SparkSchema:
     """``schema``, whose key columns hold the values of ``incoming`` in a delete too.
 
-    ``ConfigError`` where the data lack a column that places rows, ``SchemaConflict`` where one
-    would change its type so that the texts of its values changed.
+    ``ConfigError`` if the data lack a column that places rows, ``SchemaConflict`` if a change of
+    such a column's type would change the texts of its values.
     """
     stored = StructType.fromJson(current)
     wider: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """Primary-key conflicts: two writes that bring one new key at the same time.
 
-Each of them looked the key up before the other had committed, so both would open a place for it,
-in different file groups: no conflict of groups, and yet a key in two files. The second one to
-commit compares the keys of the files that took new rows in (RFC-22, unique records): on the driver
-where that has the input's keys, else by a Spark join.
+Each of them looked the key up before the other had committed, so both would add it, in different
+file groups: no conflict of groups, but a key in two files. The second one to commit compares the
+keys of the files that got new rows (RFC-22, unique records): on the driver if that has the input's
+keys, otherwise by a Spark join.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _STEP: Final = "compare keys with a concurrent write"
 
 
 def checks_keys(write: Write) -> bool:
-    """Whether this write looks keys up, so that it may promise that each has one place.
+    """Whether this write looks up keys, so that it can promise one place for each.
 
-    An insert promises nothing of the kind, and a bucket is the one place of its keys.
+    An insert makes no such promise, and a bucket is the only place of its keys.
     """
     if not write.options.key_conflicts or not write.config.record_key_fields:
         return False
@@ -49,7 +49,7 @@ def checks_keys(write: Write) -> bool:
 
 
 class KeyCheck:
-    """Compares our new rows with those of each commit that came between, every commit once."""
+    """Compares our new rows with those of each commit in between, every commit once."""
 
     def __init__(self, write: Write, written: Sequence[FileWritten]) -> None:
         self._write = write
@@ -77,8 +77,8 @@ class KeyCheck:
     def __call__(self, theirs: Instant, metadata: CommitMetadata) -> None:
         """``CommitConflict`` with some of the keys that both have brought.
 
-        Also where a file of theirs is gone, as by a clean: whether it had one of our keys cannot
-        be told any more.
+        Also if a file of theirs is gone, for example by a clean: then nobody knows whether it had
+        one of our keys.
         """
         if not self._ours or theirs.time in self._seen:
             return
@@ -138,7 +138,7 @@ class KeyCheck:
     def _found_here(self, others: Sequence[WriteStat]) -> list[str]:
         """The same for an input whose keys the driver has; its index is within partitions.
 
-        Of the incoming keys only those count that our files hold: a deletion leaves none there.
+        Only incoming keys that our files hold count: a deletion leaves none there.
         """
         if self._incoming is None:
             keys = Keys.of(self._write.kept.table)

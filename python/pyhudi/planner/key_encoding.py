@@ -51,10 +51,10 @@ def named_in_table(
     operation: Operation,
     options: WriteOptions,
 ) -> bool:
-    """What new rows must do to meet those that the table has.
+    """The form of new keys that matches the keys of the table.
 
-    ``UnsupportedTable`` where the files hold both forms, ``ConfigError`` where the option
-    contradicts them.
+    ``UnsupportedTable`` if the files hold both forms, ``ConfigError`` if the option contradicts
+    them.
     """
     config = table.config
     rule = named_by_rule(config, options)
@@ -89,13 +89,13 @@ def named_in_table(
 
 
 def sampled(files: Sequence[BaseFile]) -> list[BaseFile]:
-    """The oldest and the newest of the files, none twice."""
+    """The oldest and the newest of the files, each once."""
     ordered = sorted(files, key=lambda file: file.instant)
     return ordered if len(ordered) <= 2 * SAMPLE else ordered[:SAMPLE] + ordered[-SAMPLE:]
 
 
 def _forms(runtime: Runtime, table: Table, files: Sequence[BaseFile]) -> set[bool]:
-    """Which forms the keys at both ends of each file have: True where they name the column."""
+    """The forms of the keys at both ends of each file: True if they name the column."""
     prefix = f"{table.config.record_key_fields[0]}:".encode()
     filesystem, root = runtime.filesystem(table.storage.root)
     opened = filesystem.open()

@@ -34,7 +34,7 @@ PARTITION_PATH = "_hoodie_partition_path"
 
 
 def column(path: str) -> Column:
-    """The column at a dotted path, whatever characters its names hold."""
+    """The column at a dotted path; its names may hold any characters."""
     return F.col(quoted(path))
 
 
@@ -67,7 +67,7 @@ def quoted(path: str) -> str:
 def record_key(schema: StructType, fields: Sequence[str], named: bool) -> Column:
     """The record key, ``named`` with its columns' names: ``id:1``.
 
-    Null where Hudi has no key for the row (the writer refuses it).
+    Null if Hudi has no key for the row (the writer refuses it).
     """
     if not named:
         text = key_text(schema, fields[0])

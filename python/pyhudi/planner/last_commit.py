@@ -1,4 +1,4 @@
-"""What an application's last commit did, kept for those who ask once the statement is over."""
+"""What an application's last commit did, kept for questions after the statement has ended."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sql_tab(done: Committed) -> dict[str, Any]:
 
 
 class LastCommit:
-    """The place where an application's writers leave what they have committed."""
+    """Where an application's writers note what they have committed."""
 
     def __init__(self) -> None:
         self._noted: tuple[str, str, HistoryEntry, Committed] | None = None

@@ -61,14 +61,14 @@ class Undone(Enum):
 
     #: undone now, by the plan that was made now
     NOW = "now"
-    #: undone by another, or by a plan that another had made: what came later it did not see
+    #: undone by another, or by another's plan, which did not see later files
     BEFORE = "before"
-    #: completed, or gone without a word: its files may be data
+    #: completed, or gone without a trace: its files may be data
     NO = "no"
 
 
 def roll_back(writer: Writer, time: InstantTime) -> Undone:
-    """Roll back the pending write ``time``; nothing where it has settled meanwhile."""
+    """Roll back the pending write ``time``; do nothing if it has settled meanwhile."""
     table = writer.table
     with writer.locked(time):
         timeline = table.timeline()
@@ -105,7 +105,7 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
 def finish_rollback(writer: Writer, time: InstantTime) -> None:
     """Complete the rollback ``time`` that its writer left pending.
 
-    Nothing where it is settled, or where its writer is still at work.
+    Does nothing if it is settled, or if its writer still works.
     """
     table = writer.table
     with writer.locked(time):
@@ -162,7 +162,7 @@ def was_rolled_back(table: Table, timeline: Timeline, time: InstantTime) -> bool
 
 
 def _undone_by(table: Table, timeline: Timeline, undoing: Instant) -> Strings:
-    """What a completed rollback or restore says to have undone; nothing for another action."""
+    """What a completed rollback or restore has undone by its own word; empty for other actions."""
     if undoing.action is Action.ROLLBACK:
         metadata = read_metadata(table, timeline, undoing)
         return metadata.commits_rollback if metadata is not None else ()
@@ -173,9 +173,9 @@ def _undone_by(table: Table, timeline: Timeline, undoing: Instant) -> Strings:
 
 
 def read_metadata(table: Table, timeline: Timeline, rollback: Instant) -> RollbackMetadata | None:
-    """What a completed rollback says of itself; None, with a warning, where it is torn.
+    """The metadata of a completed rollback; None, with a warning, if it is torn.
 
-    None as well where it was archived since the listing.
+    Also None if it was archived since the listing.
     """
     return _read_done(table, timeline, rollback, parse_rollback_metadata)
 
@@ -194,7 +194,7 @@ def _read_done(
 
 
 def pending_rollbacks(timeline: Timeline) -> list[Instant]:
-    """Rollbacks that are requested or under way."""
+    """Rollbacks that are requested or inflight."""
     return [i for i in timeline.pending if i.action is Action.ROLLBACK]
 
 
@@ -206,7 +206,7 @@ def delete_history(storage: Storage, time: InstantTime) -> None:
 
 
 def read_plan(table: Table, timeline: Timeline, rollback: Instant) -> RollbackPlan | None:
-    """The plan of a pending rollback; None, with a warning, where it is gone or torn."""
+    """The plan of a pending rollback; None, with a warning, if it is gone or torn."""
     return plan_of(table, timeline, rollback, parse_rollback_plan)
 
 
@@ -280,8 +280,8 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
 def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, list[str]]:
     """Partition path -> files to delete, relative to the table.
 
-    What the markers name by now counts beside the plan: the failed writer may have gone on after
-    the plan was made.
+    Files that the markers name by now count beside the plan: the failed writer may have continued
+    after the plan was made.
     """
     found: dict[str, set[str]] = {}
     for request in plan.requests:

@@ -1,8 +1,8 @@
 """Writers that change the table's schema at the same time (RFC-82).
 
-A write knows three schemas: the table's when it began, the table's now that it wants to commit,
-and its own. ``settled`` decides what the commit declares, or that it must not be. Schemas are
-equal when columns and types are, in order; nullability and comments do not count.
+A write knows three schemas: the table's at its beginning, the table's at its commit, and its own.
+``settled`` decides which schema the commit declares, or refuses the commit. Schemas are equal if
+columns and types are equal, in order; nullability and comments do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rule = Callable[[SparkSchema | None, SparkSchema, SparkSchema], SparkSchema]
 def settled(
     rule: SchemaConflicts, start: SparkSchema | None, now: SparkSchema | None, ours: SparkSchema
 ) -> SparkSchema:
-    """The schema that a commit of ours declares; ``SchemaConflict`` where it must not be.
+    """The schema that a commit of ours declares; ``SchemaConflict`` if it must not commit.
 
     The cases are those of RFC-82's table, by number; all but two are the same for every rule.
     """
@@ -63,8 +63,8 @@ def _refuse(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -> S
 def _reconcile(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -> SparkSchema:
     """Both changes in one schema, theirs first: columns added, types widened.
 
-    ``SchemaConflict`` where a column's types do not widen into each other, or where one side has
-    dropped a column that the other still declares.
+    ``SchemaConflict`` if a column's types do not widen into each other, or if one side has dropped
+    a column that the other still declares.
     """
     mine = {f["name"].lower(): f for f in ours["fields"]}
     known = {f["name"].lower() for f in (start or {"fields": []})["fields"]}

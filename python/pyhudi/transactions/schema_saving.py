@@ -1,8 +1,8 @@
-"""The schema history in a commit: repeated where nothing changed, else with a version in front.
+"""The schema history in a commit: repeated if nothing changed, otherwise with a new first version.
 
-As Hudi does with schema-on-read (spec/schema_evolution.md S4). A write that was made for columns
-which another writer has renamed or dropped meanwhile must not be committed: its files would be read
-by the new version, in which their columns are others.
+As Hudi does with schema-on-read (spec/schema_evolution.md S4). If another writer has renamed or
+dropped columns of a write meanwhile, the write must not commit: its files would be read by the new
+version, in which the same names mean other columns.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def declared_version(
 
 
 def check_columns(began: SchemaHistory, now: SchemaHistory) -> None:
-    """``SchemaConflict`` where a column of ``began`` has another name or is gone in ``now``."""
+    """``SchemaConflict`` if a column of ``began`` has another name or is gone in ``now``."""
     before, current = began.current(), now.current()
     if current is not None and current != before:
         _check(_columns(began, before), current, altered=False)
@@ -100,7 +100,7 @@ def _first(history: SchemaHistory) -> str:
 
 
 def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVersion | None:
-    """What the columns were; None where there were none."""
+    """The columns at that time; None if there were none."""
     if version is not None:
         return version
     schema = table_schema(history.table, history.timeline, None)

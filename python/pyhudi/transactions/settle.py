@@ -1,8 +1,8 @@
-"""What a writer does for those before it: roll back the dead, finish rollbacks, sweep up.
+"""What a writer does about earlier ones: roll back dead writers, finish rollbacks, clean up.
 
-Invariants: a writer whose heartbeat lives, by the storage's clock, is left alone; a file is swept
-up only where the timeline says that its instant has settled, for one that is merely unknown may be
-archived data.
+Invariants: a writer whose heartbeat is fresh, by the storage's clock, is left alone; a file is
+deleted only if the timeline says that its instant has settled, since a file of an unknown instant
+may be archived data.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ FIRST_BEAT_MS = 2_000
 
 
 def settle_failed_writes(writer: Writer) -> Timeline | None:
-    """Roll back what dead writers left, and finish rollbacks that were left half done.
+    """Roll back what dead writers left, and finish incomplete rollbacks.
 
-    EAGER: an instant without a heartbeat at once, one with a heartbeat once that is stale; this
-    waits until the heartbeat is either stale or renewed. LAZY: only what is stale already.
-    NEVER: nothing. Returns the timeline, where it was listed just now and nothing was pending.
+    EAGER: an instant without a heartbeat at once; one with a heartbeat when that is stale, and this
+    waits until the heartbeat is either stale or renewed. LAZY: only what is already stale.
+    NEVER: nothing. Returns the timeline if it was listed just now and nothing was pending.
     """
     table = writer.table
     if writer.policy.failed_writes is FailedWrites.NEVER:
@@ -72,9 +72,9 @@ def settle_failed_writes(writer: Writer) -> Timeline | None:
 
 
 def settled_timeline(writer: Writer, who: str) -> Timeline:
-    """The timeline on which the write ``who`` may begin, listed after what failed was settled.
+    """The timeline on which the write ``who`` may begin, listed after failed writes were settled.
 
-    ``CommitConflict`` where a completed commit is about to be undone.
+    ``CommitConflict`` if a completed commit is about to be undone.
     """
     timeline = settle_failed_writes(writer) or writer.table.timeline()
     check_undoing(writer.table, timeline, who, None)
@@ -102,7 +102,7 @@ def _is_dead(writer: Writer, instant: Instant) -> bool:
 
 
 def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int) -> bool:
-    """Whether no first beat comes: a writer that has only just begun gets a moment for it."""
+    """Whether no first beat comes: a writer that has just begun gets a moment for it."""
     young_ms = FIRST_BEAT_MS - (storage_now_ms(table.storage, clock) - requested_ms)
     give_up = clock.monotonic() + min(young_ms, FIRST_BEAT_MS) / 1000
     while clock.monotonic() < give_up:
@@ -115,7 +115,7 @@ def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int
 def _falls_silent(
     table: Table, clock: Clock, policy: HeartbeatPolicy, instant: Instant, beat: int
 ) -> bool:
-    """Whether a writer that beat a while ago, at ``beat``, is not heard of for a whole lapse."""
+    """Whether a writer whose last beat was at ``beat`` stays silent for a whole lapse."""
     silent_ms = max(0, storage_now_ms(table.storage, clock) - beat)
     give_up = clock.monotonic() + (policy.lapse_ms - silent_ms) / 1000
     log.warning(
@@ -178,7 +178,7 @@ def sweep(writer: Writer) -> None:
             continue
         if not known:
             if not was_rolled_back(table, timeline, time):
-                # Of a writer that took another time, or died before its request; or archived.
+                # Its writer took another time or died before its request; or archived.
                 silent += [time] if time in beats else []
                 continue
             delete_files(storage, marked_files(storage, time) or ())

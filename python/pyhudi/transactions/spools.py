@@ -1,8 +1,8 @@
-"""Spools that nobody writes from any more, and how others see that one is in use.
+"""Spools of dead statements, and how others see that a spool is in use.
 
-A spool holds the rows of a statement whose instant has not begun, so no heartbeat of an instant
-speaks for it: a file inside of it is renewed instead for as long as the statement lives. Apache
-Hudi neither reads nor deletes spools.
+A spool holds the rows of a statement whose instant has not begun, so no instant's heartbeat covers
+it. Instead a file inside it is renewed as long as the statement lives. Apache Hudi neither reads
+nor deletes spools.
 
 Invariant: a spool is deleted only after a lapse of silence, by the storage's clock.
 """

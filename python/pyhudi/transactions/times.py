@@ -1,7 +1,7 @@
 """Instant times: unique, increasing, and never below anything that was loaded.
 
-Where they come from is a seam: the machine's clock by default, or a counter that all writers of a
-table share. Times of clocks are kept apart by the timeline, a counter's are so by themselves.
+Their source is a seam: the machine's clock by default, or a counter that all writers of a table
+share. The timeline keeps the times of clocks apart; a counter's times are distinct by themselves.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class TimeSource(Protocol):
     def next_ms(self, at_least: int) -> int:
         """A time that is not below ``at_least``; a counter's is above all that it gave before.
 
-        ``StorageError`` where the source cannot be asked: a time that it gave, but that did not
-        arrive, is lost, and nothing else.
+        ``StorageError`` if the source cannot be asked. Then at most a time is lost that it gave
+        but that did not arrive.
         """
 
 
@@ -45,8 +45,8 @@ def next_time(
     lives"). ``utc`` is the table's timeline time zone: UTC, or else the driver's local zone.
     """
     now, greatest = format_time(clock.now_ms(), utc), timeline.greatest_time()
-    # The digits count on as if they were UTC: in the hour that a local clock shows twice, one
-    # millisecond later by the zone's own rules may read as an earlier time.
+    # The digits increase as if they were UTC: in the hour that a local clock shows twice, the next
+    # millisecond by the zone's own rules may read as an earlier time.
     least = parse_time(now, True) if now > greatest else parse_time(greatest, True) + 1
     return format_time(source.next_ms(least), True)
 

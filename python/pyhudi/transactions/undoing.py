@@ -1,8 +1,8 @@
-"""Restores and rollbacks of completed commits that are under way: no write goes on beside them.
+"""Pending restores and rollbacks of completed commits: no write continues beside them.
 
-Apache Hudi makes them (spec/timeline.md T10). What they take away would come back with a file that
-was merged from it, and a commit on top of it would keep them from ever completing: Apache Hudi
-rolls back the last commit alone, and refuses writes while a restore is pending as well.
+Apache Hudi makes them (spec/timeline.md T10). A file that was merged from an undone commit would
+bring its rows back. And a commit on top of it would keep the rollback from ever completing: Apache
+Hudi rolls back only the last commit. Apache Hudi, too, refuses writes while a restore is pending.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGAIN: Final = (
 
 
 def grounds(now: Timeline) -> tuple[frozenset[InstantKey], frozenset[InstantKey]]:
-    """What a judgement rests on: what has completed, and what is about to undo some of that."""
+    """What a judgement needs: what has completed, and what is about to undo a part of it."""
     undoing = (i for i in now.pending if i.action in (Action.RESTORE, Action.ROLLBACK))
     return now.keys(), frozenset((i.time, i.action) for i in undoing)
 
@@ -49,10 +49,10 @@ def pending_restore(table: Table, now: Timeline) -> Instant | None:
 
 
 def check_undoing(table: Table, now: Timeline, who: str, instant: InstantTime | None) -> None:
-    """``CommitConflict`` where a completed commit of ``now`` is about to be undone.
+    """``CommitConflict`` if a completed commit of ``now`` is about to be undone.
 
-    ``instant`` is the write's own, where it has one: a later rollback whose plan cannot be read
-    may be of that.
+    ``instant`` is the write's own, if it has one: a later rollback whose plan cannot be read may
+    undo it.
     """
     restore = pending_restore(table, now)
     if restore is not None:

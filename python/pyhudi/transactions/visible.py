@@ -1,8 +1,8 @@
-"""A guard for stores whose listings lag: a commit waits until they show what it did.
+"""A guard for stores with late listings: a commit waits until they show what it did.
 
-S3, MinIO, HDFS and local disks show a change at once and need no such wait; some stores that speak
-their protocols do not, nor do caches in front of them. A reader of such a store would miss files
-that a commit names, or find files that it deleted.
+S3, MinIO, HDFS and local disks show a change at once and need no such wait. Some other stores with
+the same protocols, and caches in front of a store, show it later. A reader of such a store would
+miss files that a commit names, or find files that it deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIST_THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class VisibilityPolicy:
-    """At most so many looks; the pauses between them double, in milliseconds, up to the longest."""
+    """At most this many looks; the pauses, in milliseconds, double up to the longest."""
 
     first_ms: int = 2_000
     longest_ms: int = 300_000
@@ -40,7 +40,7 @@ def await_visible(
 ) -> None:
     """Return once listings have all of ``written`` and none of ``deleted`` (table paths).
 
-    ``WriteFailed``, a known failure, where they still do not at the last look.
+    ``WriteFailed``, a known failure, if they still do not at the last look.
     """
     missing, lingering = set(written), set(deleted)
     pause_ms = policy.first_ms
