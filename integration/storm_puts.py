@@ -106,4 +106,4 @@ class LatePuts:
             put()
         if fate is not Fate.LATE:
             self._sleep(self._put_s - late_s)
-            raise StorageError(f"'{path}' was put and got no answer.", path=path, outcome="unknown")
+            raise StorageError(f"'{path}' was put and got no answer.", path=path)

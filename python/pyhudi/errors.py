@@ -20,6 +20,9 @@ A class of its own exists only where the caller would act differently::
     └── StorageError         the storage refused or lost a request
         └── FileExists       put-if-absent found the name taken
 
+The named details of an error are fields of its class; one that does not apply has its default. What
+steers control flow is among them: ``StorageError.had_no_effect`` says whether files may be deleted.
+
 Each message begins with the class in capitals, as in ``[COMMIT_CONFLICT] ...``, and says what
 happened, why, and what to do now. In Spark the same text arrives as an ``AnalysisException``.
 """
@@ -27,87 +30,205 @@ happened, why, and what to do now. In Spark the same text arrives as an ``Analys
 from __future__ import annotations
 
 import re
+from dataclasses import KW_ONLY, InitVar, dataclass
+from typing import TypeVar
+
+_Error = TypeVar("_Error", bound="HudiError")
 
 
+@dataclass(eq=False, repr=False)
 class HudiError(Exception):
     """Root of all errors that pyhudi raises on purpose."""
 
-    def __init__(self, message: str, **facts: object) -> None:
-        """``facts`` are the named details (owner, path, column, ...), readable as attributes."""
-        super().__init__(f"[{self.code()}] {message}")
-        self.facts = facts
+    message: InitVar[str]
+
+    def __post_init__(self, message: str) -> None:
+        self.args = (f"[{self.code()}] {message}",)
 
     @classmethod
     def code(cls) -> str:
         """The name by which SQL users see the error: ``CommitConflict`` -> ``COMMIT_CONFLICT``."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
 
-    def __getattr__(self, name: str) -> object:
-        facts = self.__dict__.get("facts", {})
-        if name in facts:
-            return facts[name]
-        raise AttributeError(name)
+    @property
+    def facts(self) -> dict[str, object]:
+        """The fields that are set, by name: to show or carry them all, not to decide by."""
+        values, known = vars(self), type(self).__dataclass_fields__.values()
+        return {
+            each.name: values[each.name]
+            for each in known
+            if each.name in values and values[each.name] is not each.default
+        }
+
+    def restated(self: _Error, message: str) -> _Error:
+        """The same error, with its facts, in other words."""
+        return type(self)(message, **self.facts)
 
 
+@dataclass(eq=False, repr=False)
 class ConfigError(HudiError):
     """An option or argument is wrong; ``key`` names it where there is one."""
 
+    _: KW_ONLY
+    key: str | None = None
+    nearest: str | None = None
+    value: str | None = None
+    #: how many locks of file groups a write asked for, where that is too many
+    groups: int | None = None
 
+
+@dataclass(eq=False, repr=False)
 class SetupError(HudiError):
     """The installation does not fit: Java, Spark or the pyhudi jar."""
 
+    _: KW_ONLY
+    java: int | None = None
 
+
+@dataclass(eq=False, repr=False)
 class TableNotFound(HudiError):
     """No Hudi table at ``path``."""
 
+    _: KW_ONLY
+    path: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class TableExists(HudiError):
     """A table exists at ``path`` and the caller asked for a new one."""
 
+    _: KW_ONLY
+    path: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class UnsupportedTable(HudiError):
     """The table uses ``feature``, which this version of pyhudi does not serve."""
 
+    _: KW_ONLY
+    feature: str | None = None
+    path: str | None = None
+    column: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class TableCorrupt(HudiError):
     """The file ``path`` breaks the format's ``rule``."""
 
+    _: KW_ONLY
+    path: str | None = None
+    rule: str | None = None
+    #: the commit that wrote the file, where that is known
+    instant: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class InvalidRecord(HudiError):
     """A row cannot be written; ``column`` names the column at fault."""
 
+    _: KW_ONLY
+    column: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class SchemaConflict(HudiError):
     """A column does not fit this table, or any: ``column``, ``ours``, ``theirs``, ``rule``."""
 
+    _: KW_ONLY
+    column: str | None = None
+    ours: object = None
+    theirs: object = None
+    rule: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class HistoryExpired(HudiError):
     """The instant ``asked`` is older than ``earliest``, the first that is still kept."""
 
+    _: KW_ONLY
+    asked: str | None = None
+    earliest: str | None = None
+    #: the table went on while it was listed: another look finds it whole
+    moved: bool = False
+    #: the restore that is under way
+    pending: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class CommitConflict(HudiError):
     """Another writer committed a change to the same data: ``ours``, ``theirs``, ``overlap``."""
 
+    _: KW_ONLY
+    ours: str | None = None
+    theirs: str | None = None
+    overlap: tuple[object, ...] = ()
+    path: str | None = None
+    #: found before data was written, by a write that keeps its locks: no work is lost
+    before_data: bool = False
+    #: when to evaluate the statement again, whose rows were read from the table itself
+    again_in_ms: int | None = None
 
+
+@dataclass(eq=False, repr=False)
 class WriteFailed(HudiError):
     """The write is known to have failed and nothing of it is visible."""
 
+    _: KW_ONLY
+    instant: str | None = None
+    ours: str | None = None
+    theirs: str | None = None
+    overlap: tuple[object, ...] = ()
+    path: str | None = None
+    #: what Spark says of the failed job, on one line
+    reason: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class CommitUnknown(HudiError):
     """The final put got no answer: the commit may have landed. Nothing was deleted."""
 
+    _: KW_ONLY
+    instant: str | None = None
+    path: str | None = None
+    theirs: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class WriterFenced(HudiError):
     """This writer lost its lock or its heartbeat lapsed; it must not commit."""
 
+    _: KW_ONLY
+    instant: str | None = None
+    group: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class LockTimeout(HudiError):
     """The lock was not free in time: ``owner``, ``since``."""
 
+    _: KW_ONLY
+    #: a ``locks.base.LockOwner``, where the holder says who it is
+    owner: object = None
+    host: str | None = None
+    #: epoch milliseconds
+    since: int | None = None
+    group: str | None = None
 
+
+@dataclass(eq=False, repr=False)
 class StorageError(HudiError):
     """The storage refused or lost a request for ``path``."""
 
+    _: KW_ONLY
+    path: str | None = None
+    #: whether the storage is known not to have done what was asked, and never to do it: set on
+    #: purpose, where the error proves it. False is "nobody knows", so nothing may be deleted.
+    had_no_effect: bool = False
 
+
+@dataclass(eq=False, repr=False)
 class FileExists(StorageError):
     """Put-if-absent found ``path`` taken."""
+
+    _: KW_ONLY
+    had_no_effect: bool = True

@@ -224,7 +224,7 @@ def test_a_daemon_renews_all_of_them_by_itself_until_they_are_released() -> None
 @pytest.mark.parametrize(
     "error",
     [
-        StorageError("the network is away", outcome="unknown"),
+        StorageError("the network is away"),
         ConnectionResetError("by the peer"),
         KeyError("not of the storage"),
     ],

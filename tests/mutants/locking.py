@@ -121,22 +121,28 @@ LOCKING: Final = (
             Mutant(
                 "an answer that did not come is a refusal",
                 "FinalPut._lands",
-                (('error.facts.get("outcome") != "unknown" and not doubted', "True"),),
+                (("isinstance(error, StorageError) and error.had_no_effect", "not doubted"),),
                 (
                     "test_a_commit_whose_put_is_never_answered_is_unknown_and_nothing_is_deleted",
                     "test_a_lost_reply_at_the_final_put_is_settled_by_a_look",
                 ),
             ),
             Mutant(
+                "an error that says nothing of its put is a refusal",
+                "HudiError.__post_init__",
+                (("", "self.had_no_effect = True"),),
+                ("test_an_unforeseen_error_of_a_put_that_landed_leaves_the_outcome_unknown",),
+            ),
+            Mutant(
                 "a disk that does not answer has refused",
-                "_link",
-                (("if error.errno in _NO_ANSWER:", "if False:"),),
+                "_unnamed",
+                (("if error.errno in _REFUSED:", "if True:"),),
                 ("test_a_link_without_an_answer_has_an_unknown_outcome",),
             ),
             Mutant(
                 "a connection to S3 that breaks has refused",
-                "_may_have_landed",
-                (("", "return False"),),
+                "_had_no_effect",
+                (("", "return True"),),
                 ("test_a_put_that_never_got_an_answer_has_an_unknown_outcome",),
             ),
         ),

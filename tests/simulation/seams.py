@@ -192,7 +192,7 @@ class SteppedStorage:
         if fault in _NO_ANSWER:
             if fault is not FaultKind.LATE:
                 self._wait_in_vain()
-            raise StorageError("No answer.", path=paths[0] if paths else "", outcome="unknown")
+            raise StorageError("No answer.", path=paths[0] if paths else "")
         self._wait_for(event)
 
     def _wait_for(self, event: Event) -> None:
@@ -239,7 +239,7 @@ class SteppedStorage:
             path = event.op.paths[0] if event.op.paths else ""
             if event.op.kind is Kind.WRITE:
                 self._wait_in_vain()
-            raise StorageError("Cut off.", path=path, outcome="unknown")
+            raise StorageError("Cut off.", path=path)
 
 
 class SteppedLock:

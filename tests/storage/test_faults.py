@@ -48,23 +48,23 @@ def test_without_faults_the_calls_go_through_and_are_recorded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "outcome", "left"),
+    ("effect", "known", "left"),
     [
-        (Effect.FAIL_BEFORE, None, []),
-        (Effect.FAIL_AFTER, None, ["a"]),
-        (Effect.LOSE_REQUEST, "unknown", []),
-        (Effect.LOSE_REPLY, "unknown", ["a"]),
+        (Effect.FAIL_BEFORE, True, []),
+        (Effect.FAIL_AFTER, False, ["a"]),
+        (Effect.LOSE_REQUEST, False, []),
+        (Effect.LOSE_REPLY, False, ["a"]),
     ],
 )
 def test_a_fault_fails_with_or_without_the_effect(
-    effect: Effect, outcome: str | None, left: list[str]
+    effect: Effect, known: bool, left: list[str]
 ) -> None:
     storage = FaultyStorage(MemoryStorage(), Fault(effect))
 
     with pytest.raises(StorageError) as failed:
         storage.put_if_absent("a", b"")
 
-    assert failed.value.facts.get("outcome") == outcome
+    assert failed.value.had_no_effect is known
     assert paths(storage) == left
 
 
@@ -123,7 +123,7 @@ def test_a_put_that_stops_halfway_leaves_half_its_bytes_under_no_name_of_the_tab
     with pytest.raises(StorageError, match="injected halfway through") as failed:
         getattr(storage, method)("p/a", b"12345678")
 
-    assert "outcome" not in failed.value.facts
+    assert failed.value.had_no_effect
     assert paths(inner) == []
     assert [file.read_bytes() for file in (tmp_path / "p").iterdir()] == [b"1234"]
     storage.put_if_absent("p/a", b"again")

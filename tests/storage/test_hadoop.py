@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyhudi.errors import ConfigError, StorageError, UnsupportedTable
-from pyhudi.storage.hadoop import HadoopStorage
+from pyhudi.spark.hadoop_files import kind_of
+from pyhudi.storage.hadoop import HadoopStorage, Refused
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.open import open_storage
 from tests.fakes import FakeClock
@@ -25,25 +26,75 @@ def hadoop() -> Iterator[HadoopJvm]:
 
 
 class Deaf:
-    """Files that a network keeps from answering."""
+    """Files that a network keeps from answering, or that ``error`` keeps."""
+
+    def __init__(self, error: OSError | None = None) -> None:
+        self.error = error or ConnectionError("timed out")
 
     def __getattr__(self, name: str) -> object:
         def call(*_: object) -> None:
-            raise ConnectionError("timed out")
+            raise self.error
 
         return call
 
 
 @pytest.mark.parametrize("call", ["put_if_absent", "replace"])
-def test_a_put_without_an_answer_has_an_unknown_outcome(call: str) -> None:
-    storage = HadoopStorage("hdfs://nn/t", Deaf(), FakeClock())  # type: ignore[arg-type]
+@pytest.mark.parametrize("error", [ConnectionError("timed out"), OSError("timed out")], ids=repr)
+def test_a_put_without_an_answer_has_an_unknown_outcome(call: str, error: OSError) -> None:
+    storage = HadoopStorage("hdfs://nn/t", Deaf(error), FakeClock())  # type: ignore[arg-type]
 
     with pytest.raises(
         StorageError, match=r"'hdfs://nn/t/a/b' got no answer \(timed out\)"
     ) as lost:
         getattr(storage, call)("a/b", b"")
 
-    assert lost.value.facts["outcome"] == "unknown"
+    assert not lost.value.had_no_effect
+
+
+@pytest.mark.parametrize("call", ["put_if_absent", "replace"])
+@pytest.mark.parametrize("error", [Refused("quota"), FileNotFoundError("quota")], ids=repr)
+def test_a_put_that_the_shim_knows_to_have_failed_is_a_known_failure(
+    call: str, error: OSError
+) -> None:
+    storage = HadoopStorage("hdfs://nn/t", Deaf(error), FakeClock())  # type: ignore[arg-type]
+
+    with pytest.raises(StorageError, match="'hdfs://nn/t/a/b': quota") as failed:
+        getattr(storage, call)("a/b", b"")
+
+    assert failed.value.had_no_effect
+
+
+class Thrown:
+    """A Java exception as py4j shows it, of a class with these superclasses."""
+
+    def __init__(self, *classes: str) -> None:
+        self.classes = classes
+
+    def getClass(self) -> Thrown:  # noqa: N802 - Java's name
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return self.classes[0]
+
+    def getSuperclass(self) -> Thrown | None:  # noqa: N802
+        return Thrown(*self.classes[1:]) if self.classes[1:] else None
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        (("java.io.FileNotFoundException", "java.io.IOException"), FileNotFoundError),
+        (("io.pyhudi.HadoopFiles$Taken", "java.io.IOException"), FileExistsError),
+        (("io.pyhudi.HadoopFiles$NoAnswer", "java.io.IOException"), ConnectionError),
+        (("org.apache.hadoop.x.QuotaExceeded", "java.io.IOException"), Refused),
+        (("java.lang.IllegalStateException", "java.lang.Exception"), ConnectionError),
+        (("java.lang.NullPointerException",), ConnectionError),
+    ],
+)
+def test_only_an_exception_after_which_the_shim_has_looked_is_a_refusal(
+    classes: tuple[str, ...], kind: type[OSError]
+) -> None:
+    assert kind_of(Thrown(*classes)) is kind
 
 
 def test_a_read_without_an_answer_has_no_outcome_to_know() -> None:
@@ -52,7 +103,7 @@ def test_a_read_without_an_answer_has_no_outcome_to_know() -> None:
     with pytest.raises(StorageError, match="Cannot read 'hdfs://nn/t/a': timed out") as lost:
         storage.read("a")
 
-    assert "outcome" not in lost.value.facts
+    assert lost.value.had_no_effect
 
 
 @jvm
@@ -65,7 +116,7 @@ def test_a_refused_put_leaves_nothing_and_tells_what_java_told(
     for call in (storage.put_if_absent, storage.replace):
         with pytest.raises(StorageError, match=r"'raw://.*/t/file/below'") as failed:
             call("file/below", b"")
-        assert "outcome" not in failed.value.facts
+        assert failed.value.had_no_effect
 
     assert [path.name for path in (tmp_path / "t").rglob("*")] == ["file"]
 

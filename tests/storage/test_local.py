@@ -99,7 +99,7 @@ def test_a_failed_put_leaves_the_old_state_and_no_temporary(
     with pytest.raises(StorageError, match="No space left on device") as failed:
         getattr(table, call)("old" if call == "replace" else "new", b"new")
 
-    assert "outcome" not in failed.value.facts
+    assert failed.value.had_no_effect
     assert names_on_disk(tmp_path) == ["old"]
     assert (tmp_path / "old").read_bytes() == b"old"
 
@@ -122,7 +122,7 @@ def test_a_name_that_could_not_be_synced_has_an_unknown_outcome(
     with pytest.raises(StorageError) as failed:
         getattr(table, call)("new", b"new")
 
-    assert failed.value.facts["outcome"] == "unknown"
+    assert not failed.value.had_no_effect
     assert table.read("new") == b"new"
 
 
@@ -140,7 +140,7 @@ def test_a_link_without_an_answer_has_an_unknown_outcome(
     with pytest.raises(StorageError, match="may or may not") as failed:
         table.put_if_absent("new", b"new")
 
-    assert failed.value.facts["outcome"] == "unknown"
+    assert not failed.value.had_no_effect
     assert table.read("new") == b"new"
 
 
@@ -251,3 +251,41 @@ def test_a_tree_of_many_files_is_walked_in_one_pass(tmp_path: Path) -> None:
 
     assert len(files) == 5_000
     assert files == sorted(files, key=lambda found: found.path)
+
+
+@pytest.mark.parametrize(("call", "broken"), [("put_if_absent", "link"), ("replace", "rename")])
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [
+        *((code, True) for code in (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT)),
+        *((code, False) for code in (errno.EIO, errno.ETIMEDOUT, errno.ESTALE)),
+        *((code, False) for code in (errno.ENOTCONN, errno.ECONNRESET, errno.EINTR, 0)),
+    ],
+)
+def test_only_an_errno_that_proves_it_makes_a_link_or_rename_a_known_failure(
+    table: LocalStorage,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    broken: str,
+    code: int,
+    known: bool,
+) -> None:
+    monkeypatch.setattr(os, broken, failing(code))
+
+    with pytest.raises(StorageError) as failed:
+        getattr(table, call)("new", b"new")
+
+    assert failed.value.had_no_effect is known
+    assert ("may or may not" in str(failed.value)) is not known
+
+
+def test_a_folder_that_cannot_be_synced_before_the_put_is_a_known_failure(
+    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+
+    with pytest.raises(StorageError, match="Cannot sync") as failed:
+        table.put_if_absent("new folder/new", b"new")
+
+    assert failed.value.had_no_effect
+    assert table.walk("") == []

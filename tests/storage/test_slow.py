@@ -72,7 +72,7 @@ def test_over_the_rate_a_strict_store_says_slow_down_and_does_nothing() -> None:
     with pytest.raises(StorageError, match="SlowDown, HTTP 503") as refused:
         storage.put_if_absent("c", b"")
 
-    assert refused.value.facts == {"path": "c", "retry": True}
+    assert refused.value.facts == {"path": "c", "had_no_effect": True}
     assert [file.path for file in storage.walk("")] == ["a", "b"]
     assert storage.refused == 1
     clock.advance(0.5)

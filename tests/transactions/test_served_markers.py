@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyhudi.errors import StorageError, WriteFailed
+from pyhudi.errors import WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.marker_log import Batching, Refusal
+from pyhudi.transactions.marker_log import Batching, MarkerRefused, Refusal
 from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import WriterPolicy
@@ -44,9 +44,9 @@ def begin(world: World, service: MarkerService) -> tuple[Transaction, OpenMarker
 
 
 def refusal_of(markers: OpenMarkers) -> object:
-    with pytest.raises(StorageError) as error:
+    with pytest.raises(MarkerRefused) as error:
         markers.ask(["a/late.marker.CREATE"])
-    return error.value.facts["refusal"]
+    return error.value.refusal
 
 
 def test_strays_are_found_in_the_lists_and_nothing_stays_behind(

@@ -141,7 +141,7 @@ class DynamoRegister:
                 "ExpressionAttributeNames": {"#k": KEY, "#v": _VERSION},
                 "ExpressionAttributeValues": {":v": {"S": after.version}},
             }
-        return self._ask(verb, lambda: send(guard) is not None, refused=False, writes=True)
+        return self._ask(verb, lambda: send(guard) is not None, refused=False)
 
     def make_table(self) -> None:
         """Make the table if it does not exist, and wait until it can be used."""
@@ -187,7 +187,6 @@ class DynamoRegister:
         verb: str,
         send: Callable[[], _Answer],
         refused: _Answer | None = None,
-        writes: bool = False,
     ) -> _Answer:
         try:
             return send()
@@ -196,7 +195,7 @@ class DynamoRegister:
             if code == "ConditionalCheckFailedException" and refused is not None:
                 return refused
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-            raise self._failed(verb, code, unknown=writes and status >= 500) from error
+            raise self._failed(verb, code, had_no_effect=300 <= status < 500) from error
         except (aws.NoCredentialsError, aws.PartialCredentialsError) as error:
             raise ConfigError(
                 "There are no AWS credentials for the DynamoDB lock. Set them by the usual AWS "
@@ -204,16 +203,15 @@ class DynamoRegister:
                 key="hoodie.write.lock.provider",
             ) from error
         except aws.BotoCoreError as error:
-            unknown = writes and isinstance(error, aws.HTTPClientError)
-            raise self._failed(verb, type(error).__name__, unknown) from error
+            never_sent = (aws.EndpointConnectionError, aws.ConnectTimeoutError)
+            raise self._failed(verb, type(error).__name__, isinstance(error, never_sent)) from error
 
-    def _failed(self, verb: str, reason: str, unknown: bool) -> StorageError:
-        facts = {"outcome": "unknown"} if unknown else {}
+    def _failed(self, verb: str, reason: str, had_no_effect: bool) -> StorageError:
         return StorageError(
             f"Cannot {verb} the lock {self.where}: {reason}. Check that the service can be "
             "reached with these credentials (hoodie.write.lock.dynamodb.region, .endpoint_url).",
             path=self.where,
-            **facts,
+            had_no_effect=had_no_effect,
         )
 
 

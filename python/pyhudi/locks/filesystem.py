@@ -159,7 +159,7 @@ class FilesystemLock:
         try:
             self._storage.put_if_absent(self._path, render_lock_file(ours))
         except StorageError as error:
-            if not isinstance(error, FileExists) and error.facts.get("outcome") != "unknown":
+            if error.had_no_effect and not isinstance(error, FileExists):
                 raise
             looked = self._clock.monotonic()
             found = self._look()
@@ -188,9 +188,9 @@ class FilesystemLock:
         try:
             self._storage.replace(self._path, render_lock_file(ours))
         except StorageError as error:
-            if error.facts.get("outcome") == "unknown":
-                return False
-            raise
+            if error.had_no_effect:
+                raise
+            return False
         if self._clock.monotonic() - started >= self._margin_s:
             return False
         self._clock.sleep(self._margin_s)

@@ -146,10 +146,11 @@ class GroupLocks:
         try:
             lock.acquire(timeout_s, owner)
         except LockTimeout as error:
-            raise LockTimeout(
-                f"File group {name} stayed locked by another pessimistic write. {_text(error)}",
-                **{**error.facts, "group": name},
-            ) from error
+            late = error.restated(
+                f"File group {name} stayed locked by another pessimistic write. {_text(error)}"
+            )
+            late.group = name
+            raise late from error
         with self._guard:
             self._held[name] = lock
         if self._renewer is None:

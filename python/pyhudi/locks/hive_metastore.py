@@ -152,7 +152,7 @@ class HiveLock:
         try:
             answer = self._call("lock", self._request(owner), once=True)
         except StorageError as error:
-            if error.facts.get("outcome") != "unknown":
+            if error.had_no_effect:
                 raise
             _LOG.warning("The request for the lock got no reply: %s", error)
             self._lost = True
@@ -203,7 +203,7 @@ class HiveLock:
         try:
             self._transport, self._client = connect(self._place.uris, _ANSWER_S, learn_lease)
         except ConnectionError as error:
-            raise self._failed(str(error)) from error
+            raise self._failed(str(error), had_no_effect=True) from error
         return self._client
 
     def _leave(self) -> None:
@@ -239,15 +239,15 @@ class HiveLock:
                 self._disconnect()
                 if last:
                     reason = str(error) or type(error).__name__
-                    raise self._failed(reason, outcome="unknown") from error
+                    raise self._failed(reason) from error
         raise AssertionError("the second round returns or raises")
 
-    def _failed(self, reason: str, **facts: str) -> StorageError:
+    def _failed(self, reason: str, had_no_effect: bool = False) -> StorageError:
         return StorageError(
             f"The lock {self.where} cannot be asked for: {reason}. Check that the addresses of "
             "hoodie.write.lock.hivemetastore.uris are right and the metastore is up.",
             path=f"{self._place.database}.{self._place.table}",
-            **facts,
+            had_no_effect=had_no_effect,
         )
 
 

@@ -103,7 +103,7 @@ class NumberedFiles:
         except FileExists:
             return False
         except StorageError as error:
-            if error.facts.get("outcome") != "unknown":
+            if error.had_no_effect:
                 raise
             found = self._acquired(number)
             if found is None or found.token != token:

@@ -54,7 +54,7 @@ class Entry:
 
 
 class Register(Protocol):
-    """One record with compare-and-set. ``StorageError``, with outcome, if it cannot be reached."""
+    """One record with compare-and-set. ``StorageError`` if it cannot be reached."""
 
     @property
     def where(self) -> str:
@@ -150,7 +150,7 @@ class RegisterLock:
         try:
             return self._register.write(entry, after)
         except StorageError as error:
-            if error.facts.get("outcome") != "unknown":
+            if error.had_no_effect:
                 raise
             found = self._register.read()
             landed = found is not None and found.token == entry.token and not found.free

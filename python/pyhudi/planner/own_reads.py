@@ -61,9 +61,8 @@ def place_of(storage: Storage) -> str:
 def given_up(conflict: CommitConflict) -> CommitConflict:
     """The error of a write that is not evaluated again, with what its caller can do."""
     text = str(conflict).removeprefix(f"[{conflict.code()}] ")
-    return CommitConflict(
+    return conflict.restated(
         f"{text} The rows were read from this table before that commit: read the table again, and "
         "compute the rows from what it holds now. To write rows of a past state on purpose, read "
-        "them with as.of.instant.",
-        **conflict.facts,
+        "them with as.of.instant."
     )

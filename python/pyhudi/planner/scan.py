@@ -193,7 +193,7 @@ def _has_moved(query: Query) -> bool:
         if not view.whole:
             view.latest(query.as_of)
     except HistoryExpired as expired:
-        return bool(expired.facts.get("moved"))
+        return expired.moved
     except TableCorrupt:
         pass
     return False

@@ -182,7 +182,7 @@ def _written_or_again(
         request = replace(request, kept=kept)
         if reads.evaluated is None or reads.evaluated >= request.options.conflict_retries:
             raise (conflict if request.changes else given_up(conflict)) from None
-        conflict.facts["again_in_ms"] = _pause_ms(request, conflict)
+        conflict.again_in_ms = _pause_ms(request, conflict)
         raise
 
 
@@ -238,7 +238,7 @@ def _with_retries(request: Request, table: Table) -> Committed:
         except CommitConflict as conflict:
             if request.since is not None:
                 raise
-            if "before_data" in conflict.facts and waits < MOST_WAITS:
+            if conflict.before_data and waits < MOST_WAITS:
                 # Not a lost race: the write waited its turn, and goes on with its locks in hand.
                 waits += 1
                 log.info("%s It had waited for locks, and no work is lost.", conflict)
@@ -267,14 +267,14 @@ def _tried(request: Request, table: Table) -> Committed:
     try:
         return _attempt(request, table)
     except HistoryExpired as expired:
-        if not expired.facts.get("moved"):
+        if not expired.moved:
             raise
         raise _overtaken(request, table, expired) from expired
     except TableCorrupt as broken:
         end = _end_of(table, broken)
         if end is None:
             raise
-        why = moved(table.storage, f"{broken.facts['path']} was {end}")
+        why = moved(table.storage, f"{broken.path} was {end}")
         raise _overtaken(request, table, why) from broken
 
 
@@ -297,7 +297,7 @@ def _end_of(table: Table, broken: TableCorrupt) -> str | None:
     timeline = table.timeline()
     view = table.view(timeline)
     view.check()
-    named = parse_base_file_name(str(broken.facts.get("path", "")).rsplit("/", 1)[-1])
+    named = parse_base_file_name((broken.path or "").rsplit("/", 1)[-1])
     if named is None:
         return None
     files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))

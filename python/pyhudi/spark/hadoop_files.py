@@ -8,13 +8,17 @@ from typing import Any, Final, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from pyhudi.errors import UnsupportedTable
+from pyhudi.storage.hadoop import Refused
 
 _Result = TypeVar("_Result")
 
+#: the first of an error's classes that is named here tells which error it is. After an IOException
+#: of a rename the shim has looked: it did not happen. Nobody has looked after any other exception.
 _ERRORS: Final[dict[str, type[OSError]]] = {
     "java.io.FileNotFoundException": FileNotFoundError,
     "io.pyhudi.HadoopFiles$Taken": FileExistsError,
     "io.pyhudi.HadoopFiles$NoAnswer": ConnectionError,
+    "java.io.IOException": Refused,
 }
 
 
@@ -76,10 +80,18 @@ def _raised(call: Callable[[], _Result]) -> _Result:
     try:
         return call()
     except Py4JJavaError as error:
-        raise _ERRORS.get(_class_name(error), OSError)(_told(error)) from error
+        raise kind_of(error.java_exception)(_told(error)) from error
     except Py4JError as error:
         # The JVM is gone or going: nobody can tell what it did last.
         raise ConnectionError(f"the JVM does not answer: {error}") from error
+
+
+def kind_of(thrown: Any) -> type[OSError]:
+    """What Python raises for an exception of Java's; where nobody looked, nobody knows."""
+    cls = thrown.getClass()
+    while cls is not None and str(cls.getName()) not in _ERRORS:
+        cls = cls.getSuperclass()
+    return ConnectionError if cls is None else _ERRORS[str(cls.getName())]
 
 
 def _class_name(error: Py4JJavaError) -> str:

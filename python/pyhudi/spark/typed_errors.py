@@ -39,7 +39,7 @@ def _convert(error: Any) -> Any:
     kind = _both(type(converted), type(ours))
     both = kind.__new__(kind)
     both.__dict__.update(converted.__dict__)
-    both.__dict__["facts"] = ours.facts
+    both.__dict__.update(ours.__dict__)
     both.args = converted.args
     return both
 

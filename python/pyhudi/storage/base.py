@@ -37,8 +37,9 @@ class Storage(Protocol):
     """What the driver needs of a file system or object store.
 
     Errors: ``StorageError`` with ``path``; ``FileNotFoundError`` where a file is absent;
-    ``FileExists`` from ``put_if_absent``. A put that got no answer raises ``StorageError`` with
-    ``outcome="unknown"``.
+    ``FileExists`` from ``put_if_absent``. What a put raises says that its outcome is unknown, but
+    for a ``StorageError`` with ``had_no_effect``: an implementation sets it where it knows that the
+    put never happened and never will (docs/decisions/typed_failures.md).
     """
 
     @property
@@ -130,5 +131,7 @@ def checked(path: str) -> str:
     parts = inside.split("/")
     strange = inside and any(part in ("", ".", "..") for part in parts)
     if path.startswith("/") or strange or "\\" in path or "\0" in path:
-        raise StorageError(f"'{path}' is not a path inside the table.", path=path)
+        raise StorageError(
+            f"'{path}' is not a path inside the table.", path=path, had_no_effect=True
+        )
     return inside

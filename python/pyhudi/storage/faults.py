@@ -55,20 +55,22 @@ class SimulatedCrash(BaseException):
 class Effect(Enum):
     """What a fault does to the call that it strikes."""
 
-    FAIL_BEFORE = "StorageError, and the call had no effect"
-    FAIL_AFTER = "StorageError without outcome, although the call had its effect (for deletes)"
-    LOSE_REQUEST = "StorageError with outcome unknown, and the call had no effect"
-    LOSE_REPLY = "StorageError with outcome unknown, although the call had its effect"
+    FAIL_BEFORE = "StorageError that says so: the call had no effect"
+    FAIL_AFTER = "StorageError of a call that had its effect and will not have it again (deletes)"
+    LOSE_REQUEST = "StorageError without answer: nobody knows that the call had no effect"
+    LOSE_REPLY = "StorageError without answer: nobody knows that the call had its effect"
     CRASH_BEFORE = "the process dies before the call has its effect"
     CRASH_AFTER = "the process dies after the call had its effect"
-    FAIL_HALFWAY = "StorageError, and half of a put's bytes lie in a temporary file (for puts)"
+    FAIL_HALFWAY = (
+        "StorageError that says so: half of a put's bytes lie in a temporary file (for puts)"
+    )
     CRASH_HALFWAY = "the process dies, and half of a put's bytes lie in a temporary file (for puts)"
 
 
 _HAS_EFFECT: Final = {Effect.FAIL_AFTER, Effect.LOSE_REPLY, Effect.CRASH_AFTER}
 _HALFWAY: Final = {Effect.FAIL_HALFWAY, Effect.CRASH_HALFWAY}
 _CRASHES: Final = {Effect.CRASH_BEFORE, Effect.CRASH_AFTER, Effect.CRASH_HALFWAY}
-_UNKNOWN: Final = {Effect.LOSE_REQUEST, Effect.LOSE_REPLY}
+_KNOWN: Final = {Effect.FAIL_BEFORE, Effect.FAIL_HALFWAY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +196,10 @@ class FaultyStorage:
         if effect in _CRASHES:
             self.crashed = True
             raise SimulatedCrash(where)
-        facts = {"outcome": "unknown"} if effect in _UNKNOWN else {}
         raise StorageError(
-            f"A fault was injected {where}.", path=paths[0] if paths else "", **facts
+            f"A fault was injected {where}.",
+            path=paths[0] if paths else "",
+            had_no_effect=effect in _KNOWN,
         )
 
     def _record(self, call: Call) -> Effect | None:

@@ -32,12 +32,16 @@ _CHANGES: Final = frozenset({"create", "replace", "delete"})
 _Result = TypeVar("_Result")
 
 
+class Refused(OSError):
+    """What was asked of Hadoop's client did not happen, and never will."""
+
+
 class HadoopFiles(Protocol):
     """The shim's ``HadoopFiles``: one table's folder, paths relative to it, lists as JSON.
 
     Errors: ``FileNotFoundError``, ``FileExistsError`` (the name to create is taken) and
-    ``ConnectionError`` (nobody knows whether a put had its effect); any other ``OSError`` is a
-    known failure.
+    ``Refused`` (what was asked did not happen, and never will). After any other error of a put
+    nobody knows whether it had its effect.
     """
 
     def authority(self) -> str:
@@ -155,23 +159,26 @@ class HadoopStorage:
             raise FileExists(f"'{where}' exists already.", path=path) from error
         except FileNotFoundError as error:
             if verb in _CHANGES:
-                raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+                raise _failed(verb, where, error) from error
             raise
-        except ConnectionError as error:
+        except Refused as error:
+            raise _failed(verb, where, error) from error
+        except OSError as error:
             if verb not in _CHANGES:
-                raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+                raise _failed(verb, where, error) from error
             raise StorageError(
                 f"The request to {verb} '{where}' got no answer ({error}): it may have landed. "
                 "Look before you repeat it.",
                 path=where,
-                outcome="unknown",
             ) from error
-        except OSError as error:
-            raise StorageError(f"Cannot {verb} '{where}': {error}.", path=where) from error
+
+
+def _failed(verb: str, where: str, error: OSError) -> StorageError:
+    return StorageError(f"Cannot {verb} '{where}': {error}.", path=where, had_no_effect=True)
 
 
 def _named(path: str) -> str:
     inside = checked(path)
     if not inside:
-        raise StorageError("An empty path names no file.", path=path)
+        raise StorageError("An empty path names no file.", path=path, had_no_effect=True)
     return inside

@@ -27,7 +27,12 @@ from pyhudi.storage.names import MOST_PASSED, TEMPORARY_PREFIX, crc_neighbour, i
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_NO_ANSWER = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE)
+#: what link(2) and rename(2) answer where they did nothing; after any other errno nobody knows
+_REFUSED = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV, errno.EEXIST, errno.ENOTEMPTY, errno.EBUSY),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EMLINK, errno.ENOMEM, errno.EINVAL),
+)
 _FOLDER_ATTEMPTS = 5  # somebody may delete an empty folder between our mkdir and our open
 
 
@@ -107,17 +112,13 @@ class LocalStorage:
         left_over = os.path.lexists(checksum)
         if os.path.lexists(full):
             raise FileExists(f"'{full}' exists already.", path=path)
-        temporary = None
+        if left_over:
+            _remove_checksum(checksum, "create", full)
+        temporary = self._write_temporary(full, data)
         try:
-            if left_over:
-                _remove(checksum)
-            temporary = self._write_temporary(full, data)
             _link(temporary, full, path)
-        except OSError as error:
-            raise _failed("create", full, error) from error
         finally:
-            if temporary:
-                _remove_quietly(temporary)
+            _remove_quietly(temporary)
         _sync_named(full)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -125,11 +126,13 @@ class LocalStorage:
         temporary = self._write_temporary(full, data)
         try:
             # First the checksum: old bytes without one are fine, new bytes with the old one not.
-            _remove(crc_neighbour_path(full))
+            _remove_checksum(crc_neighbour_path(full), "replace", full)
             os.rename(temporary, full)
-        except OSError as error:
+        except BaseException as error:
             _remove_quietly(temporary)
-            raise _failed("replace", full, error) from error
+            if isinstance(error, OSError):
+                raise _unnamed("replace", full, error) from error
+            raise
         _sync_named(full)
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -182,7 +185,7 @@ class LocalStorage:
     def _full(self, path: str) -> str:
         inside = checked(path)
         if not inside:
-            raise StorageError("An empty path names no file.", path=path)
+            raise StorageError("An empty path names no file.", path=path, had_no_effect=True)
         return self._base + inside
 
     def _scan(self, inside: str) -> Iterator[os.DirEntry[str]]:
@@ -208,7 +211,9 @@ class LocalStorage:
         except BaseException as error:
             _remove_quietly(temporary)
             if isinstance(error, OSError):
-                raise _failed("create", full, error) from error
+                raise _failed("create", full, error, had_no_effect=True) from error
+            if isinstance(error, StorageError):  # of the folder: the name was not touched yet
+                error.had_no_effect = True
             raise
         return temporary
 
@@ -277,7 +282,7 @@ def _link(temporary: str, full: str, path: str) -> None:
         os.link(temporary, full, follow_symlinks=False)
     except FileExistsError as error:
         # NFS repeats a request whose reply was lost: two names on our file mean that we won.
-        if os.stat(temporary).st_nlink < 2:
+        if _links(temporary, full) < 2:
             raise FileExists(f"'{full}' exists already.", path=path) from error
     except OSError as error:
         if error.errno in _NO_LINKS:
@@ -285,14 +290,28 @@ def _link(temporary: str, full: str, path: str) -> None:
                 f"The file system of '{full}' has no hard links, without which two writers could "
                 "both create one file. Keep the table on another disk.",
                 path=path,
+                had_no_effect=True,
             ) from error
-        if error.errno in _NO_ANSWER:
-            raise StorageError(
-                f"'{full}' may or may not have been created: {os.strerror(error.errno)}.",
-                path=path,
-                outcome="unknown",
-            ) from error
-        raise
+        raise _unnamed("create", full, error) from error
+
+
+def _links(temporary: str, full: str) -> int:
+    try:
+        return os.stat(temporary).st_nlink
+    except OSError as error:
+        raise _unclear("create", full, error) from error
+
+
+def _unnamed(verb: str, full: str, error: OSError) -> StorageError:
+    """The error of a link or rename: a known failure only where the errno proves it."""
+    if error.errno in _REFUSED:
+        return _failed(verb, full, error, had_no_effect=True)
+    return _unclear(verb, full, error)
+
+
+def _unclear(verb: str, full: str, error: OSError) -> StorageError:
+    done = {"create": "created", "replace": "replaced"}[verb]
+    return StorageError(f"'{full}' may or may not have been {done}: {_reason(error)}.", path=full)
 
 
 def _sync_named(full: str) -> None:
@@ -303,7 +322,6 @@ def _sync_named(full: str) -> None:
         raise StorageError(
             f"'{full}' was written, but it is unknown whether it outlives a power cut.",
             path=full,
-            outcome="unknown",
         ) from error
 
 
@@ -331,6 +349,14 @@ def _remove(full: str) -> None:
             raise
 
 
+def _remove_checksum(checksum: str, verb: str, full: str) -> None:
+    """Remove the checksum of ``full`` before its new bytes get that name."""
+    try:
+        _remove(checksum)
+    except OSError as error:
+        raise _failed(verb, full, error, had_no_effect=True) from error
+
+
 def _remove_quietly(full: str) -> None:
     """Clean up a temporary; the caller has an error or a success of its own to report."""
     try:
@@ -339,6 +365,10 @@ def _remove_quietly(full: str) -> None:
         return
 
 
-def _failed(verb: str, full: str, error: OSError) -> StorageError:
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return StorageError(f"Cannot {verb} '{full}': {reason}.", path=full)
+def _failed(verb: str, full: str, error: OSError, had_no_effect: bool = False) -> StorageError:
+    why = f"Cannot {verb} '{full}': {_reason(error)}."
+    return StorageError(why, path=full, had_no_effect=had_no_effect)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -75,7 +75,7 @@ class S3Storage:
 
     Without keys among the options the usual AWS chain (environment, profile, instance role)
     gives the credentials. Errors: ``SetupError`` without boto3, ``ConfigError`` without any
-    credentials, ``StorageError`` with ``outcome="unknown"`` for a put that got no answer.
+    credentials, ``StorageError`` with ``had_no_effect`` for a put that the store refused.
     """
 
     put_timeout_s = _PUT_LIMIT_S + _CONNECT_S + _PUT_ANSWER_S
@@ -259,7 +259,7 @@ class S3Storage:
     def _put(self, verb: str, path: str, data: bytes, condition: Mapping[str, str]) -> None:
         key, mark = self._key(path), self._clock.uuid()
         if not checked(path):
-            raise StorageError("An empty path names no file.", path=path)
+            raise StorageError("An empty path names no file.", path=path, had_no_effect=True)
         patience = Patience(self._clock, _PUT_LIMIT_S)
         lost = False
         while True:
@@ -274,12 +274,12 @@ class S3Storage:
                         return
                     what = "is there already" if "IfNoneMatch" in condition else "has changed"
                     raise FileExists(f"'{self._uri(key)}' {what}.", path=path) from error
-                lost = lost or _may_have_landed(error)
+                lost = lost or not _had_no_effect(error)
                 if not _is_passing(error) or not patience.again(_is_throttled(error)):
                     raise self._failed(verb, key, error, patience, unknown=lost) from error
 
     def _mark_of(self, key: str) -> str | None:
-        """Which put made the object; ``StorageError``, outcome unknown, where nobody can tell."""
+        """Which put made the object; ``StorageError`` of unknown outcome where nobody can tell."""
 
         def look() -> str | None:
             answer = self._client.head_object(Bucket=self._bucket, Key=key)
@@ -312,7 +312,11 @@ class S3Storage:
         hint = ""
         if _is_throttled(error):
             hint = " The store serves no more requests a second: write less at a time, or later."
-        return StorageError(f"Cannot {verb} '{uri}': {_reason(error)}{patience}.{hint}", path=uri)
+        return StorageError(
+            f"Cannot {verb} '{uri}': {_reason(error)}{patience}.{hint}",
+            path=uri,
+            had_no_effect=True,
+        )
 
     def _unanswered(self, verb: str, key: str, reason: str) -> StorageError:
         uri = self._uri(key)
@@ -320,7 +324,6 @@ class S3Storage:
             f"The request to {verb} '{uri}' got no answer ({reason}): it may have landed. Look "
             "before you repeat it.",
             path=uri,
-            outcome="unknown",
         )
 
 
@@ -383,11 +386,19 @@ def _is_throttled(error: Exception) -> bool:
     return isinstance(error, aws.ClientError) and _code(error) in _SLOW_DOWN
 
 
-def _may_have_landed(error: Exception) -> bool:
-    """Whether a put that ended in ``error`` may have had its effect."""
+def _had_no_effect(error: Exception) -> bool:
+    """Whether ``error`` proves that the request which it ended had no effect.
+
+    The store has refused it, or it never left: no connection, no credentials, wrong arguments.
+    """
     if isinstance(error, aws.ClientError):
-        return _status(error) >= 500 and not _is_throttled(error)
-    return isinstance(error, aws.HTTPClientError)
+        return 300 <= _status(error) < 500 or _is_throttled(error)
+    never_sent = (
+        *(aws.EndpointConnectionError, aws.ConnectTimeoutError, aws.ProxyConnectionError),
+        *(aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError),
+        *(aws.ParamValidationError, aws.BaseEndpointResolverError, aws.EndpointProviderError),
+    )
+    return isinstance(error, never_sent)
 
 
 def _is_passing(error: Exception) -> bool:

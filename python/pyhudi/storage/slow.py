@@ -3,7 +3,7 @@
 Every request takes a latency, and each prefix serves so many requests a second: S3's figures are
 3,500 that change something (a batched delete counts once for each of its keys) and 5,500 that
 read. Who comes too soon waits for his turn, or is refused with 503 SlowDown as S3 does; a refused
-request has no effect and says ``retry=True`` among its facts. ``counts`` tells how many requests
+request has no effect, and its error says so. ``counts`` tells how many requests
 of each kind were made, refused ones included.
 """
 
@@ -183,6 +183,6 @@ class SlowStorage:
                 f"SlowDown, HTTP 503: more than {rate:g} requests a second at "
                 f"'{self.root}/{pace.prefix_of(path)}'. Send it again later.",
                 path=path,
-                retry=True,
+                had_no_effect=True,
             )
         self._clock.sleep(wait_s + pace.latency_ms / 1_000)

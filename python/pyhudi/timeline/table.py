@@ -127,7 +127,7 @@ def _looking_again(look: Callable[[], T]) -> T:
         try:
             return look()
         except HistoryExpired as expired:
-            if not expired.facts.get("moved"):
+            if not expired.moved:
                 raise
     return look()
 

@@ -19,7 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 
 from pyhudi.clock import Clock
@@ -46,12 +46,24 @@ _LOOK_AGAIN_S = 0.05
 
 
 class Refusal(str, Enum):
-    """Why a request was refused, as the fact ``refusal`` of the error."""
+    """Why a request was refused."""
 
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
     SEALED = "sealed"
     BUSY = "busy"
+
+
+@dataclass(eq=False, repr=False)
+class MarkerRefused(StorageError):
+    """A request for markers that was not taken; for users a ``StorageError`` like any other."""
+
+    _: KW_ONLY
+    refusal: Refusal
+
+    @classmethod
+    def code(cls) -> str:
+        return StorageError.code()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +109,9 @@ class MarkerLog:
     def ask(self, names: Sequence[str]) -> Future[None]:
         """Put these markers on storage; the answer comes when they are there.
 
-        Without names it only makes sure that the files were read. Raises ``StorageError`` with
-        ``refusal`` for a refused request. The answer raises the error of a failed write, whose
-        markers may or may not be there: ask again.
+        Without names it only makes sure that the files were read. Raises ``MarkerRefused`` for a
+        refused request. The answer raises the error of a failed write, whose markers may or may
+        not be there: ask again.
         """
         for name in names:
             fault = marker_fault(name)
@@ -240,7 +252,8 @@ class MarkerLog:
     def _done(
         self, number: int, fresh: list[str], started: float, error: BaseException | None
     ) -> None:
-        unknown = isinstance(error, StorageError) and error.facts.get("outcome") == "unknown"
+        known = isinstance(error, StorageError) and error.had_no_effect
+        unknown = bool(fresh) and error is not None and not known
         with self._state:
             now = self._clock.monotonic()
             # A put without an answer may land until its time is up, over a later one's bytes.
@@ -290,5 +303,5 @@ class MarkerLog:
             self._known, self._lines, self._loaded = known, lines, True
 
 
-def _refused(refusal: Refusal, message: str) -> StorageError:
-    return StorageError(message, refusal=refusal)
+def _refused(refusal: Refusal, message: str) -> MarkerRefused:
+    return MarkerRefused(message, refusal=refusal)

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from pyhudi.clock import Clock
 from pyhudi.errors import SetupError, StorageError
-from pyhudi.transactions.marker_log import Refusal
+from pyhudi.transactions.marker_log import MarkerRefused, Refusal
 from pyhudi.transactions.marker_service import MarkerService
 
 log = logging.getLogger(__name__)
@@ -249,12 +249,12 @@ class MarkerServer:
             return web.Response(status=400, text="The body is no UTF-8 text.")
         try:
             await asyncio.wrap_future(self._service.ask(key, names))
-        except StorageError as e:
-            refusal = e.facts.get("refusal")
-            if refusal is Refusal.BUSY:
+        except MarkerRefused as e:
+            if e.refusal is Refusal.BUSY:
                 return _busy(str(e))
-            status = _STATUS[refusal] if isinstance(refusal, Refusal) else 500
-            return web.Response(status=status, text=str(e))
+            return web.Response(status=_STATUS[e.refusal], text=str(e))
+        except StorageError as e:
+            return web.Response(status=500, text=str(e))
         except Exception as e:
             log.warning("markers of %s could not be written: %s", key, e)
             return web.Response(status=500, text=str(e))

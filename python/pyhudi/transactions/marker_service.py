@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
-from pyhudi.transactions.marker_log import Batching, MarkerLog, Refusal
+from pyhudi.transactions.marker_log import Batching, MarkerLog, MarkerRefused, Refusal
 
 
 class MarkerService:
@@ -41,7 +40,7 @@ class MarkerService:
             return key in self._logs
 
     def ask(self, key: str, names: Sequence[str]) -> Future[None]:
-        """``MarkerLog.ask`` of the instant ``key``; ``StorageError`` if it is not open."""
+        """``MarkerLog.ask`` of the instant ``key``; ``MarkerRefused`` if it is not open."""
         return self._log(key).ask(names)
 
     def seal(self, key: str, timeout_s: float) -> bool:
@@ -80,7 +79,7 @@ class MarkerService:
         with self._guard:
             log = self._logs.get(key)
         if log is None:
-            raise StorageError(
+            raise MarkerRefused(
                 "No write that takes markers goes by this name: it has ended. The task can stop.",
                 refusal=Refusal.UNKNOWN,
             )

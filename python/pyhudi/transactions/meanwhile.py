@@ -88,7 +88,7 @@ def _left(cause: TableCorrupt) -> CommitConflict:
     return CommitConflict(
         "A commit has left the timeline while this write ran, and it cannot be told any more what "
         f"it was: {cause} {RETRY}",
-        path=cause.facts.get("path"),
+        path=cause.path,
     )
 
 

@@ -104,8 +104,8 @@ def claim(
         check_conflicts(table, loaded, now, instant, ours, strategy)
     except CommitConflict as conflict:
         # A pending instant, such as a clustering, has not ended: it may take its time.
-        if conflict.facts.get("theirs") not in {i.time for i in now.pending}:
-            conflict.facts["before_data"] = True
+        if conflict.theirs not in {i.time for i in now.pending}:
+            conflict.before_data = True
         raise
 
 

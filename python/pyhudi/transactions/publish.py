@@ -16,13 +16,13 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     FileExists,
-    HudiError,
     StorageError,
     WriterFenced,
 )
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.states import check_step
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.rollback import rollback_of
@@ -64,6 +64,7 @@ class FinalPut:
         self.in_doubt = False
         #: when a try was last given up, by the monotonic clock in seconds
         self._given_up = 0.0
+        self._cause: Exception | None = None
 
     def send(self) -> None:
         """Put the file; an error is a known failure, unless the outcome is ``in_doubt`` by then.
@@ -80,7 +81,7 @@ class FinalPut:
             if not self._has_landed():
                 raise refused or self._unknown(
                     f"{PUBLISH_ATTEMPTS} times: it may or may not have landed."
-                )
+                ) from self._cause
         self._look_back()
         self.in_doubt = False
 
@@ -93,6 +94,7 @@ class FinalPut:
     def _lands(self, attempt: int) -> bool:
         """One try; whether the file is there by now."""
         storage = self._table.storage
+        check_step(self._inflight, self._done)
         if not self.in_doubt:
             self._lock.check(storage.put_timeout_s)
         elif self._has_landed():
@@ -106,13 +108,13 @@ class FinalPut:
         except FileExists:
             # Only this writer knows this name: an earlier try of its own had landed.
             return True
-        except StorageError as error:
+        except Exception as error:
             # A refusal says nothing about an earlier try that may still land.
-            if error.facts.get("outcome") != "unknown" and not doubted:
+            if isinstance(error, StorageError) and error.had_no_effect and not doubted:
                 self.in_doubt = False
                 raise
-            self._given_up = self._clock.monotonic()
-            log.warning("%s: no answer to the final put (try %d)", self._who, attempt)
+            self._given_up, self._cause = self._clock.monotonic(), error
+            log.warning("%s: no answer to the final put (try %d): %s", self._who, attempt, error)
             return False
         except BaseException:
             # Interrupted: the request may be under way.
@@ -129,7 +131,7 @@ class FinalPut:
             self._compare(now)
             # Last, for a look at the timeline takes time.
             self._lock.check(self._table.storage.put_timeout_s)
-        except HudiError as error:
+        except Exception as error:
             raise self._unknown(
                 f"and was not sent again: it may or may not have landed. The reason not to: {error}"
             ) from error
@@ -138,7 +140,7 @@ class FinalPut:
         """Whether a look at the storage settles an unanswered put; False where it does not."""
         try:
             return self._table.storage.exists(self.path)
-        except StorageError:
+        except Exception:
             return False
 
     def _look_back(self) -> None:
@@ -150,7 +152,7 @@ class FinalPut:
         try:
             now = self._table.timeline()
             undone = is_undone(self._table, now, self._done.time, self._done.action)
-        except HudiError as error:
+        except Exception as error:
             log.warning("%s: committed, but it was not looked at again: %s", self._who, error)
             return
         if undone:
@@ -159,9 +161,7 @@ class FinalPut:
         try:
             self._compare(replace(now, instants=others))
         except CommitConflict as conflict:
-            theirs = conflict.facts.get("theirs")
-            overlap = conflict.facts.get("overlap")
-            both = ", ".join(map(str, overlap)) if isinstance(overlap, tuple) else overlap
+            theirs, both = conflict.theirs, ", ".join(map(str, conflict.overlap))
             raise CommitUnknown(
                 f"{self._who} has landed as {self.path}, but {theirs} came between the last look "
                 f"and the put, and both changed {both}. Either that writer does not take this "
@@ -172,7 +172,7 @@ class FinalPut:
                 path=self.path,
                 theirs=theirs,
             ) from conflict
-        except HudiError as error:
+        except Exception as error:
             log.warning("%s: committed, but not compared again: %s", self._who, error)
 
     def _take_back(self) -> None:
@@ -182,7 +182,7 @@ class FinalPut:
             # Under the lock nobody has built on it yet.
             self._lock.check(storage.put_timeout_s)
             storage.delete([self.path])
-        except HudiError as error:
+        except Exception as error:
             raise CommitUnknown(
                 f"{self._who} was rolled back by another writer while its final put was under "
                 f"way, and what had been put could not be taken back: {error} Look for "
