@@ -121,7 +121,12 @@ LOCKING: Final = (
             Mutant(
                 "an answer that did not come is a refusal",
                 "FinalPut._lands",
-                (("isinstance(error, StorageError) and error.had_no_effect", "not doubted"),),
+                (
+                    (
+                        "isinstance(error, StorageError) and error.had_no_effect and not doubted",
+                        "True",
+                    ),
+                ),
                 (
                     "test_a_commit_whose_put_is_never_answered_is_unknown_and_nothing_is_deleted",
                     "test_a_lost_reply_at_the_final_put_is_settled_by_a_look",

@@ -16,7 +16,15 @@ from pyhudi.errors import (
     WriteFailed,
 )
 from pyhudi.write.damage import damaged
-from pyhudi.write.task import Task, current_task, error_from_text, reporting
+from pyhudi.write.task import (
+    FACTS,
+    MOST_FACTS,
+    Task,
+    current_task,
+    error_from_text,
+    reporting,
+    text_with_facts,
+)
 
 TRACEBACK = """Job aborted due to stage failure: Task 3 in stage 7.0 failed 4 times
 pyspark.errors.exceptions.base.PythonException: Traceback (most recent call last):
@@ -47,6 +55,62 @@ def test_the_path_of_a_data_file_is_a_fact_of_its_error_again(path: str) -> None
     error = error_from_text(f"a task: {damaged(path, 'is not there')}\n\tat x")
     assert isinstance(error, TableCorrupt)
     assert error.facts == {"path": path}
+
+
+@pytest.mark.parametrize(
+    ("error", "facts"),
+    [
+        (InvalidRecord("a row", column="Zeit 'ü'\n\"x\""), {"column": "Zeit 'ü'\n\"x\""}),
+        (TableCorrupt("p", path="a/b", rule="D2"), {"path": "a/b", "rule": "D2"}),
+        (
+            CommitConflict("late", before_data=True, again_in_ms=7),
+            {"before_data": True, "again_in_ms": 7},
+        ),
+        (CommitConflict("late", ours="1", overlap=(("a", "1"),)), {"ours": "1"}),
+        (StorageError("refused", had_no_effect=True), {"had_no_effect": True}),
+        (WriteFailed("why"), {}),
+    ],
+    ids=str,
+)
+def test_the_plain_facts_of_a_workers_error_survive_the_way_to_the_driver(
+    error: HudiError, facts: dict[str, object]
+) -> None:
+    told = f"Traceback:\n  File x\npyhudi.errors.X: {text_with_facts(error)}\n\n\tat scala.X"
+
+    found = error_from_text(told)
+
+    assert type(found) is type(error)
+    assert str(found) == str(error)
+    assert found is not None
+    assert found.facts == facts
+
+
+def test_facts_that_are_too_long_are_left_behind_and_the_others_are_not() -> None:
+    error = TableCorrupt("p", path="x" * MOST_FACTS, rule="D2")
+    text = text_with_facts(error)
+    assert len(text) < MOST_FACTS
+    found = error_from_text(text)
+    assert isinstance(found, TableCorrupt)
+    assert (found.path, found.rule) == (None, "D2")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{FACTS}{{",
+        f"{FACTS}[1]",
+        f"{FACTS}{'[' * 1900}",
+        f'{FACTS}{{"column": 1, "colour": "red", "facts": "x", "args": "y", "message": "z"}}',
+        f'{FACTS}{{"column": "{"x" * MOST_FACTS}"}}',
+        f'between\n{FACTS}{{"column": "x"}}',
+    ],
+    ids=lambda line: line[:30],
+)
+def test_a_line_that_says_no_facts_of_the_error_says_nothing(line: str) -> None:
+    found = error_from_text(f"[INVALID_RECORD] a row\n{line}\n")
+    assert isinstance(found, InvalidRecord)
+    assert found.facts == {}
+    assert str(found) == "[INVALID_RECORD] a row"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.write.damage import readable
 from pyhudi.write.spec import FileSystemSpec
+from pyhudi.write.task import telling
 
 KEY = "_hoodie_record_key"
 ORDINAL = "_pyhudi_ordinal"
@@ -57,7 +58,7 @@ def lookup(spec: LookupSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
             for ordinal in batch.column(ORDINAL).to_pylist():
                 yield from file_hits(spec, filesystem, ordinal)
 
-    return run
+    return telling(run)
 
 
 def file_hits(

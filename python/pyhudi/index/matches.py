@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyhudi.index.lookup import KEY, possible
 from pyhudi.write.damage import readable
 from pyhudi.write.spec import FileSystemSpec
+from pyhudi.write.task import telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def match_files(spec: MatchSpec) -> Callable[[Iterable[File]], Iterator[Match]]:
                     found = positions(pq.ParquetFile(source), keys, spec.use_bloom)
                 yield ordinal, found.tobytes()
 
-    return run
+    return telling(run)
 
 
 def positions(

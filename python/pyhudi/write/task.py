@@ -1,16 +1,18 @@
 """Which Spark task this is, and how its failures reach the driver.
 
-Spark hands the driver the text of a worker's error, not the error: ``error_from_text`` finds our
-``[CODE] message`` in it and makes the class again.
+Spark hands the driver the text of a worker's error, not the error. So a worker adds a line with the
+error's facts as JSON, which ``telling`` writes and bounds; ``error_from_text`` finds our ``[CODE]
+message`` and that line, and makes the error again. Nothing that comes from a worker is unpickled.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +20,15 @@ from pyhudi import errors
 from pyhudi.errors import HudiError, StorageError, WriteFailed
 
 Batches = Iterator[pa.RecordBatch]
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+#: begins the line below a worker's message that holds the error's facts as JSON
+FACTS: Final = "pyhudi-facts "
+MOST_FACTS: Final = 2_000  # characters of that line
+#: what crosses, by the type that a field of an error declares: plain values, nothing else
+_PLAIN: Final = {"str | None": str, "int | None": int, "bool": bool}
 
 _CODED = re.compile(r"\[([A-Z][A-Z_]*)\] (.*)")
 #: how every message about a data file begins, of workers and of Spark's own readers
@@ -61,11 +72,55 @@ def _settle_in() -> None:
     pa.set_memory_pool(pa.system_memory_pool())
 
 
+def telling(work: Callable[[_Given], Iterator[_Made]]) -> Callable[[_Given], Iterator[_Made]]:
+    """``work`` whose errors of ours say their facts in their text, where a Spark worker raises."""
+
+    @wraps(work)
+    def run(given: _Given) -> Iterator[_Made]:
+        try:
+            yield from work(given)
+        except HudiError as error:
+            if _context() is not None:
+                error.args = (text_with_facts(error),)
+            raise
+
+    return run
+
+
+def text_with_facts(error: HudiError) -> str:
+    """The message of ``error`` and, on a line of their own, those of its plain facts that fit."""
+    told: dict[str, object] = {}
+    for name, value in error.facts.items():
+        more = {**told, name: value}
+        if _is_plain(type(error), name, value) and len(json.dumps(more)) <= MOST_FACTS:
+            told = more
+    return f"{error}\n{FACTS}{json.dumps(told)}" if told else str(error)
+
+
+def _facts_in(line: str, cls: type[HudiError]) -> dict[str, Any]:
+    """The facts of an error of ``cls`` that ``line``, below its message, tells."""
+    if not line.startswith(FACTS) or len(line) > len(FACTS) + MOST_FACTS:
+        return {}
+    try:
+        told = json.loads(line.removeprefix(FACTS))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    return {name: value for name, value in told.items() if _is_plain(cls, name, value)}
+
+
+def _is_plain(cls: type[HudiError], name: str, value: object) -> bool:
+    """Whether ``value`` may cross as the field ``name`` of an error of ``cls``."""
+    declared = cls.__dataclass_fields__.get(name)
+    return declared is not None and type(value) is _PLAIN.get(str(declared.type))
+
+
 def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """``work`` whose I/O and Arrow errors leave as one of ours, on one line, with their text."""
 
     @wraps(work)
-    def run(batches: Batches) -> Batches:
+    def reported(batches: Batches) -> Batches:
         _settle_in()
         try:
             yield from work(batches)
@@ -79,7 +134,7 @@ def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches
         except (pa.ArrowException, ValueError) as error:
             raise WriteFailed(f"Rows could not be encoded: {_one_line(error)}.") from error
 
-    return run
+    return telling(reported)
 
 
 def _one_line(error: BaseException) -> str:
@@ -89,12 +144,15 @@ def _one_line(error: BaseException) -> str:
 def error_from_text(text: str) -> HudiError | None:
     """The ``HudiError`` that a worker's failure text carries, ``None`` if there is none.
 
-    Of its facts the text tells one: ``path``, of a data file.
+    A worker tells its plain facts (``telling``), Spark's own readers the ``path`` of a data file.
     """
     for found in _CODED.finditer(text):
         for cls in vars(errors).values():
             if isinstance(cls, type) and issubclass(cls, HudiError) and cls.code() == found[1]:
                 message = found[2].strip()
-                file = _DATA_FILE.match(message)
-                return cls(message, **({"path": file[1]} if file else {}))
+                below = text[found.end() :].removeprefix("\n").partition("\n")[0]
+                facts = _facts_in(below, cls)
+                if (file := _DATA_FILE.match(message)) and "path" in cls.__dataclass_fields__:
+                    facts.setdefault("path", file[1])
+                return cls(message, **facts)
     return None
