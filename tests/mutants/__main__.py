@@ -1,9 +1,9 @@
 """`make mutants`: take each guard away, see its tests turn red, and publish docs/mutants.md.
 
 ``--only TEXT`` runs the mutants whose name or row has the text, ``--plain`` those whose tests need
-no Spark; the page keeps what it tells of the others. ``--find PATH...`` runs other tests instead, all of them, and
-prints those that turn red: how a mutant gets its tests. Ends with 1 where a mutant survives, or
-where the tests are red already.
+no Spark, ``--spark`` the others; the page keeps what it tells of those that were not run.
+``--find PATH...`` runs other tests instead, all of them, and prints those that turn red: how a
+mutant gets its tests. Ends with 1 where a mutant survives, or where the tests are red already.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def chosen(arguments: argparse.Namespace) -> list[Mutant]:
         for guard in GUARDS
         for mutant in guard.mutants
         if not (arguments.plain and mutant.spark)
+        and not (arguments.spark and not mutant.spark)
         and (arguments.only in mutant.what or arguments.only in guard.row)
     ]
 
@@ -55,7 +56,7 @@ def baseline(mutants: Sequence[Mutant]) -> bool:
     """Whether the tests are green without any mutant."""
     names = sorted({name for mutant in mutants for name in mutant.tests})
     with scratch(1) as (copy,):
-        ran = run_tests(copy, node_ids(names), BASELINE_S)
+        ran = run_tests(copy, node_ids(names, copy), BASELINE_S)
     say(f"{len(names)} tests on the code as it is: {ran.outcome.value}, {ran.seconds:.0f} s")
     if ran.outcome is not Outcome.GREEN:
         say(ran.said[-6_000:])
@@ -76,6 +77,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutants")
     parser.add_argument("--only", default="", metavar="TEXT")
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--spark", action="store_true")
     parser.add_argument("--find", nargs="+", metavar="PATH")
     arguments = parser.parse_args()
     mutants = chosen(arguments)

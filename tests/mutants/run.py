@@ -27,6 +27,7 @@ from tests.mutants.mutant import ROOT, Mutant, MutantMisfit, edited
 #: built, and so in no listing of git's, but needed by tests that start Spark
 JARS: Final = "python/pyhudi/jars"
 BUILT: Final = (JARS, ".tools/dynamodb.classpath")
+ENVIRONMENTS: Final = (".venv", ".venv-spark4")
 #: seconds that sbt may take, the first time in a copy that has nothing compiled
 BUILD_S: Final = 900
 TESTS: Final = ("tests", "integration")
@@ -94,6 +95,10 @@ def scratch(count: int) -> Iterator[list[Path]]:
                 target = copy / path.relative_to(ROOT)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, target)
+            # Processes that tests start have an interpreter of the checkout by its path.
+            for environment in ENVIRONMENTS:
+                if (ROOT / environment).exists():
+                    (copy / environment).symlink_to(ROOT / environment)
         yield copies
 
 
@@ -126,7 +131,7 @@ def run_mutant(copy: Path, mutant: Mutant, limit_s: float) -> Ran:
     """Run the mutant's tests with its edit in place, which is taken back after that."""
     try:
         with in_place(copy, mutant):
-            return run_tests(copy, node_ids(mutant.tests), limit_s)
+            return run_tests(copy, node_ids(mutant.tests, copy), limit_s)
     except subprocess.CalledProcessError as failure:
         return Ran(Outcome.BROKEN, (), 0.0, f"{failure}\n{failure.stdout}")
 
@@ -134,7 +139,7 @@ def run_mutant(copy: Path, mutant: Mutant, limit_s: float) -> Ran:
 @contextmanager
 def in_place(copy: Path, mutant: Mutant) -> Iterator[None]:
     """``mutant`` applied to ``copy`` while the block runs; of the shim the jar as well."""
-    change = edited(mutant)
+    change = edited(mutant, copy)
     path = copy / change.path
     jars = sorted((copy / JARS).glob("*.jar")) if mutant.scala else []
     before = {file: file.read_bytes() for file in (path, *jars)}
