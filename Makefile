@@ -110,6 +110,10 @@ DYNAMODB := 2.6.1
 .PHONY: dynamodb
 dynamodb: .tools/dynamodb.classpath ## Fetch DynamoDB Local; without it, its tests use moto
 
+.PHONY: protocol
+protocol: $(VENV)/.ready ## Write what the shim needs of the bridge's protocol
+	PYTHONPATH=python $(BIN)/python -m pyhudi.spark.protocol > jvm-shim/src/main/scala/io/pyhudi/Protocol.scala
+
 # ---- checks
 
 PYTHON_CODE := python tests integration benchmarks docs/generate.py setup.py

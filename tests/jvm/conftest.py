@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.spark.protocol import VERSION
 from tests.jvm.fake_planner import FakePlanner, struct
 from tests.jvm.reading import IDS
 
@@ -30,7 +31,7 @@ def _callbacks(spark: SparkSession) -> None:
 def planner(spark: SparkSession, _callbacks: None) -> Iterator[FakePlanner]:
     planner = FakePlanner(spark, "a secret")
     bridge = spark.sparkContext._jvm.io.pyhudi.Bridge
-    bridge.register(planner, "a secret")
+    bridge.register(planner, "a secret", VERSION)
     yield planner
     bridge.unregister()
 

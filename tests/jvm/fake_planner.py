@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
+from pyhudi.spark.protocol import QUESTIONS, Commit, Described, Failure, Made, Request, ScanPlan
+from pyhudi.spark.wire import decode, encode
+
 META = [
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
@@ -57,7 +60,10 @@ def struct(fields: dict[str, str]) -> dict[str, Any]:
 
 
 class FakePlanner:
-    """Answers the shim; ``calls`` lists every request in order, for the tests to look at."""
+    """Answers the shim; ``calls`` lists every request in order, for the tests to look at.
+
+    A request is both of its parts in one, and both sides are held to the protocol.
+    """
 
     class Java:
         implements: ClassVar = ["io.pyhudi.Planner"]
@@ -67,6 +73,8 @@ class FakePlanner:
         self.secret = secret
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.count_known = True
+        #: answers that are given as they are, by question
+        self.golden: dict[str, Any] = {}
         #: columns whose filters partitions decide
         self.decisive: set[str] = set()
 
@@ -77,14 +85,20 @@ class FakePlanner:
         return self._answer(secret, method, text, (DataFrame(frame, self.spark),))
 
     def _answer(self, secret: str, method: str, text: str, extra: tuple[Any, ...]) -> str:
-        request = json.loads(text)
-        self.calls.append((method, request))
+        question, parts = QUESTIONS[method], json.loads(text)
+        self.calls.append((method, {**parts["place"], **parts["ask"]}))
         try:
+            asked = decode(Request, parts, method)
+            decode(question.ask, asked.ask, method)
             if secret != self.secret:
                 raise FakeError("[FAKE_ERROR] wrong secret")
-            return json.dumps({"ok": getattr(self, f"on_{method}")(request, *extra)})
+            if method in self.golden:
+                return encode({"ok": self.golden[method]})
+            answer = getattr(self, f"on_{method}")(self.calls[-1][1], *extra)
+            decode(question.answer, json.loads(encode(answer)), method)
+            return encode({"ok": answer})
         except Exception as error:
-            return json.dumps({"error": {"class": type(error).__name__, "message": str(error)}})
+            return encode({"error": Failure(type(error).__name__, str(error), None)})
 
     def named(self, method: str) -> list[dict[str, Any]]:
         return [request for name, request in self.calls if name == method]
@@ -155,22 +169,22 @@ class FakePlanner:
     def on_same_tables(self, request: dict[str, Any]) -> list[bool]:
         return [local(other) == local(request["path"]) for other in request["others"]]
 
-    def on_describe(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_describe(self, request: dict[str, Any]) -> Described:
         asked = request["as_of"] or request["options"].get("as.of.instant")
         if request["as_of_micros"] is not None:
             asked = f"{request['as_of_micros']:017d}"
         state = self.snapshot(request["path"], asked)
-        return {
-            "schema": state["schema"],
-            "partitioning": state["partitioning"],
-            "partition_columns": state["partitioning"],
-            "properties": {"hoodie.table.type": "COPY_ON_WRITE"},
-            "pin": f"pin of {state['instant']}",
-            "instant": state["instant"],
-            "meta_fields": True,
-            "runtime_filters": [],
-            "travels": False,
-        }
+        return Described(
+            schema=state["schema"],
+            partitioning=tuple(state["partitioning"]),
+            partition_columns=tuple(state["partitioning"]),
+            properties={"hoodie.table.type": "COPY_ON_WRITE"},
+            pin=f"pin of {state['instant']}",
+            instant=state["instant"],
+            meta_fields=True,
+            runtime_filters=(),
+            travels=False,
+        )
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:
         shutil.rmtree(local(request["made"]))
@@ -188,9 +202,9 @@ class FakePlanner:
     def on_decide(self, request: dict[str, Any]) -> list[bool]:
         return [f.get("column") in self.decisive for f in request["filters"]]
 
-    def on_plan_scan(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_plan_scan(self, request: dict[str, Any]) -> ScanPlan:
         if request["instant"] is None:
-            return {"schemas": [], "files": [], "exact_count": True}
+            return ScanPlan((), 0, files=())
         schemas: list[dict[str, Any]] = []
         rows = []
         for file in self.snapshot(request["path"], request["instant"])["files"]:
@@ -199,7 +213,7 @@ class FakePlanner:
             index = schemas.index(file["schema"])
             rows.append([file["path"], Path(file["path"]).stat().st_size, file["rows"], index])
         if len(rows) <= LONG_PLAN:
-            return {"schemas": schemas, "files": rows, "exact_count": True}
+            return ScanPlan(tuple(schemas), 0, files=tuple(tuple(row) for row in rows))
         kinds = [pa.string(), pa.int64(), pa.int64(), pa.int32()]
         columns = [
             pa.array(column, kind)
@@ -211,7 +225,7 @@ class FakePlanner:
             pa.ipc.new_stream(out, batch.schema) as stream,
         ):
             stream.write_batch(batch)
-        return {"schemas": schemas, "arrow_file": out.name, "exact_count": True}
+        return ScanPlan(tuple(schemas), 0, arrow_file=out.name)
 
     def on_count(self, request: dict[str, Any]) -> int | None:
         if request["filters"] or not self.count_known:
@@ -219,18 +233,18 @@ class FakePlanner:
         files = self.snapshot(request["path"], request["instant"])["files"]
         return sum(file["rows"] for file in files)
 
-    def on_write(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+    def on_write(self, request: dict[str, Any], frame: DataFrame) -> Commit:
         path, mode = request["path"], request["mode"]
         exists = self.on_exists(request)
         if exists and mode == "error":
             raise TableExists(f"[TABLE_EXISTS] there is a table at {path}: choose another mode.")
         if exists and mode == "ignore":
-            return {"instant": None}
+            return Commit(None, None)
         if not exists:
             self.create(path, json.loads(frame.schema.json()), request["partitioning"])
-        return {"instant": self._store(path, frame, replace=mode == "overwrite")}
+        return Commit(self._store(path, frame, replace=mode == "overwrite"), None)
 
-    def on_create_table(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_create_table(self, request: dict[str, Any]) -> Made:
         path = request["path"]
         adopted = self.on_exists(request)
         if not adopted and not request["schema"]["fields"]:
@@ -240,21 +254,15 @@ class FakePlanner:
         if adopted and not request["adopt"]:
             raise TableExists(f"[TABLE_EXISTS] there is a table at {path}.")
         table = self.load(path)
-        return {
-            "made": None if adopted else path,
-            "schema": table["schema"],
-            "partitioning": table["partitioning"],
-            "adopted": adopted,
-            "properties": {},
-        }
+        return Made(table["schema"], tuple(table["partitioning"]), None if adopted else path)
 
-    def on_insert(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+    def on_insert(self, request: dict[str, Any], frame: DataFrame) -> Commit:
         path, overwrite = request["path"], request["overwrite"]
         if request["options"].get("fail"):
             raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
         if overwrite == "filter":
             frame = self._rows_without(path, request["filters"]).unionByName(frame)
-        return {"instant": self._store(path, frame, replace=overwrite != "none")}
+        return Commit(self._store(path, frame, replace=overwrite != "none"), None)
 
     def _rows_without(self, path: str, filters: list[dict[str, Any]]) -> DataFrame:
         frame = self.spark.read.format("pyhudi").load(path)
@@ -263,33 +271,33 @@ class FakePlanner:
             doomed &= frame[each["column"]].eqNullSafe(each["value"])
         return frame.where(~doomed)
 
-    def on_truncate_table(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"instant": self.commit(request["path"], [], replace=True)}
+    def on_truncate_table(self, request: dict[str, Any]) -> Commit:
+        return Commit(self.commit(request["path"], [], replace=True), None)
 
     def on_can_delete_where(self, request: dict[str, Any]) -> bool:
         partitioning = self.load(request["path"])["partitioning"]
         return all(f["op"] == "=" and f["column"] in partitioning for f in request["filters"])
 
-    def on_delete_where(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_delete_where(self, request: dict[str, Any]) -> Commit:
         path = request["path"]
         left = self._rows_without(path, request["filters"])
-        return {"instant": self._store(path, left, replace=True)}
+        return Commit(self._store(path, left, replace=True), None)
 
-    def on_alter_columns(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"instant": self.commit(request["path"], [], replace=False)}
+    def on_alter_columns(self, request: dict[str, Any]) -> Commit:
+        return Commit(self.commit(request["path"], [], replace=False), None)
 
     def on_check_row_changes(self, request: dict[str, Any]) -> None:
         self.load(request["path"])
 
-    def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
-        return {"instant": self._store(request["path"], frame, replace=False)}
+    def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> Commit:
+        return Commit(self._store(request["path"], frame, replace=False), None)
 
-    def on_spool_begin(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_spool_begin(self, request: dict[str, Any]) -> str:
         folder = local(request["path"]) / ".spool"
-        folder.mkdir()
-        return {"spool": f"file:{folder}"}
+        folder.mkdir(exist_ok=True)
+        return f"file:{folder}"
 
-    def on_insert_spooled(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on_insert_spooled(self, request: dict[str, Any]) -> Commit:
         path = request["path"]
         if request["options"].get("fail"):
             raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
@@ -305,7 +313,7 @@ class FakePlanner:
             for column, value in values.items():
                 doomed &= left[column].eqNullSafe(value)
             left = left.where(~doomed)
-        return {"instant": self._store(path, left.unionByName(frame), replace=True)}
+        return Commit(self._store(path, left.unionByName(frame), replace=True), None)
 
     def on_spool_abort(self, request: dict[str, Any]) -> None:
         shutil.rmtree(local(request["spool"]))

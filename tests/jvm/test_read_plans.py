@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pyhudi.spark.protocol import ScanPlan
 from tests.jvm.fake_planner import FakePlanner, struct
 from tests.jvm.reading import IDS, load, plan_text, rows
 
@@ -180,9 +181,9 @@ def test_a_long_plan_comes_as_an_arrow_file_that_is_deleted(
     made: list[str] = []
     answer = planner.on_plan_scan
 
-    def remember(request: dict[str, object]) -> dict[str, object]:
+    def remember(request: dict[str, object]) -> ScanPlan:
         plan = answer(request)
-        made.append(plan["arrow_file"])
+        made.append(str(plan.arrow_file))
         return plan
 
     monkeypatch.setattr(planner, "on_plan_scan", remember)

@@ -55,7 +55,6 @@ def test_create_table_tells_python_all_that_the_statement_says(
     assert [field["name"] for field in request["schema"]["fields"]] == ["id", "fare", "day"]
     assert request["partitioning"] == ["day"]
     assert request["properties"] == {"primaryKey": "id", "type": "cow"}
-    assert request["external"] is False
     assert request["path"].endswith("/trips")
 
 
@@ -78,8 +77,6 @@ def test_an_existing_table_at_a_location_is_adopted_with_its_columns(
     frame(spark, (7, 1.0, "mon")).write.format("pyhudi").partitionBy("day").save(path)
     spark.sql(f"CREATE TABLE trips USING pyhudi LOCATION '{path}'")
     assert rows(spark) == [(7, 1.0, "mon")]
-    (request,) = planner.named("create_table")
-    assert request["external"] is True
     shown = spark.sql("SHOW CREATE TABLE trips").first()[0]
     assert "PARTITIONED BY (day)" in shown
     assert "LOCATION" in shown
@@ -173,7 +170,6 @@ def test_an_insert_carries_table_properties_and_options(
 ) -> None:
     frame(spark, (3, 3.5, "wed")).writeTo(trips).option("hoodie.A", "b").append()
     request = planner.named("insert")[-1]
-    assert request["table"] == "default.trips"
     assert request["properties"] == {"primaryKey": "id", "type": "cow"}
     assert request["options"] == {"hoodie.A": "b"}
     assert request["overwrite"] == "none"
@@ -194,7 +190,7 @@ def test_static_insert_overwrite_replaces_one_partition(
     assert rows(spark) == [(2, 2.5, "tue"), (5, 5.5, "mon")]
     request = planner.named("insert")[-1]
     assert request["overwrite"] == "filter"
-    assert request["filters"] == [{"op": "<=>", "column": "day", "value": "mon", "type": "string"}]
+    assert request["filters"] == [{"op": "<=>", "column": "day", "value": "mon"}]
 
 
 def test_dynamic_insert_overwrite_replaces_the_partitions_that_come(
@@ -405,7 +401,7 @@ def test_a_merge_that_only_inserts_is_told_from_an_insert(
     spark.sql("MERGE INTO trips t USING news s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
     assert rows(spark) == [(1, 1.5, "mon"), (2, 2.5, "tue"), (7, 7.5, "tue")]
     (request,) = planner.named("insert_new")
-    assert [scan["path"] for scan in request["scans"]] == [request["path"]]
+    assert [scan["path"] for scan in request["reads"]["scans"]] == [request["path"]]
 
     spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN trips t ON t.id = s.id")
     assert len(planner.named("insert_new")) == 2, "the same to Spark"
@@ -427,10 +423,10 @@ def test_python_is_told_of_the_scans_by_which_rows_come_from_their_own_table(
         spark.conf.unset(with_option)
     for method in ("insert", "insert_spooled"):
         request = planner.named(method)[-1]
-        assert [scan["path"] for scan in request["scans"]] == [request["path"]], method
-        assert request["evaluated"] == 0
+        assert [scan["path"] for scan in request["reads"]["scans"]] == [request["path"]], method
+        assert request["reads"]["evaluated"] == 0
     spark.sql("INSERT INTO trips SELECT * FROM news")
-    assert "scans" not in planner.named("insert")[-1]
+    assert planner.named("insert")[-1]["reads"]["scans"] == []
 
 
 def test_changes_of_columns_are_asked_of_python_and_properties_kept(

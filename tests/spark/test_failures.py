@@ -14,6 +14,9 @@ from pyspark.sql import functions as F
 
 from pyhudi.errors import ConfigError, WriteFailed
 from pyhudi.spark.endpoint import Endpoint
+from pyhudi.spark.protocol import Nothing, Place
+from pyhudi.spark.questions import Target
+from pyhudi.spark.wire import encode
 from tests.spark.tables import Lake, rows_of
 
 pytestmark = pytest.mark.spark
@@ -91,12 +94,13 @@ def test_a_time_that_no_instant_can_have_is_refused(lake: Lake, name: str) -> No
 def test_an_unforeseen_error_is_short_and_logs_its_stack_at_debug_level_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fails() -> None:
+    def fails(at: Target, ask: Nothing) -> None:
         raise KeyError("word " * 1000)
 
-    endpoint = Endpoint("secret", {"fails": fails})
+    endpoint = Endpoint("secret", {"exists": fails})
+    asked = encode({"place": Place("/t", {}, {}, {}, None), "ask": Nothing()})
     with caplog.at_level(logging.DEBUG, "pyhudi"):
-        told = json.loads(endpoint.call("secret", "fails", "{}"))["error"]["message"]
+        told = json.loads(endpoint.call("secret", "exists", asked))["error"]["message"]
     assert told.startswith("[INTERNAL] KeyError: ")
     assert "report it" in told
     assert len(told) < 700

@@ -12,6 +12,8 @@ from pyhudi.errors import LockTimeout, SchemaConflict, TableExists
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.planner.runtime import Runtime
+from pyhudi.spark import protocol
+from pyhudi.spark.questions import Target
 from pyhudi.spark.table_handlers import TableHandlers
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -44,20 +46,33 @@ class Place:
     def lock(self, table: Table, options: WriteOptions) -> InProcessLock:
         return InProcessLock(self.locks, "t", self.clock)
 
-    def create(self, *columns: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def target(self, properties: dict[str, str]) -> Target:
+        return Target.at(protocol.Place(self.path, {}, properties, {}, None))
+
+    def create(
+        self,
+        *columns: dict[str, Any],
+        adopt: bool = True,
+        handlers: TableHandlers | None = None,
+    ) -> str | None:
+        """The id of the table, if it was made."""
         schema = {"type": "struct", "fields": list(columns or (ID_COLUMN,))}
-        handlers = more.pop("handlers", self.handlers)
-        found: dict[str, Any] = handlers.create_table(
-            self.path, "d.t", schema, (), {"primaryKey": "id"}, {}, **more
-        )
-        return found
+        ask = protocol.CreateTable("d.t", schema, (), adopt)
+        at = self.target({"primaryKey": "id"})
+        return (handlers or self.handlers).create_table(at, ask).made
+
+    def made(self) -> str:
+        """The id of a table that is made here."""
+        made = self.create()
+        assert made is not None
+        return made
 
     def discard(self, made: str) -> bool:
-        return self.handlers.discard_table(self.path, made, {}, {})
+        return self.handlers.discard_table(self.target({}), protocol.DiscardTable(made))
 
     def drop(self, **properties: str) -> bool:
         given = {key.replace("__", "."): text for key, text in properties.items()}
-        return self.handlers.drop_table(self.path, {}, {}, given)
+        return self.handlers.drop_table(self.target(given), protocol.Nothing())
 
 
 @pytest.fixture
@@ -66,29 +81,27 @@ def place() -> Place:
 
 
 def test_a_statement_that_fails_takes_its_own_table_away(place: Place) -> None:
-    told = place.create()
-    assert not told["adopted"]
-    assert place.discard(told["made"])
+    made = place.made()
+    assert place.discard(made)
     assert place.memory.walk("") == []
-    assert place.discard(told["made"]), "it is gone"
+    assert place.discard(made), "it is gone"
 
 
 def test_a_statement_that_fails_leaves_the_table_that_another_made_in_its_place(
     place: Place,
 ) -> None:
-    first = place.create()["made"]
+    first = place.made()
     place.drop()
-    second = place.create()["made"]
+    second = place.made()
     assert first != second
     assert not place.discard(first)
     assert open_table(place.memory).config.raw[ID] == second
 
 
 def test_a_statement_that_fails_leaves_the_table_that_another_has_adopted(place: Place) -> None:
-    first = place.create()
-    second = place.create()
-    assert (second["adopted"], second["made"]) == (True, None)
-    assert not place.discard(first["made"])
+    first = place.made()
+    assert place.create() is None
+    assert not place.discard(first)
     assert table_exists(place.memory)
 
 
@@ -101,12 +114,11 @@ def test_of_two_statements_at_once_the_second_adopts_the_table_of_the_first(plac
         if call.method == "put_if_absent" and PROPERTIES in call.paths:
             place.memory.put_if_absent(PROPERTIES, properties)
 
-    told = place.create(handlers=place.on(FaultyStorage(place.memory, before=first)))
-    assert (told["adopted"], told["made"]) == (True, None)
+    assert place.create(handlers=place.on(FaultyStorage(place.memory, before=first))) is None
 
 
 def test_a_table_is_adopted_only_where_the_statement_may_and_says_the_same(place: Place) -> None:
-    made = place.create()["made"]
+    made = place.made()
     with pytest.raises(TableExists, match="adopt the table by CREATE TABLE"):
         place.create(adopt=False)
     with pytest.raises(SchemaConflict, match="column 'id' is bigint there and string here"):

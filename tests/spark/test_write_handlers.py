@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,15 +15,21 @@ from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.planner.intent import Intent, Overwrite, Route
+from pyhudi.planner.own_reads import OwnReads
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import open_query
+from pyhudi.spark import protocol
+from pyhudi.spark.protocol import Place, Reads, SaveMode, Scan
+from pyhudi.spark.questions import Target
 from pyhudi.spark.write_handlers import WriteHandlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
 from tests.transactions.world import World
 
 NOBODY = cast(Any, None)
+NONE: Mapping[str, str] = {}
+NO_READS = Reads((), None)
 OPTIONS = {
     "hoodie.write.concurrency.mode": "PESSIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.datasource.write.insert.drop.duplicates": "true",
@@ -51,21 +58,31 @@ class Statements:
         sessions = SimpleNamespace(asking=lambda: session)
         self.handlers = WriteHandlers(cast(Any, sessions), runtime, self.pins)
 
-    def scan(self) -> dict[str, Any]:
+    def target(
+        self, options: Mapping[str, str] = NONE, properties: Mapping[str, str] = NONE
+    ) -> Target:
+        return Target.at(Place(self.path, options, properties, {}, None))
+
+    def scan(self) -> Scan:
         """A scan of the table as it is, as the shim tells of it."""
         query = open_query(self.runtime, self.path, {}, {})
-        pin = self.pins.pin(query)
-        return {"pin": pin, "path": self.path, "options": {}, "instant": query.instant}
+        return Scan(self.path, {}, self.pins.pin(query), query.instant)
 
-    def held(self) -> dict[str, Any]:
+    def reads(self, *scans: Scan) -> OwnReads | None:
+        return self.handlers._reads(Reads(scans, 0), {})
+
+    def check(self, scan: Scan) -> None:
+        self.handlers.check_row_changes(self.target(), protocol.Pinned(scan.pin, scan.instant))
+
+    def held(self) -> Scan:
         """A scan of a statement that changes rows: its state is held."""
         scan = self.scan()
-        self.handlers.check_row_changes(self.path, scan, {})
-        assert list(self.pins._held) == [scan["pin"]]
+        self.check(scan)
+        assert list(self.pins._held) == [scan.pin]
         return scan
 
     def spool(self) -> str:
-        spool: str = self.handlers.spool_begin(self.path, {}, {})["spool"]
+        spool = self.handlers.spool_begin(self.target(), protocol.Nothing())
         self.storage.put_if_absent(f"{spool.partition(f'{self.path}/')[2]}/rows.parquet", b"rows")
         return spool
 
@@ -88,7 +105,7 @@ def test_a_write_is_judged_from_what_all_scans_of_its_table_saw(
     scans = [statements.scan()]
     statements.world.upsert({"k": "2"})
     scans.append(statements.scan())
-    reads = statements.handlers._reads([scans[i] for i in order], {}, 0)
+    reads = statements.reads(*(scans[i] for i in order))
     assert reads is not None
     assert [commit.time for commit in reads.state.commits] == [first.instant]
 
@@ -98,9 +115,9 @@ def test_a_write_one_of_whose_scans_nobody_remembers_is_judged_from_no_state(
 ) -> None:
     statements.world.upsert({"k": "1"})
     known = statements.scan()
-    digest, layout, last = known["pin"].split("-")
-    scans = [known, {**known, "pin": f"{'0' * len(digest)}-{layout}-{last}"}]
-    reads = statements.handlers._reads(scans, {}, 0)
+    digest, layout, last = known.pin.split("-")
+    forgotten = replace(known, pin=f"{'0' * len(digest)}-{layout}-{last}")
+    reads = statements.reads(known, forgotten)
     assert reads is not None
     with pytest.raises(CommitConflict, match="no longer known"):
         _ = reads.state
@@ -109,15 +126,16 @@ def test_a_write_one_of_whose_scans_nobody_remembers_is_judged_from_no_state(
 def test_a_write_that_reads_nothing_of_its_table_is_judged_from_its_begin(
     statements: Statements,
 ) -> None:
-    assert statements.handlers._reads([], {}, 0) is None
+    assert statements.reads() is None
 
 
 def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: Statements) -> None:
-    handlers, path = statements.handlers, statements.path
+    handlers, at = statements.handlers, statements.target(FOREIGN)
+    save = protocol.Write(SaveMode.OVERWRITE, (), NO_READS)
     for write in (
-        lambda: handlers.write(None, path, "overwrite", FOREIGN, {}),
-        lambda: handlers._insert(NOBODY, path, FOREIGN, {}, None, Intent(Route.SQL), None),
-        lambda: handlers.spool_begin(path, FOREIGN, {}),
+        lambda: handlers.write(None, at, save),
+        lambda: handlers._insert(NOBODY, at, Intent(Route.SQL), None),
+        lambda: handlers.spool_begin(at, protocol.Nothing()),
     ):
         with pytest.raises(ConfigError, match="'replaceWhere' is no option of pyhudi"):
             write()
@@ -139,9 +157,9 @@ def test_an_overwrite_alone_passes_over_the_operation_of_its_table(
 ) -> None:
     """Both operations contradict something; beyond that the runtime of these tests has no locks."""
     intent = Intent(Route.SQL, overwrite, ({"op": "<", "column": "p", "value": "b"},))
-    own = {OPERATION: operation}
+    at = statements.target(OPTIONS, {OPERATION: operation})
     with pytest.raises((ConfigError, RuntimeError), match=told):
-        statements.handlers._insert(NOBODY, statements.path, OPTIONS, {}, own, intent, None)
+        statements.handlers._insert(NOBODY, at, intent, None)
 
 
 def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Statements) -> None:
@@ -149,7 +167,7 @@ def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Stat
     kept = {**raw, "hoodie.table.type": "MERGE_ON_READ"}
     statements.storage.replace(PROPERTIES, render_properties(kept))
     with pytest.raises(UnsupportedTable, match="merge-on-read"):
-        statements.handlers.check_row_changes(statements.path, scan, {})
+        statements.check(scan)
     assert not statements.pins._held
 
 
@@ -158,10 +176,9 @@ def test_a_statement_that_changes_no_row_commits_nothing_and_leaves_nothing(
 ) -> None:
     scan, spool = statements.held(), statements.spool()
     assert statements.spooled()
-    done = statements.handlers.change_rows(
-        statements.path, {}, {}, spool, [], EMPTY, "update", [], [scan], 0
-    )
-    assert done is None
+    reads = Reads((scan,), 0)
+    ask = protocol.ChangeRows(spool, (), EMPTY, protocol.Command.UPDATE, (), reads)
+    assert statements.handlers.change_rows(statements.target(), ask) is None
     assert not statements.pins._held
     assert statements.spooled() == []
 
@@ -170,13 +187,11 @@ def test_a_statement_that_fails_gives_its_state_and_its_spool_back(statements: S
     scan = statements.held()
     with pytest.raises(ConfigError, match="hoodie.tabel.name"):
         statements.handlers._change(
-            NOBODY, statements.path, WRONG, {}, Operation.UPSERT, [scan], 0
-        )  # fmt: skip
+            NOBODY, statements.target(WRONG), Operation.UPSERT, Reads((scan,), 0)
+        )
     assert not statements.pins._held
 
-    spool = statements.spool()
+    ask = protocol.InsertSpooled(statements.spool(), (), EMPTY, Overwrite.DYNAMIC, NO_READS)
     with pytest.raises(ConfigError, match="hoodie.tabel.name"):
-        statements.handlers.insert_spooled(
-            statements.path, WRONG, {}, spool, [], "dynamic", EMPTY
-        )  # fmt: skip
+        statements.handlers.insert_spooled(statements.target(WRONG), ask)
     assert statements.spooled() == []

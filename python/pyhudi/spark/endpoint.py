@@ -1,7 +1,7 @@
 """The Python end of the bridge: what the shim may ask, one method per question.
 
-Every call carries the session's secret, because the callback socket itself has none. Answers are
-an envelope of JSON; only strings cross.
+Every call carries the session's secret, because the callback socket itself has none. Only strings
+cross: the JSON of ``spark/protocol.py``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 
 from pyhudi.errors import HudiError
 from pyhudi.planner.stage import innermost_cause
+from pyhudi.spark.protocol import QUESTIONS, Failure, Request
+from pyhudi.spark.questions import Target
+from pyhudi.spark.wire import decode, encode
 
 log = logging.getLogger(__name__)
 
+#: (a JVM object for questions that bring one, the table, the question's own part) -> its answer
 Handler = Callable[..., Any]
 
 
@@ -48,15 +52,18 @@ class Endpoint:
     def _answer(self, secret: str, method: str, payload: str, *objects: Any) -> str:
         if not hmac.compare_digest(str(secret).encode(), self._secret.encode()):
             return _error("SetupError", "[SETUP_ERROR] The call carries a wrong secret.")
-        handler = self._handlers.get(method)
-        if handler is None:
+        asked, handler = QUESTIONS.get(method), self._handlers.get(method)
+        if asked is None or handler is None:
             return _error(
                 "SetupError",
                 f"[SETUP_ERROR] The jar asks for '{method}', which this pyhudi does not know: the "
-                "jar and the Python package are of different versions. Install both again.",
+                "jar and the Python package are of different versions. Install one version of "
+                "both.",
             )
         try:
-            return json.dumps({"ok": handler(*objects, **json.loads(payload))})
+            request = decode(Request, json.loads(payload), method)
+            ask = decode(asked.ask, request.ask, f"{method}.ask")
+            return encode({"ok": handler(*objects, Target.at(request.place), ask)})
         except HudiError as e:
             LAST_ERROR.keep(e)
             return _error(type(e).__name__, str(e), e.facts.get("again_in_ms"))
@@ -113,6 +120,5 @@ class _LastError:
 LAST_ERROR = _LastError()
 
 
-def _error(name: str, message: str, again_in_ms: object = None) -> str:
-    again = {} if again_in_ms is None else {"again_in_ms": again_in_ms}
-    return json.dumps({"error": {"class": name, "message": message, **again}})
+def _error(kind: str, message: str, again_in_ms: Any = None) -> str:
+    return encode({"error": Failure(kind, message, again_in_ms)})

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.config import resolve_write
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, SetupError
 from pyhudi.format.table_config import TableConfig
 from pyhudi.planner.rename import rename
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import table_properties
-from pyhudi.spark.questions import Json, Options, given_options, hudi_properties
-from pyhudi.storage.open import normalize_root
+from pyhudi.spark import protocol
+from pyhudi.spark.questions import Target
 from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.transactions.transaction import Committed
 
@@ -28,79 +28,54 @@ class Entries:
         self._runtime = runtime
         self._registered = RegisteredTables()
 
-    def register_table(
-        self,
-        entry: Json,
-        path: str,
-        schema: Json,
-        partitioning: Sequence[str],
-        properties: Options,
-        managed: bool,
-        session: Options,
-        **_: object,
-    ) -> None:
+    def register_table(self, at: Target, ask: protocol.RegisterTable) -> None:
         """Make the entry of a table that is there, or is about to be made as told here."""
-        name, storage = _name(entry), self._runtime.storage(normalize_root(path))
+        name, storage = _name(at), self._runtime.storage(at.root)
         self._registered.forget(name)
         if table_exists(storage):
             known = entry_properties(open_table(storage).config)
         else:
-            options = resolve_write(hudi_properties(properties), None, session)
+            options = resolve_write(at.given, None, at.session)
             known = _keyed(options.record_key_fields, options.ordering_fields)
-        made = hive_metastore.NewEntry(
-            name, path, entry_columns(schema, partitioning), {**properties, **known}, managed
+        columns = entry_columns(dict(ask.schema), ask.partitioning)
+        properties = {**at.properties, **known}
+        hive_metastore.register(
+            hive_metastore.NewEntry(name, at.path, columns, properties, ask.managed)
         )
-        hive_metastore.register(made)
 
-    def forget_entry(self, entry: Json, **_: object) -> None:
+    def forget_entry(self, at: Target, ask: protocol.Nothing) -> None:
         """Take the entry away; the files of its table stay."""
-        name = _name(entry)
+        name = _name(at)
         self._registered.forget(name)
         hive_metastore.forget(name)
 
-    def alter_entry(
-        self,
-        entry: Json,
-        given: Options,
-        dropped: Sequence[str],
-        comments: Mapping[str, str | None],
-        **_: object,
-    ) -> None:
+    def alter_entry(self, at: Target, ask: protocol.AlterEntry) -> None:
         """Change TBLPROPERTIES and comments."""
-        name = _name(entry)
-        if given or dropped:
-            hive_metastore.change_properties(name, given, dropped)
-        if comments:
-            note_columns(name, comments)
+        name = _name(at)
+        if ask.given or ask.dropped:
+            hive_metastore.change_properties(name, ask.given, ask.dropped)
+        if ask.comments:
+            note_columns(name, ask.comments)
 
-    def rename_entry(
-        self,
-        entry: Json,
-        path: str,
-        to: str,
-        properties: Options,
-        options: Options,
-        session: Options,
-        **_: object,
-    ) -> None:
+    def rename_entry(self, at: Target, ask: protocol.Rename) -> None:
         """Give the entry and its table another name, in the same database.
 
         The metastore moves the folder of a managed table.
         """
-        name, root = _name(entry), normalize_root(path)
-        given = given_options(properties, options)
+        name = _name(at)
         self._registered.forget(name)
-        old = rename(self._runtime, root, to, given, session)
+        old = rename(self._runtime, at.root, ask.to, at.given, at.session)
         try:
-            hive_metastore.rename(name, to)
+            hive_metastore.rename(name, ask.to)
         except HudiError:
-            rename(self._runtime, root, old, given, session)
+            rename(self._runtime, at.root, old, at.given, at.session)
             raise
 
-    def follow(self, entry: Json, path: str, done: Committed) -> None:
-        """Tell the entry what a commit did; a warning where that fails."""
-        storage = self._runtime.storage(normalize_root(path))
-        self._registered.follow(_name(entry), storage, done, entry_properties)
+    def follow(self, at: Target, done: Committed) -> None:
+        """Tell the entry, where there is one, what a commit did; a warning where that fails."""
+        if at.entry is not None:
+            storage = self._runtime.storage(at.root)
+            self._registered.follow(_name(at), storage, done, entry_properties)
 
 
 def entry_properties(config: TableConfig) -> dict[str, str]:
@@ -118,5 +93,7 @@ def _keyed(record_key: Sequence[str], ordering: Sequence[str]) -> dict[str, str]
     return found
 
 
-def _name(entry: Json) -> EntryName:
-    return EntryName(tuple(entry["uris"]), entry["database"], entry["table"])
+def _name(at: Target) -> EntryName:
+    if at.entry is None:
+        raise SetupError("The jar names no entry of the table in a metastore.", path=at.path)
+    return EntryName(at.entry.uris, at.entry.database, at.entry.table)

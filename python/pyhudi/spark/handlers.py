@@ -8,8 +8,9 @@ from typing import Any
 from pyhudi.planner.last_commit import sql_tab
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
+from pyhudi.spark import protocol
+from pyhudi.spark.endpoint import Handler
 from pyhudi.spark.entries import Entries
-from pyhudi.spark.questions import Json
 from pyhudi.spark.read_handlers import ReadHandlers
 from pyhudi.spark.sessions import Sessions
 from pyhudi.spark.table_handlers import TableHandlers
@@ -28,7 +29,7 @@ class Handlers:
         self._tables = TableHandlers(sessions, runtime)
         self._entries = Entries(runtime)
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, Handler]:
         """Question -> what answers it, as the endpoint dispatches."""
         found: dict[str, Any] = {}
         for part in (self._reads, self._writes, self._tables, self._entries):
@@ -37,18 +38,15 @@ class Handlers:
             found |= {name: self._committing(getattr(part, name)) for name in part.COMMITS.split()}
         return found
 
-    def _committing(self, method: Callable[..., Committed | None]) -> Callable[..., Json]:
+    def _committing(self, method: Callable[..., Committed | None]) -> Handler:
         """The method, whose commit also reaches the table's entry in a shared catalog."""
 
-        def answer(*objects: Any, entry: Json | None = None, **asked: Any) -> Json:
-            done = method(*objects, **asked)
-            if done is not None and entry is not None:
-                self._entries.follow(entry, asked["path"], done)
-            return _committed(done)
+        def answer(*asked: Any) -> protocol.Commit:
+            done = method(*asked)
+            if done is None:
+                return protocol.Commit(None, None)
+            *_, at, _ = asked
+            self._entries.follow(at, done)
+            return protocol.Commit(done.instant, protocol.Shown(**sql_tab(done)))
 
         return answer
-
-
-def _committed(done: Committed | None) -> Json:
-    """The instant of a commit, and what Spark's SQL tab shows of it; no instant where none was."""
-    return {"instant": done.instant, "shown": sql_tab(done)} if done else {"instant": None}

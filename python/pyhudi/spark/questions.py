@@ -1,22 +1,62 @@
-"""What questions of the shim have in common: options, pins and lists, between JSON and Python."""
+"""What questions of the shim have in common: the table that they are about, and its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.listing import Listing
 from pyhudi.planner.pins import Pinned
+from pyhudi.spark.protocol import Entry, Place, Scan, Told
 from pyhudi.storage.open import normalize_root
 
 Options = Mapping[str, str]
-Json = dict[str, Any]
 
 PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
 #: keys of a catalog entry that are Spark's own business
 CATALOG_KEYS = frozenset(
     {"path", "provider", "location", "owner", "comment", "external", "option.serialization.format"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The `Place` of a question as the planner names it.
+
+    ``given`` is what the statement is given: its ``options`` before the TBLPROPERTIES of its table.
+    """
+
+    path: str
+    root: str
+    given: Options
+    options: Options
+    properties: Options
+    session: Options
+    entry: Entry | None
+
+    @classmethod
+    def at(cls, place: Place) -> Target:
+        """``ConfigError`` for a path that is none of a table."""
+        given = given_options(place.properties, place.options)
+        return cls(
+            place.path,
+            normalize_root(place.path),
+            given,
+            place.options,
+            place.properties,
+            place.session,
+            place.entry,
+        )
+
+    def pinned(self, pin: str, instant: str | None) -> Pinned:
+        """A state of the table that was described with these options."""
+        return Pinned(pin, self.root, self.options, self.session, instant)
+
+
+def scanned(scan: Scan, session: Options) -> Pinned:
+    """The state that a statement has read by ``scan``."""
+    return Pinned(scan.pin, normalize_root(scan.path), scan.options, session, scan.instant)
 
 
 def hudi_properties(properties: Options) -> dict[str, str]:
@@ -28,9 +68,9 @@ def hudi_properties(properties: Options) -> dict[str, str]:
     }
 
 
-def given_options(properties: Options | None, options: Options) -> dict[str, str]:
+def given_options(properties: Options, options: Options) -> dict[str, str]:
     """What a statement is given: its options before the TBLPROPERTIES of its table."""
-    return {**hudi_properties(properties or {}), **options}
+    return {**hudi_properties(properties), **options}
 
 
 def with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str]:
@@ -42,17 +82,6 @@ def with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str
     return given
 
 
-def pinned(
-    pin: str,
-    path: str,
-    options: Options,
-    session: Options,
-    instant: str | None,
-    **_: object,
-) -> Pinned:
-    return Pinned(pin, normalize_root(path), options, session, instant)
-
-
-def told(found: Listing[Any]) -> Json:
+def told(found: Listing[Any]) -> Told:
     """A list as the shim makes rows of it."""
-    return {"columns": found.ddl(), "rows": found.rows()}
+    return Told(found.ddl(), tuple(tuple(row) for row in found.rows()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,9 @@ from pyhudi.planner.own_reads import place_of
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.scan import Query, count_rows, describe, open_listed, partition_texts, plan_scan
-from pyhudi.spark.questions import Json, Options, pinned, told
+from pyhudi.spark import protocol
+from pyhudi.spark.protocol import ListingName
+from pyhudi.spark.questions import Target, told
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
 from pyhudi.timeline.table import table_exists
@@ -29,75 +31,58 @@ class ReadHandlers:
         self._runtime = runtime
         self._pins = pins
 
-    def exists(self, path: str, **_: object) -> bool:
-        return table_exists(self._runtime.storage(normalize_root(path)))
+    def exists(self, at: Target, ask: protocol.Nothing) -> bool:
+        return table_exists(self._runtime.storage(at.root))
 
-    def same_tables(self, path: str, others: Sequence[str], **_: object) -> list[bool]:
-        """For each of ``others`` whether it is the place that ``path`` names."""
-        here, *there = (
-            place_of(self._runtime.storage(normalize_root(each))) for each in (path, *others)
-        )
+    def same_tables(self, at: Target, ask: protocol.SameTables) -> list[bool]:
+        roots = (at.root, *(normalize_root(other) for other in ask.others))
+        here, *there = (place_of(self._runtime.storage(root)) for root in roots)
         return [place == here for place in there]
 
-    def describe(
-        self,
-        path: str,
-        options: Options,
-        session: Options,
-        as_of: str | None = None,
-        as_of_micros: int | None = None,
-        **_: object,
-    ) -> Json:
-        root = normalize_root(path)
-        query = open_listed(self._runtime, root, options, session, as_of, as_of_micros)
-        return {
+    def describe(self, at: Target, ask: protocol.Describe) -> protocol.Described:
+        query = open_listed(
+            self._runtime, at.root, at.options, at.session, ask.as_of, ask.as_of_micros
+        )
+        return protocol.Described(
             **describe(query),
-            "runtime_filters": columns_apart(query),
-            "travels": query.as_of is not None,
-            "pin": self._pins.pin(query),
+            runtime_filters=tuple(columns_apart(query)),
+            travels=query.as_of is not None,
+            pin=self._pins.pin(query),
+        )
+
+    def decide(self, at: Target, ask: protocol.Decide) -> list[bool]:
+        pinned = at.pinned(ask.pin, ask.instant)
+        return self._pins.ask(pinned, lambda query: query.decided(ask.filters))
+
+    def plan_scan(self, at: Target, ask: protocol.PlanScan) -> protocol.ScanPlan:
+        def plan(query: Query) -> protocol.ScanPlan:
+            runtime = ask.runtime_filters
+            narrowed = partial(files_in_bounds, query, runtime) if runtime else None
+            every = [*ask.filters, *runtime]
+            found = plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
+            return protocol.ScanPlan(**found)
+
+        return self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
+
+    def count(self, at: Target, ask: protocol.Count) -> int | None:
+        every = [*ask.partition_filters, *ask.filters]
+        pinned = at.pinned(ask.pin, ask.instant)
+        return self._pins.ask(pinned, lambda query: count_rows(query, every))
+
+    def aggregate(self, at: Target, ask: protocol.Aggregate) -> list[int | None] | None:
+        every = [*ask.partition_filters, *ask.filters]
+        wanted = [{"function": each.function, "column": each.column} for each in ask.wanted]
+        pinned = at.pinned(ask.pin, ask.instant)
+        return self._pins.ask(pinned, lambda query: aggregate(query, every, wanted))
+
+    def partition_values(self, at: Target, ask: protocol.Pinned) -> list[list[str | None]]:
+        return self._pins.ask(at.pinned(ask.pin, ask.instant), partition_texts)
+
+    def inspect(self, at: Target, ask: protocol.Inspect) -> protocol.Told:
+        table = inspection.Table.on(self._runtime.storage(at.root))
+        listings: dict[ListingName, Callable[[], Listing[Any]]] = {
+            ListingName.HISTORY: table.history,
+            ListingName.FILES: table.files,
+            ListingName.PARTITIONS: table.partitions,
         }
-
-    def decide(self, filters: Sequence[Json], **asked: Any) -> list[bool]:
-        return self._pins.ask(pinned(**asked), lambda query: query.decided(filters))
-
-    def plan_scan(
-        self,
-        filters: Sequence[Json],
-        partition_filters: Sequence[Json],
-        limit: int | None = None,
-        runtime_filters: Sequence[Json] = (),
-        **asked: Any,
-    ) -> Json:
-        def plan(query: Query) -> Json:
-            narrowed = partial(files_in_bounds, query, runtime_filters) if runtime_filters else None
-            every = [*filters, *runtime_filters]
-            return plan_scan(query, every, partition_filters, limit, narrowed)
-
-        return self._pins.ask(pinned(**asked), plan)
-
-    def count(
-        self, filters: Sequence[Json], partition_filters: Sequence[Json], **asked: Any
-    ) -> int | None:
-        every = [*partition_filters, *filters]
-        return self._pins.ask(pinned(**asked), lambda query: count_rows(query, every))
-
-    def aggregate(
-        self,
-        wanted: Sequence[Json],
-        filters: Sequence[Json],
-        partition_filters: Sequence[Json],
-        **asked: Any,
-    ) -> list[int | None] | None:
-        every = [*partition_filters, *filters]
-        return self._pins.ask(pinned(**asked), lambda query: aggregate(query, every, wanted))
-
-    def partition_values(self, **asked: Any) -> list[list[str | None]]:
-        return self._pins.ask(pinned(**asked), partition_texts)
-
-    def inspect(self, path: str, listing: str, **_: object) -> Json:
-        """``trips.history`` and its like, as SQL reads them."""
-        table = inspection.Table.on(self._runtime.storage(normalize_root(path)))
-        listings: dict[str, Callable[[], Listing[Any]]] = {
-            "history": table.history, "files": table.files, "partitions": table.partitions,
-        }  # fmt: skip
-        return told(listings[listing]())
+        return told(listings[ask.listing]())

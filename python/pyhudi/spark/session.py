@@ -38,6 +38,7 @@ from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
+from pyhudi.spark.protocol import VERSION
 from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, normalize_root, open_storage
@@ -139,8 +140,22 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     by_value.register()
     typed_errors.install()
     _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
-    registry.register(Endpoint(secret, handlers.table()), secret)
+    _register(registry, Endpoint(secret, handlers.table()), secret)
     return handlers
+
+
+def _register(registry: Any, endpoint: Endpoint, secret: str) -> None:
+    """Have the jar ask ``endpoint``; ``SetupError`` where it speaks another protocol."""
+    try:
+        jar = str(registry.protocol())
+    except Py4JError:
+        jar = "none"  # it is older than versions
+    if jar != VERSION:
+        raise SetupError(
+            f"The jar speaks version {jar} of pyhudi's protocol, and the Python package version "
+            f"{VERSION}. Install one version of both."
+        )
+    registry.register(endpoint, secret, VERSION)
 
 
 def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation
@@ -16,9 +14,9 @@ from pyhudi.planner.runtime import Runtime
 from pyhudi.planner.spool import Spools, spooled_rows
 from pyhudi.planner.writable import refuse_writes_to
 from pyhudi.planner.write import write_changes, write_table
-from pyhudi.spark.questions import Json, Options, given_options, pinned, with_partitioning
+from pyhudi.spark import protocol
+from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
 from pyhudi.spark.sessions import JavaObject, Sessions
-from pyhudi.storage.open import normalize_root
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.transaction import Committed
 
@@ -35,185 +33,99 @@ class WriteHandlers:
         self._pins = pins
         self._spools = Spools(runtime)
 
-    def write(
-        self,
-        jdf: JavaObject,
-        path: str,
-        mode: str,
-        options: Options,
-        session: Options,
-        partitioning: Sequence[str] = (),
-        scans: Sequence[Json] = (),
-        evaluated: int | None = None,
-        **_: object,
-    ) -> Committed | None:
-        root = normalize_root(path)
-        refuse_foreign(options)
-        given = with_partitioning(options, partitioning)
+    def write(self, jdf: JavaObject, at: Target, ask: protocol.Write) -> Committed | None:
+        refuse_foreign(at.options)
         return write_table(
             self._runtime,
             self._frame(jdf),
-            root,
-            given,
-            session,
-            lambda exists: save_intent(mode, exists, root),
-            self._reads(scans, session, evaluated),
+            at.root,
+            with_partitioning(at.options, ask.partitioning),
+            at.session,
+            lambda exists: save_intent(ask.mode.value, exists, at.root),
+            self._reads(ask.reads, at.session),
         )
 
-    def insert(
-        self,
-        jdf: JavaObject,
-        path: str,
-        options: Options,
-        session: Options,
-        overwrite: str,
-        filters: Sequence[Json],
-        properties: Options | None = None,
-        scans: Sequence[Json] = (),
-        evaluated: int | None = None,
-        **_: object,
-    ) -> Committed | None:
-        intent = Intent(Route.SQL, Overwrite(overwrite), tuple(filters))
-        reads = self._reads(scans, session, evaluated)
-        return self._insert(self._frame(jdf), path, options, session, properties, intent, reads)
+    def insert(self, jdf: JavaObject, at: Target, ask: protocol.Insert) -> Committed | None:
+        intent = Intent(Route.SQL, ask.overwrite, ask.filters)
+        return self._insert(self._frame(jdf), at, intent, self._reads(ask.reads, at.session))
 
     def _insert(
-        self,
-        df: DataFrame,
-        path: str,
-        options: Options,
-        session: Options,
-        properties: Options | None,
-        intent: Intent,
-        reads: OwnReads | None,
+        self, df: DataFrame, at: Target, intent: Intent, reads: OwnReads | None
     ) -> Committed | None:
-        refuse_foreign(options)
+        refuse_foreign(at.options)
+        given = at.given
         if intent.overwrite is not Overwrite.NONE:
-            properties = without_overwriting(properties or {}, intent, session)
-        given, root = given_options(properties, options), normalize_root(path)
-        return write_table(self._runtime, df, root, given, session, lambda exists: intent, reads)
+            left = without_overwriting(at.properties, intent, at.session)
+            given = given_options(left, at.options)
+        return write_table(
+            self._runtime, df, at.root, given, at.session, lambda exists: intent, reads
+        )
 
-    def _reads(
-        self, scans: Sequence[Json], session: Options, evaluated: int | None
-    ) -> OwnReads | None:
-        """What the rows were read from, where ``scans`` are those of the table that is written."""
-        if not scans:
+    def _reads(self, reads: protocol.Reads, session: Options) -> OwnReads | None:
+        """What the rows were read from, where that is the table which is written."""
+        if not reads.scans:
             return None
-        states = [self._pins.state(pinned(session=session, **scan)) for scan in scans]
+        states = [self._pins.state(scanned(scan, session)) for scan in reads.scans]
         known = [state.timeline for state in states if state is not None]
         since = common_state(known) if len(known) == len(states) else None
-        return OwnReads(since, evaluated)
+        return OwnReads(since, reads.evaluated)
 
     # -- dynamic overwrite of catalog tables, through the shim's spool
 
-    def spool_begin(
-        self,
-        path: str,
-        options: Options,
-        session: Options,
-        properties: Options | None = None,
-        **_: object,
-    ) -> Json:
-        refuse_foreign(options)
-        given = given_options(properties, options)
-        return {"spool": self._spools.begin(normalize_root(path), given, session)}
+    def spool_begin(self, at: Target, ask: protocol.Nothing) -> str:
+        refuse_foreign(at.options)
+        return self._spools.begin(at.root, at.given, at.session)
 
-    def insert_spooled(
-        self,
-        path: str,
-        options: Options,
-        session: Options,
-        spool: str,
-        files: Sequence[str],
-        overwrite: str,
-        schema: Json,
-        properties: Options | None = None,
-        scans: Sequence[Json] = (),
-        evaluated: int | None = None,
-        **_: object,
-    ) -> Committed | None:
-        intent = Intent(Route.SQL, Overwrite(overwrite))
-        rows = spooled_rows(self._sessions.asking(), files, schema)
+    def insert_spooled(self, at: Target, ask: protocol.InsertSpooled) -> Committed | None:
+        rows = spooled_rows(self._sessions.asking(), ask.files, dict(ask.schema))
         try:
-            reads = self._reads(scans, session, evaluated)
-            return self._insert(rows, path, options, session, properties, intent, reads)
+            reads = self._reads(ask.reads, at.session)
+            return self._insert(rows, at, Intent(Route.SQL, ask.overwrite), reads)
         finally:
-            self._spools.drop(normalize_root(path), spool)
+            self._spools.drop(at.root, ask.spool)
 
-    def spool_abort(self, path: str, spool: str, **_: object) -> None:
-        self._spools.drop(normalize_root(path), spool)
+    def spool_abort(self, at: Target, ask: protocol.Spooled) -> None:
+        self._spools.drop(at.root, ask.spool)
 
     # -- UPDATE, DELETE and MERGE, through the same spool
 
-    def check_row_changes(self, path: str, scan: Json, session: Options, **_: object) -> None:
-        """Whether rows of the table can be changed; the state of ``scan`` is kept for that."""
-        refuse_writes_to(open_table(self._runtime.storage(normalize_root(path))))
-        self._pins.hold(pinned(session=session, **scan))
+    def check_row_changes(self, at: Target, ask: protocol.Pinned) -> None:
+        """Whether rows of the table can be changed; the state of the pin is kept for that."""
+        refuse_writes_to(open_table(self._runtime.storage(at.root)))
+        self._pins.hold(at.pinned(ask.pin, ask.instant))
 
-    def change_rows(
-        self,
-        path: str,
-        options: Options,
-        session: Options,
-        spool: str,
-        files: Sequence[str],
-        schema: Json,
-        command: str,
-        homes: Sequence[tuple[int, str]],
-        scans: Sequence[Json],
-        evaluated: int | None,
-        properties: Options | None = None,
-        **_: object,
-    ) -> Committed | None:
-        root = normalize_root(path)
+    def change_rows(self, at: Target, ask: protocol.ChangeRows) -> Committed | None:
         try:
-            if not files:
-                self._release(scans)
+            if not ask.files:
+                self._release(ask.reads)
                 return None
-            known = {number: file.partition(f"{root}/")[2] for number, file in homes}
-            rows = spooled_changes(spooled_rows(self._sessions.asking(), files, schema), known)
-            operation = Operation.DELETE if command == "delete" else Operation.UPSERT
-            given = given_options(properties, options)
-            return self._change(rows, root, given, session, operation, scans, evaluated)
+            known = {number: file.partition(f"{at.root}/")[2] for number, file in ask.homes}
+            spooled = spooled_rows(self._sessions.asking(), ask.files, dict(ask.schema))
+            delete = ask.command is protocol.Command.DELETE
+            operation = Operation.DELETE if delete else Operation.UPSERT
+            return self._change(spooled_changes(spooled, known), at, operation, ask.reads)
         finally:
-            self._spools.drop(root, spool)
+            self._spools.drop(at.root, ask.spool)
 
-    def insert_new(
-        self,
-        jdf: JavaObject,
-        path: str,
-        options: Options,
-        session: Options,
-        scans: Sequence[Json],
-        evaluated: int | None,
-        properties: Options | None = None,
-        **_: object,
-    ) -> Committed | None:
+    def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
         """A MERGE that only inserts, which Spark hands over as an INSERT."""
-        rows, root = inserted_rows(self._frame(jdf)), normalize_root(path)
-        given = given_options(properties, options)
-        return self._change(rows, root, given, session, Operation.UPSERT, scans, evaluated)
+        return self._change(inserted_rows(self._frame(jdf)), at, Operation.UPSERT, ask.reads)
 
     def _change(
-        self,
-        rows: DataFrame,
-        root: str,
-        options: Options,
-        session: Options,
-        operation: Operation,
-        scans: Sequence[Json],
-        evaluated: int | None,
+        self, rows: DataFrame, at: Target, operation: Operation, read: protocol.Reads
     ) -> Committed | None:
-        reads = self._reads(scans, session, evaluated)
+        reads = self._reads(read, at.session)
         assert reads is not None, "a statement reads the rows that it changes"
         try:
-            return write_changes(self._runtime, rows, root, options, session, operation, reads)
+            return write_changes(
+                self._runtime, rows, at.root, at.given, at.session, operation, reads
+            )
         finally:
-            self._release(scans)
+            self._release(read)
 
-    def _release(self, scans: Sequence[Json]) -> None:
-        for scan in scans:
-            self._pins.release(scan["pin"])
+    def _release(self, reads: protocol.Reads) -> None:
+        for scan in reads.scans:
+            self._pins.release(scan.pin)
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """A Python DataFrame of the session that the JVM's one belongs to."""

@@ -4,9 +4,9 @@ package io.pyhudi;
  * The one interface between Spark's roles in the JVM and pyhudi's control plane in Python.
  *
  * <p>Python implements it and registers the object with {@link Bridge}. Requests and answers are
- * JSON text; an answer is the envelope {@code {"ok": value}} or {@code {"error": {"class": "...",
- * "message": "..."}}}. The secret was made by the Python side for its session: Python refuses a
- * call without it, since the callback socket itself knows no token.
+ * JSON text; an answer is the envelope {@code {"ok": value}} or {@code {"error": {...}}}, as
+ * Python's spark/protocol.py defines them. The secret was made by the Python side for its session:
+ * Python refuses a call without it, since the callback socket itself knows no token.
  */
 public interface Planner {
 

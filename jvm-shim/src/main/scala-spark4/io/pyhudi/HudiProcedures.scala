@@ -43,8 +43,8 @@ private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedur
     val named = Option(input.getUTF8String(0)).getOrElse(throw new HudiAnalysisException(
       s"[CONFIG_ERROR] NULL names no table: ${name()} wants a table's name or its path.",
       "ConfigError"))
-    val request = target(named.toString).request(Map.empty)
-    val told = HudiListing.told(name(), Bridge.ask("clean_failed_writes", request: _*))
+    val place = target(named.toString).place
+    val told = HudiListing.told(name(), Bridge.ask("clean_failed_writes", place))
     util.List.of[Scan](told).iterator()
   }
 

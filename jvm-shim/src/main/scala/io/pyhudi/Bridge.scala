@@ -11,11 +11,11 @@ import py4j.Py4JException
 
 /** Where the Python planner is registered and asked.
   *
-  * Python calls `register`, `unregister` and `isRegistered`; everything else is for the shim. Where
-  * no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala application)
-  * the first question starts a [[PlannerProcess]], and so does the first after its end. All calls
-  * run on the thread that asks, and no lock is held meanwhile: Python may call back into the JVM,
-  * which may ask again.
+  * Python calls `protocol`, `register`, `unregister` and `isRegistered`; everything else is for the
+  * shim. Where no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala
+  * application) the first question starts a [[PlannerProcess]], and so does the first after its
+  * end. All calls run on the thread that asks, and no lock is held meanwhile: Python may call back
+  * into the JVM, which may ask again.
   */
 object Bridge {
 
@@ -39,8 +39,24 @@ object Bridge {
 
   sys.addShutdownHook(current.flatMap(_.process).foreach(_.end()))
 
-  def register(planner: Planner, secret: String): Unit =
+  /** The version of the protocol, which Python compares with its own. */
+  def protocol: String = Protocol.version
+
+  /** @param version that of Python's protocol
+    * @throws HudiAnalysisException where it is another one than the jar's
+    */
+  def register(planner: Planner, secret: String, version: String): Unit = {
+    requireVersion(version)
     replace(Some(Registration(planner, secret, None)))
+  }
+
+  private[pyhudi] def requireVersion(version: String): Unit =
+    if (version != Protocol.version)
+      throw new HudiAnalysisException(
+        s"[SETUP_ERROR] The jar speaks version ${Protocol.version} of pyhudi's protocol, and the " +
+          s"Python package version $version. Install one version of both.",
+        "SetupError"
+      )
 
   def unregister(): Unit = replace(None)
 
@@ -48,12 +64,15 @@ object Bridge {
 
   /** Asks Python and returns the value under `ok`.
     *
-    * The session's own `hoodie.*` settings travel with each request as `session`.
-    *
+    * @param place the table that the question is about
+    * @param request what the question says beside that, by the names of Python's protocol
     * @throws HudiAnalysisException with Python's message if Python answers with an error
     */
-  private[pyhudi] def ask(method: String, request: (String, Any)*): JsonNode = {
-    val json = body(request)
+  private[pyhudi] def ask(
+      method: String,
+      place: HudiPlace,
+      request: (String, Any)*): JsonNode = {
+    val json = body(place, request)
     answer(method)(to => to.planner.call(to.secret, method, json))
   }
 
@@ -61,13 +80,14 @@ object Bridge {
   private[pyhudi] def askWith(
       method: String,
       jvmObject: AnyRef,
+      place: HudiPlace,
       request: (String, Any)*): JsonNode = {
-    val json = body(request)
+    val json = body(place, request)
     answer(method)(to => to.planner.callWith(to.secret, method, jvmObject, json))
   }
 
-  private def body(request: Seq[(String, Any)]): String =
-    Json.render(request.toMap + ("session" -> Compat.hoodieSettings))
+  private def body(place: HudiPlace, request: Seq[(String, Any)]): String =
+    Json.render(Map("place" -> place.toJson, "ask" -> request.toMap))
 
   private def registration(): Registration = current.filter(_.isAlive).getOrElse {
     if (PlannerProcess.pythonDrives)
@@ -118,22 +138,11 @@ object Bridge {
       case Some(error) =>
         throw new HudiAnalysisException(
           error.get("message").asText,
-          error.get("class").asText,
-          againInMs = Option(error.get("again_in_ms")).map(_.asLong))
+          error.get("kind").asText,
+          againInMs = Json.some(error.get("again_in_ms")).map(_.asLong))
       case None => envelope.get("ok")
     }
   }
-
-  /** Questions that commit nothing. */
-  private val looks =
-    Set("exists", "same_tables", "describe", "decide", "plan_scan", "count", "aggregate") ++
-      Set(
-        "partition_values",
-        "can_delete_where",
-        "check_row_changes",
-        "inspect",
-        "spool_begin",
-        "spool_abort")
 
   private def lost(from: Registration, method: String, cause: Throwable): HudiAnalysisException = {
     def how(process: PlannerProcess): String =
@@ -142,7 +151,7 @@ object Bridge {
       case None =>
         "SetupError" -> (s"[SETUP_ERROR] the pyhudi planner in Python did not answer '$method' " +
           s"(${cause.getMessage}). If the Python process ended, attach again.")
-      case Some(process) if looks(method) =>
+      case Some(process) if Protocol.looks(method) =>
         "SetupError" -> (s"[SETUP_ERROR] ${how(process)} Nothing was changed: run the statement " +
           "again, which starts the process again.")
       case Some(process) =>

@@ -24,7 +24,7 @@ private[pyhudi] final case class HudiAggregate(
     dataType: DataType) {
 
   def question: Map[String, Any] =
-    Map("function" -> function) ++ column.map("column" -> _)
+    Map("function" -> function, "column" -> column)
 
   /** Python's whole number in the form that Spark has of it inside. */
   def internal(value: Long): Any = dataType match {

@@ -45,19 +45,18 @@ private[pyhudi] class HudiCatalogTable(
     newest.map(new HudiCatalogTable(target, _, schema, properties, evaluated + 1))
 
   override def truncateTable(): Boolean = {
-    HudiCommits.ask("truncate_table", target.request(Map.empty): _*)
+    HudiCommits.ask("truncate_table", target.place)
     true
   }
 
   override def canDeleteWhere(filters: Array[Filter]): Boolean = Bridge.ask(
     "can_delete_where",
-    "path" -> target.path,
+    HudiPlace(target.path),
     "filters" -> HudiCatalogTable.conditions(filters)).asBoolean
 
   override def deleteWhere(filters: Array[Filter]): Unit = {
     val conditions = HudiCatalogTable.conditions(filters)
-    HudiCommits.ask("delete_where", target.request(Map.empty) :+ ("filters" -> conditions): _*)
-    ()
+    HudiCommits.ask("delete_where", target.place, "filters" -> conditions)
   }
 }
 
@@ -73,12 +72,11 @@ private[pyhudi] final case class HudiTarget(
     properties: Map[String, String],
     entry: Option[Map[String, Any]] = None) {
 
-  def request(options: Map[String, String]): Seq[(String, Any)] = Seq(
-    "path" -> path,
-    "table" -> table,
-    "properties" -> properties,
-    "options" -> HudiDataSource.withoutPath(options),
-    "entry" -> entry)
+  /** @param options those of the statement, its path among them or not */
+  def at(options: Map[String, String]): HudiPlace =
+    HudiPlace(path, HudiDataSource.withoutPath(options), properties, entry)
+
+  def place: HudiPlace = at(Map.empty)
 }
 
 private[pyhudi] object HudiTarget {
@@ -143,7 +141,7 @@ private[pyhudi] object HudiCatalogTable {
   def leftByDropped(database: String, table: String): Option[String] = {
     val catalog = Compat.activeSession.sessionState.catalog
     val place = CatalogUtils.URIToString(CatalogEntries.location(catalog, database, table))
-    Some(place).filter(path => Bridge.ask("holds_locks_alone", "path" -> path).asBoolean)
+    Some(place).filter(path => Bridge.ask("holds_locks_alone", HudiPlace(path)).asBoolean)
   }
 
   def conditions(filters: Array[Filter]): Seq[HudiFilters.Node] =

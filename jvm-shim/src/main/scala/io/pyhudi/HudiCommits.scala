@@ -8,13 +8,18 @@ import org.apache.spark.sql.execution.pyhudi.CommitMetrics
 /** Questions that Python answers with a commit; Spark's SQL tab then shows what it did. */
 private[pyhudi] object HudiCommits {
 
-  def ask(method: String, request: (String, Any)*): Unit = show(Bridge.ask(method, request: _*))
+  def ask(method: String, place: HudiPlace, request: (String, Any)*): Unit =
+    show(Bridge.ask(method, place, request: _*))
 
-  def askWith(method: String, jvmObject: AnyRef, request: (String, Any)*): Unit =
-    show(Bridge.askWith(method, jvmObject, request: _*))
+  def askWith(
+      method: String,
+      jvmObject: AnyRef,
+      place: HudiPlace,
+      request: (String, Any)*): Unit =
+    show(Bridge.askWith(method, jvmObject, place, request: _*))
 
   private def show(answer: JsonNode): Unit =
-    Option(answer.get("shown")).foreach { shown =>
+    Json.some(answer.get("shown")).foreach { shown =>
       CommitMetrics.show(
         Compat.activeSession.sparkContext,
         shown.get("title").asText,

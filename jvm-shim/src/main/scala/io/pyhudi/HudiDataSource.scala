@@ -63,12 +63,8 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
     HudiOwnReads.write(
       "write",
       data,
-      path,
-      Seq(
-        "path" -> path,
-        "mode" -> HudiDataSource.modeNames(mode),
-        "partitioning" -> partitioning,
-        "options" -> others)
+      HudiPlace(path, others),
+      Seq("mode" -> HudiDataSource.modeNames(mode), "partitioning" -> partitioning)
     )
     new BaseRelation {
       override def sqlContext: SQLContext = context

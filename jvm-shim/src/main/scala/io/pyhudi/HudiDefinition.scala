@@ -48,18 +48,16 @@ private[pyhudi] final case class HudiDefinition(
       adopt: Boolean = true): HudiDefinition.Made = {
     val answer = Bridge.ask(
       "create_table",
-      "path" -> path,
+      HudiPlace(path, properties = userProperties ++ options),
       "table" -> table,
       "schema" -> Json.of(HudiDefinition.stored(shown)),
       "partitioning" -> partitioning,
-      "properties" -> (userProperties ++ options),
-      "external" -> location.isDefined,
       "adopt" -> adopt
     )
     HudiDefinition.Made(
       Json.toStruct(answer.get("schema")),
       HudiSnapshot.texts(answer.get("partitioning")),
-      Option(answer.get("made")).filterNot(_.isNull).map(_.asText))
+      Json.some(answer.get("made")).map(_.asText))
   }
 
   /** This definition with the columns and partitioning of the table that was made or adopted. */
@@ -90,7 +88,7 @@ private[pyhudi] object HudiDefinition {
 
     /** Has Python take the table away, if it was made here; whether no table is left. */
     def discarded(target: HudiTarget): Boolean = id.exists { made =>
-      Bridge.ask("discard_table", target.request(Map.empty) :+ ("made" -> made): _*).asBoolean
+      Bridge.ask("discard_table", target.place, "made" -> made).asBoolean
     }
   }
 

@@ -38,19 +38,15 @@ private[pyhudi] object HudiFilters {
   }
 
   private def comparison(op: String, column: String, value: Any): Node =
-    literal(value).fold(unknown) { case (kind, plain) =>
-      Map("op" -> op, "column" -> column, "value" -> plain, "type" -> kind)
+    literal(value).fold(unknown) { case (_, plain) =>
+      Map("op" -> op, "column" -> column, "value" -> plain)
     }
 
   private def membership(column: String, values: Array[Any]): Node = {
     val literals = values.toSeq.map(literal)
     val kinds = literals.flatten.map(_._1).filter(_ != "null").distinct
     if (literals.forall(_.isDefined) && kinds.size <= 1) {
-      Map(
-        "op" -> "in",
-        "column" -> column,
-        "values" -> literals.flatten.map(_._2),
-        "type" -> kinds.headOption.getOrElse("null"))
+      Map("op" -> "in", "column" -> column, "values" -> literals.flatten.map(_._2))
     } else {
       unknown
     }

@@ -43,7 +43,7 @@ private[pyhudi] object HudiListing {
   def of(target: HudiTarget, ident: Identifier): HudiListing = {
     val kind = ident.name.toLowerCase(util.Locale.ROOT)
     val name = s"${target.catalog}.${target.table}.$kind"
-    val answer = Bridge.ask("inspect", "path" -> target.path, "listing" -> kind)
+    val answer = Bridge.ask("inspect", HudiPlace(target.path), "listing" -> kind)
     new HudiListing(name, told(name, answer))
   }
 

@@ -64,24 +64,25 @@ private[pyhudi] object HudiMetastore {
     val comment = definition.properties.get(TableCatalog.PROP_COMMENT).map("comment" -> _)
     Bridge.ask(
       "register_table",
-      "entry" -> entry,
-      "path" -> path,
+      HudiPlace(
+        path,
+        properties = definition.userProperties ++ comment,
+        entry = Some(entry)),
       "schema" -> Json.of(definition.annotated),
       "partitioning" -> definition.partitioning,
-      "properties" -> (definition.userProperties ++ comment),
       "managed" -> definition.location.isEmpty
     )
     ()
   }
 
   /** Takes the entry away and leaves the files, whose removal is another step. */
-  def forget(entry: Map[String, Any]): Unit = {
-    Bridge.ask("forget_entry", "entry" -> entry)
+  def forget(target: HudiTarget): Unit = {
+    Bridge.ask("forget_entry", target.place)
     ()
   }
 
   /** What an ALTER TABLE says beside the columns, which Python has changed by then. */
-  def alter(entry: Map[String, Any], changes: Seq[TableChange]): Unit = {
+  def alter(target: HudiTarget, changes: Seq[TableChange]): Unit = {
     val settings = changes.collect { case set: TableChange.SetProperty =>
       set.property -> set.value
     }
@@ -93,7 +94,7 @@ private[pyhudi] object HudiMetastore {
     if ((settings ++ dropped ++ comments).nonEmpty) {
       Bridge.ask(
         "alter_entry",
-        "entry" -> entry,
+        target.place,
         "given" -> settings.toMap,
         "dropped" -> dropped,
         "comments" -> comments.toMap)
@@ -118,7 +119,7 @@ private[pyhudi] object HudiMetastore {
           "in its own.",
         "ConfigError")
     }
-    Bridge.ask("rename_entry", target.request(Map.empty) :+ ("to" -> to.name): _*)
+    Bridge.ask("rename_entry", target.place, "to" -> to.name)
     ()
   }
 }

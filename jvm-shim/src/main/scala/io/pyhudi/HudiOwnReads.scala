@@ -13,13 +13,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   */
 private[pyhudi] final class HudiOwnReads(tables: Seq[Table]) {
 
-  /** What Python is told of them; nothing where the plan reads other tables only. */
-  def question(evaluated: => Option[Int]): Seq[(String, Any)] =
-    if (tables.isEmpty) Nil
-    else {
-      val scans = tables.flatMap(HudiOwnReads.state).map(_.question.toMap).distinct
-      Seq("scans" -> scans, "evaluated" -> evaluated)
-    }
+  /** What Python is told of them: no scan where the plan reads other tables only. */
+  def question(evaluated: Option[Int]): (String, Any) =
+    HudiOwnReads.question(tables.flatMap(HudiOwnReads.state).map(_.scanned).distinct, evaluated)
 
   /** Each table as it is now; none if the columns of one are others by now. */
   def now: Option[Map[Table, HudiTable]] = {
@@ -29,6 +25,12 @@ private[pyhudi] final class HudiOwnReads(tables: Seq[Table]) {
 }
 
 private[pyhudi] object HudiOwnReads {
+
+  /** What is told of a statement whose plan is not known. */
+  val unknown: (String, Any) = question(Nil, None)
+
+  private def question(scans: Seq[Map[String, Any]], evaluated: Option[Int]): (String, Any) =
+    "reads" -> Map("scans" -> scans, "evaluated" -> evaluated)
 
   /** The reads of the table at `path`. A point in time that the reader named is none of them: its
     * rows are the same whatever is committed.
@@ -41,7 +43,7 @@ private[pyhudi] object HudiOwnReads {
     new HudiOwnReads(
       if (paths.isEmpty) Nil
       else {
-        val flags = Bridge.ask("same_tables", "path" -> path, "others" -> paths)
+        val flags = Bridge.ask("same_tables", HudiPlace(path), "others" -> paths)
         found.zipWithIndex.collect { case (table, at) if flags.get(at).asBoolean => table }
       })
   }
@@ -63,16 +65,17 @@ private[pyhudi] object HudiOwnReads {
   def write(
       method: String,
       rows: DataFrame,
-      path: String,
+      place: HudiPlace,
       request: Seq[(String, Any)],
       evaluated: Int = 0): Unit = {
-    val reads = of(StatementPlans.of(rows), path)
-    try HudiCommits.askWith(method, rows, request ++ reads.question(Some(evaluated)): _*)
+    val reads = of(StatementPlans.of(rows), place.path)
+    try
+      HudiCommits.askWith(method, rows, place, request :+ reads.question(Some(evaluated)): _*)
     catch {
       case LostRace(lost, waitMs) =>
         Thread.sleep(waitMs)
         val now = reads.now.getOrElse(throw lost)
-        write(method, StatementPlans.on(rows, now), path, request, evaluated + 1)
+        write(method, StatementPlans.on(rows, now), place, request, evaluated + 1)
     }
   }
 }

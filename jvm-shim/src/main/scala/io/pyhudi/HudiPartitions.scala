@@ -38,11 +38,12 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
 
   private def all(columns: StructType): Seq[InternalRow] = {
     val zone = Some(Compat.conf.sessionLocalTimeZone)
-    Bridge.ask("partition_values", snapshot.question: _*).elements().asScala.map { texts =>
-      InternalRow.fromSeq(columns.fields.toSeq.zip(texts.elements().asScala.toSeq).map {
-        case (_, text) if text.isNull => null
-        case (column, text) => Cast(Literal(text.asText), column.dataType, zone).eval()
-      })
+    Bridge.ask("partition_values", snapshot.place, snapshot.question: _*).elements().asScala.map {
+      texts =>
+        InternalRow.fromSeq(columns.fields.toSeq.zip(texts.elements().asScala.toSeq).map {
+          case (_, text) if text.isNull => null
+          case (column, text) => Cast(Literal(text.asText), column.dataType, zone).eval()
+        })
     }.toList
   }
 
@@ -54,7 +55,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
     if (there && idents.nonEmpty) {
       val doomed = Seq(HudiFilters.toJson(idents.map(condition).reduce[Filter](Or(_, _))))
-      HudiCommits.ask("delete_where", target.request(Map.empty) :+ ("filters" -> doomed): _*)
+      HudiCommits.ask("delete_where", target.place, "filters" -> doomed)
     }
     there
   }

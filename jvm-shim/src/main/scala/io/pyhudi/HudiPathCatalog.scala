@@ -23,7 +23,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
   override def listTables(namespace: Array[String]): Array[Identifier] = Array.empty
 
   override def tableExists(ident: Identifier): Boolean =
-    isPath(ident) && Bridge.ask("exists", "path" -> located(ident)).asBoolean
+    isPath(ident) && Bridge.ask("exists", HudiPlace(located(ident))).asBoolean
 
   // ---- load
 
@@ -103,7 +103,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
         s"$called.`${table.target.path}` is in no catalog that would keep its properties: give " +
           "options with each statement's session, or CREATE TABLE ... LOCATION a name for it")
     }
-    Bridge.ask("alter_columns", table.target.request(Map.empty) :+ ("changes" -> columns): _*)
+    Bridge.ask("alter_columns", table.target.place, "changes" -> columns)
     loadTable(ident)
   }
 

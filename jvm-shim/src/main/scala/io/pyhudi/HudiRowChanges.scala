@@ -52,7 +52,7 @@ private[pyhudi] class HudiRowChanges(
   private class HudiDeltaWrite(info: LogicalWriteInfo) extends DeltaWrite with DeltaBatchWrite {
 
     private val spool = new HudiSpool(
-      table.target.request(info.options().asCaseSensitiveMap().asScala.toMap),
+      table.target.at(info.options().asCaseSensitiveMap().asScala.toMap),
       HudiChangeWriter.schema(info.schema()))
 
     override def description(): String = HudiRowChanges.this.description()
@@ -71,7 +71,7 @@ private[pyhudi] class HudiRowChanges(
       val facts = Seq(
         "command" -> verb,
         "homes" -> named.map(number => Seq(number, numbers.path(number))))
-      val asked = facts ++ reads.question(statement.map(_ => evaluated))
+      val asked = facts :+ reads.question(statement.map(_ => evaluated))
       try spool.commit("change_rows", changes.map(_.spooled), asked: _*)
       catch { case LostRace(lost, waitMs) => repeat(statement, reads, lost, waitMs) }
     }
@@ -97,10 +97,7 @@ private[pyhudi] object HudiRowChanges {
 
   /** Checks that rows of `table` can be changed; Python keeps its state for the statement. */
   def on(table: HudiCatalogTable, command: Command, evaluated: Int = 0): HudiRowChanges = {
-    Bridge.ask(
-      "check_row_changes",
-      "path" -> table.target.path,
-      "scan" -> table.snapshot.question.toMap)
+    Bridge.ask("check_row_changes", table.snapshot.place, table.snapshot.question: _*)
     new HudiRowChanges(table, command, evaluated)
   }
 }

@@ -4,7 +4,6 @@ import java.util.OptionalLong
 
 import scala.collection.JavaConverters._
 
-import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
@@ -33,8 +32,8 @@ private[pyhudi] final case class HudiScanRequest(
   def plan(runtime: Seq[Filter] = Nil): HudiScanPlan = HudiScanPlan.parse(
     Bridge.ask(
       "plan_scan",
+      snapshot.place,
       question ++ Seq(
-        "columns" -> required.fieldNames.toSeq,
         "limit" -> limit,
         "runtime_filters" -> runtime.map(HudiFilters.toJson)): _*))
 
@@ -47,14 +46,13 @@ private[pyhudi] final case class HudiScanRequest(
     */
   def answers(aggregates: Seq[HudiAggregate]): Option[Seq[Option[Long]]] =
     if (aggregates.forall(_.function == "rows")) {
-      answer(Bridge.ask("count", question: _*)).map(rows => aggregates.map(_ => Some(rows.asLong)))
+      Json.some(Bridge.ask("count", snapshot.place, question: _*)).map(rows =>
+        aggregates.map(_ => Some(rows.asLong)))
     } else {
       val wanted = "wanted" -> aggregates.map(_.question)
-      answer(Bridge.ask("aggregate", question :+ wanted: _*)).map(
-        _.elements().asScala.map(value => answer(value).map(_.asLong)).toList)
+      Json.some(Bridge.ask("aggregate", snapshot.place, question :+ wanted: _*)).map(
+        _.elements().asScala.map(value => Json.some(value).map(_.asLong)).toList)
     }
-
-  private def answer(node: JsonNode): Option[JsonNode] = Option(node).filterNot(_.isNull)
 }
 
 /** A scan of one instant. Python plans it once, with the first question that needs the files. */

@@ -51,12 +51,11 @@ private[pyhudi] object HudiScanPlan {
 
   def parse(answer: JsonNode): HudiScanPlan = {
     val schemas = answer.get("schemas").elements().asScala.map(Json.toStruct).toIndexedSeq
-    val files = Option(answer.get("arrow_file")) match {
+    val files = Json.some(answer.get("arrow_file")) match {
       case Some(file) => fromArrow(file.asText)
       case None => answer.get("files").elements().asScala.map(fromJson).toIndexedSeq
     }
-    val pruned = Option(answer.get("pruned")).fold(0L)(_.asLong)
-    HudiScanPlan(schemas, files, pruned, files.iterator.map(_.schema).toSet)
+    HudiScanPlan(schemas, files, answer.get("pruned").asLong, files.iterator.map(_.schema).toSet)
   }
 
   private def fromJson(row: JsonNode): HudiFile =

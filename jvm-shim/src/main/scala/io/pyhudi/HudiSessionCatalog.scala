@@ -139,7 +139,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   private def forget(ident: Identifier, stored: CatalogTable): Unit =
     HudiMetastore.entry(stored) match {
-      case Some(shared) => HudiMetastore.forget(shared)
+      case Some(_) => HudiMetastore.forget(HudiCatalogTable.target(stored))
       case None => CatalogEntries.forget(Compat.activeSession.sessionState.catalog, stored)
     }
 
@@ -212,7 +212,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     }
 
   private def deleted(stored: CatalogTable): Boolean =
-    Bridge.ask("drop_table", HudiCatalogTable.target(stored).request(Map.empty): _*).asBoolean
+    Bridge.ask("drop_table", HudiCatalogTable.target(stored).place).asBoolean
 
   private def managed(ident: Identifier): Option[CatalogTable] =
     known(ident).filter(_.tableType == CatalogTableType.MANAGED)
@@ -231,11 +231,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       val columns = changes.flatMap(HudiColumnChanges.toJson)
       if (columns.nonEmpty) {
         val target = HudiCatalogTable.target(stored)
-        Bridge.ask("alter_columns", target.request(Map.empty) :+ ("changes" -> columns): _*)
+        Bridge.ask("alter_columns", target.place, "changes" -> columns)
       }
     }
     stored.flatMap(HudiMetastore.entry) match {
-      case Some(shared) => HudiMetastore.alter(shared, changes)
+      case Some(_) => HudiMetastore.alter(HudiCatalogTable.target(stored.get), changes)
       case None => alterEntry(ident, stored, changes)
     }
     loadTable(ident)
@@ -253,7 +253,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   /** Renames in the table's own properties as well, which come first: they can be refused. */
   private def renamed(target: Option[HudiTarget], to: Identifier)(inCatalog: => Unit): Unit = {
     def call(name: String): Option[String] = target.map { target =>
-      Bridge.ask("rename_table", target.request(Map.empty) :+ ("to" -> name): _*).asText
+      Bridge.ask("rename_table", target.place, "to" -> name).asText
     }
     if (tableExists(to)) throw new TableAlreadyExistsException(to)
     val before = call(to.name)

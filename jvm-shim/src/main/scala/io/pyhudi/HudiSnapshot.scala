@@ -44,9 +44,13 @@ private[pyhudi] final case class HudiSnapshot(
   /** The columns as SQL has them. Rows by `spark.read.load` come in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
 
-  /** What every question about this snapshot names. */
-  def question: Seq[(String, Any)] =
-    Seq("path" -> path, "options" -> options, "pin" -> pin, "instant" -> instant)
+  def place: HudiPlace = HudiPlace(path, options)
+
+  /** What every question about this snapshot names beside the place. */
+  def question: Seq[(String, Any)] = Seq("pin" -> pin, "instant" -> instant)
+
+  /** The snapshot as a statement has read it. */
+  def scanned: Map[String, Any] = Map("path" -> path, "options" -> options) ++ question
 
   /** Of `pushed`, the filters over partition columns alone that are true of every row in the
     * files which all of `pushed` leave.
@@ -56,7 +60,7 @@ private[pyhudi] final case class HudiSnapshot(
     val candidates = pushed.map(f => f.references.nonEmpty && f.references.forall(columns))
     if (candidates.contains(true)) {
       val answer =
-        Bridge.ask("decide", question :+ ("filters" -> pushed.map(HudiFilters.toJson)): _*)
+        Bridge.ask("decide", place, question :+ ("filters" -> pushed.map(HudiFilters.toJson)): _*)
       val flags = answer.elements().asScala.map(_.asBoolean).toList
       pushed.zip(candidates.zip(flags)).collect { case (filter, (true, true)) => filter }
     } else Nil
@@ -83,8 +87,7 @@ private[pyhudi] object HudiSnapshot {
     }
     val answer = Bridge.ask(
       "describe",
-      "path" -> path,
-      "options" -> options,
+      HudiPlace(path, options),
       "as_of" -> version,
       "as_of_micros" -> micros)
     HudiSnapshot(
@@ -96,7 +99,7 @@ private[pyhudi] object HudiSnapshot {
       texts(answer.get("partition_columns")),
       textMap(answer.get("properties")),
       answer.get("pin").asText,
-      Option(answer.get("instant")).filterNot(_.isNull).map(_.asText),
+      Json.some(answer.get("instant")).map(_.asText),
       answer.get("meta_fields").asBoolean,
       texts(answer.get("runtime_filters")),
       answer.get("travels").asBoolean

@@ -15,12 +15,12 @@ import org.apache.spark.util.SerializableConfiguration
   * Tasks write plain Parquet files into a folder that Python names; Python reads the files that the
   * commit messages name, no other.
   */
-private[pyhudi] class HudiSpool(request: Seq[(String, Any)], schema: StructType) {
+private[pyhudi] class HudiSpool(place: HudiPlace, schema: StructType) {
 
   private var folder: Option[String] = None
 
   def begin(): HudiSpoolFactory = {
-    val named = Bridge.ask("spool_begin", request: _*).get("spool").asText
+    val named = Bridge.ask("spool_begin", place).asText
     folder = Some(named)
     HudiSpoolFactory(named, schema)
   }
@@ -32,11 +32,11 @@ private[pyhudi] class HudiSpool(request: Seq[(String, Any)], schema: StructType)
       more: (String, Any)*): Unit = {
     val files = messages.toSeq.collect { case HudiSpoolFile(Some(file)) => file }
     val spooled = Seq("spool" -> folder, "files" -> files, "schema" -> Json.of(schema))
-    HudiCommits.ask(method, request ++ spooled ++ more: _*)
+    HudiCommits.ask(method, place, spooled ++ more: _*)
   }
 
   def abort(): Unit =
-    folder.foreach(named => Bridge.ask("spool_abort", request :+ ("spool" -> named): _*))
+    folder.foreach(named => Bridge.ask("spool_abort", place, "spool" -> named))
 }
 
 /** A task's answer: the file that holds its rows, none if it had no rows. */

@@ -17,7 +17,7 @@ private[pyhudi] class HudiSpoolWrite(
     with BatchWrite {
 
   private val spool =
-    new HudiSpool(target.request(info.options().asCaseSensitiveMap().asScala.toMap), info.schema())
+    new HudiSpool(target.at(info.options().asCaseSensitiveMap().asScala.toMap), info.schema())
 
   override def description(): String = s"pyhudi overwrite partitions of ${target.table}"
 
@@ -29,8 +29,8 @@ private[pyhudi] class HudiSpoolWrite(
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
     val statement = table.flatMap(StatementPlans.overwriting)
     val reads = statement.map(HudiOwnReads.of(_, target.path))
-    val asked = reads.fold(Seq.empty[(String, Any)])(_.question(table.map(_.evaluated)))
-    try spool.commit("insert_spooled", messages, asked :+ ("overwrite" -> "dynamic"): _*)
+    val asked = reads.fold(HudiOwnReads.unknown)(_.question(table.map(_.evaluated)))
+    try spool.commit("insert_spooled", messages, asked, "overwrite" -> "dynamic")
     catch {
       case LostRace(lost, waitMs) =>
         Thread.sleep(waitMs)

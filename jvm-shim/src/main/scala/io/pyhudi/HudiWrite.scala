@@ -66,12 +66,12 @@ private[pyhudi] class HudiInsert(
       case Overwrite.Matching(conditions) => HudiCatalogTable.conditions(conditions)
       case _ => Nil
     }
-    val request = target.request(info.options().asCaseSensitiveMap().asScala.toMap)
+    val place = target.at(info.options().asCaseSensitiveMap().asScala.toMap)
     if (table.exists(StatementPlans.isMerge(data, _)))
-      HudiOwnReads.write("insert_new", data, target.path, request)
+      HudiOwnReads.write("insert_new", data, place, Nil)
     else {
       val rows = Seq("overwrite" -> overwrite.name, "filters" -> filters)
-      HudiOwnReads.write("insert", data, target.path, request ++ rows)
+      HudiOwnReads.write("insert", data, place, rows)
     }
   }
 }

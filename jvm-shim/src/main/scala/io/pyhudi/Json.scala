@@ -13,6 +13,9 @@ private[pyhudi] object Json {
 
   def parse(text: String): JsonNode = mapper.readTree(text)
 
+  /** The value, unless it is JSON's null. */
+  def some(node: JsonNode): Option[JsonNode] = Option(node).filterNot(_.isNull)
+
   /** A value that can be placed inside a request although it exists as JSON text only. */
   def of(schema: StructType): JsonNode = parse(schema.json)
 

@@ -32,7 +32,11 @@ private[pyhudi] final class PlannerEntry(spark: SparkContext) {
     */
   def isCancelled: Boolean = Thread.currentThread.isInterrupted
 
-  def register(planner: Planner, secret: String): Unit = {
+  def protocol: String = Protocol.version
+
+  /** @throws HudiAnalysisException where Python's protocol is of another version than the jar's */
+  def register(planner: Planner, secret: String, version: String): Unit = {
+    Bridge.requireVersion(version)
     registered.complete(planner -> secret)
     ()
   }

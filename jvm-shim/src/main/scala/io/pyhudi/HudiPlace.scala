@@ -1,0 +1,23 @@
+package io.pyhudi
+
+/** The table that a question is about: the part that all questions have.
+  *
+  * @param path Hadoop's text form of its root, not percent-encoded
+  * @param options those of the statement
+  * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
+  * @param entry its entry in a shared metastore, which Python keeps up with the commits
+  */
+private[pyhudi] final case class HudiPlace(
+    path: String,
+    options: Map[String, String] = Map.empty,
+    properties: Map[String, String] = Map.empty,
+    entry: Option[Map[String, Any]] = None) {
+
+  /** The session's own `hoodie.*` settings travel with each request. */
+  def toJson: Map[String, Any] = Map(
+    "path" -> path,
+    "options" -> options,
+    "properties" -> properties,
+    "session" -> Compat.hoodieSettings,
+    "entry" -> entry)
+}

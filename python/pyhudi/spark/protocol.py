@@ -1,0 +1,481 @@
+"""What the shim may ask, and what it is answered: the whole contract of the bridge.
+
+A request is JSON of two parts: ``place``, the table that the question is about, which all of them
+have, and ``ask``, the question's own class below. An answer is ``{"ok": value}`` with the
+question's answer, or ``{"error": ...}`` with a `Failure`. Both sides compare ``VERSION`` when they
+meet; it changes with any of these classes. `python -m pyhudi.spark.protocol` writes what the shim
+needs of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from pyhudi.planner.intent import Overwrite
+from pyhudi.spark.wire import Tree, shape
+
+Options = Mapping[str, str]
+Texts = tuple[str, ...]
+Trees = tuple[Tree, ...]
+
+
+class Effect(Enum):
+    """What a question may have done if its answer is lost."""
+
+    LOOKS = "looks"
+    CHANGES = "changes"
+
+
+# ---- the common part
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a table's entry in a Hive Metastore is found that other sessions use too."""
+
+    uris: Texts
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The table that a question is about.
+
+    ``path`` is Hadoop's text form, not percent-encoded. ``options`` are those of the statement,
+    ``properties`` the TBLPROPERTIES of the catalog, ``session`` the session's own ``hoodie.*``
+    settings.
+    """
+
+    path: str
+    options: Options
+    properties: Options
+    session: Options
+    entry: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question as it comes: ``ask`` is decoded by its own class."""
+
+    place: Place
+    ask: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A described state that a statement has read: where, with which options, and its pin."""
+
+    path: str
+    options: Options
+    pin: str
+    instant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The scans of the written table in a statement's own plan, none where it reads others only.
+
+    ``evaluated`` is how often the plan was evaluated before, None where it cannot be once more.
+    """
+
+    scans: tuple[Scan, ...]
+    evaluated: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A question that says no more than the table."""
+
+
+# ---- questions that look
+
+
+@dataclass(frozen=True, slots=True)
+class SameTables:
+    """For each of the paths ``others``: is it the place that ``path`` names?"""
+
+    others: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The table at its newest state, at an instant or date, or at microseconds of the epoch."""
+
+    as_of: str | None
+    as_of_micros: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A state of a table: ``pin`` names it in later questions; None ``instant`` without commits.
+
+    ``partitioning`` are columns whose values name the partitions, ``partition_columns`` all that
+    partitions are made of. ``runtime_filters`` are columns by which a join may leave files out;
+    ``travels`` says that the reader named the point in time.
+    """
+
+    schema: Tree
+    partitioning: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    properties: Options
+    instant: str | None
+    meta_fields: bool
+    runtime_filters: tuple[str, ...]
+    travels: bool
+    pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A question about a described state that says no more than which."""
+
+    pin: str
+    instant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """For each filter: is it true of every row in the files that all of them leave?"""
+
+    pin: str
+    instant: str | None
+    filters: Trees
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScan:
+    """The files to read; Spark evaluates ``filters`` on the rows, ``partition_filters`` no more."""
+
+    pin: str
+    instant: str | None
+    filters: Trees
+    partition_filters: Trees
+    runtime_filters: Trees
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """The files of a scan: inline, or for a long plan in a file of Arrow, which the reader deletes.
+
+    A file is its path, size in bytes, number of rows or -1, and the number of its schema.
+    ``pruned`` counts the files of the state that are left out.
+    """
+
+    schemas: Trees
+    pruned: int
+    files: tuple[tuple[str, int, int, int], ...] | None = None
+    arrow_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows that pass the filters, None where only reading can tell."""
+
+    pin: str
+    instant: str | None
+    filters: Trees
+    partition_filters: Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An aggregate: ``rows``, or ``count``, ``min`` or ``max`` of a column."""
+
+    function: str
+    column: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Each aggregate of the rows that pass the filters; None where only reading can tell."""
+
+    pin: str
+    instant: str | None
+    filters: Trees
+    partition_filters: Trees
+    wanted: tuple[Wanted, ...]
+
+
+class ListingName(Enum):
+    """What SQL reads behind a table's name, as in ``trips.history``."""
+
+    HISTORY = "history"
+    FILES = "files"
+    PARTITIONS = "partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """A list of facts of the table."""
+
+    listing: ListingName
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A list as rows: its columns as DDL, and plain values."""
+
+    columns: str
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Conditions on partition columns, all of which hold."""
+
+    filters: Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A folder of spooled rows that is not needed any more."""
+
+    spool: str
+
+
+# ---- questions that change something
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """Make the table, or ``adopt`` the one that is there; ``table`` is its name, with database."""
+
+    table: str
+    schema: Tree
+    partitioning: Texts
+    adopt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The table as it is now; ``made`` is the id of a table that was made here, else None."""
+
+    schema: Tree
+    partitioning: tuple[str, ...]
+    made: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTable:
+    """Take away the table that was ``made`` for a statement which failed."""
+
+    made: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Another name in the same database."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    """The entry of a table that is there or about to be made; ``managed``: its files go with it."""
+
+    schema: Tree
+    partitioning: Texts
+    managed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterEntry:
+    """TBLPROPERTIES that are set and dropped, and comments of columns, None for none."""
+
+    given: Options
+    dropped: Texts
+    comments: Mapping[str, str | None]
+
+
+# ---- questions that commit
+
+
+class SaveMode(Enum):
+    """What ``df.write.save`` does about a table that is there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    ERROR = "error"
+    IGNORE = "ignore"
+
+
+class Command(Enum):
+    """The statement that changes rows."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    MERGE = "merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """``df.write.save`` of a DataFrame; ``partitioning`` is that of ``partitionBy``."""
+
+    mode: SaveMode
+    partitioning: Texts
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT or ``writeTo`` of a DataFrame; ``filters`` say what an overwrite replaces."""
+
+    overwrite: Overwrite
+    filters: Trees
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class InsertNew:
+    """A MERGE that only inserts, which Spark hands over as an INSERT of a DataFrame."""
+
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class InsertSpooled:
+    """A dynamic overwrite of partitions by spooled rows."""
+
+    spool: str
+    files: Texts
+    schema: Tree
+    overwrite: Overwrite
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """UPDATE, DELETE or MERGE by spooled changes; ``homes`` are numbers and paths of files."""
+
+    spool: str
+    files: Texts
+    schema: Tree
+    command: Command
+    homes: tuple[tuple[int, str], ...]
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumns:
+    """Changes of columns, in their order (`planner.column_changes` has their form)."""
+
+    changes: Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What Spark's SQL tab shows of a commit: the name, kind and value of each fact."""
+
+    title: str
+    facts: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit by its instant; both are None where there was nothing to commit."""
+
+    instant: str | None
+    shown: Shown | None
+
+
+# ---- errors, and the table of all questions
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error by its class and message; after ``again_in_ms`` the statement may run once more."""
+
+    kind: str
+    message: str
+    again_in_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question: its own part, its answer's type, its effect; ``frame``: a DataFrame comes too."""
+
+    ask: Any
+    answer: Any
+    effect: Effect
+    frame: bool = False
+
+
+LOOKS, CHANGES = Effect.LOOKS, Effect.CHANGES
+Flags = tuple[bool, ...]
+QUESTIONS: Final[Mapping[str, Question]] = {
+    "exists": Question(Nothing, bool, LOOKS),
+    "holds_locks_alone": Question(Nothing, bool, LOOKS),
+    "same_tables": Question(SameTables, Flags, LOOKS),
+    "describe": Question(Describe, Described, LOOKS),
+    "decide": Question(Decide, Flags, LOOKS),
+    "plan_scan": Question(PlanScan, ScanPlan, LOOKS),
+    "count": Question(Count, int | None, LOOKS),
+    "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
+    "partition_values": Question(Pinned, tuple[tuple[str | None, ...], ...], LOOKS),
+    "inspect": Question(Inspect, Told, LOOKS),
+    "can_delete_where": Question(Filters, bool, LOOKS),
+    "check_row_changes": Question(Pinned, type(None), LOOKS),
+    "spool_begin": Question(Nothing, str, LOOKS),
+    "spool_abort": Question(Spooled, type(None), LOOKS),
+    "create_table": Question(CreateTable, Made, CHANGES),
+    "discard_table": Question(DiscardTable, bool, CHANGES),
+    "drop_table": Question(Nothing, bool, CHANGES),
+    "rename_table": Question(Rename, str, CHANGES),
+    "clean_failed_writes": Question(Nothing, Told, CHANGES),
+    "register_table": Question(RegisterTable, type(None), CHANGES),
+    "forget_entry": Question(Nothing, type(None), CHANGES),
+    "alter_entry": Question(AlterEntry, type(None), CHANGES),
+    "rename_entry": Question(Rename, type(None), CHANGES),
+    "write": Question(Write, Commit, CHANGES, frame=True),
+    "insert": Question(Insert, Commit, CHANGES, frame=True),
+    "insert_new": Question(InsertNew, Commit, CHANGES, frame=True),
+    "insert_spooled": Question(InsertSpooled, Commit, CHANGES),
+    "change_rows": Question(ChangeRows, Commit, CHANGES),
+    "alter_columns": Question(AlterColumns, Commit, CHANGES),
+    "truncate_table": Question(Nothing, Commit, CHANGES),
+    "delete_where": Question(Filters, Commit, CHANGES),
+}
+
+
+def _version() -> str:
+    told = {
+        name: [shape(each.ask), shape(each.answer), each.effect.value, each.frame]
+        for name, each in QUESTIONS.items()
+    }
+    text = json.dumps([shape(Request), shape(Failure), told], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+VERSION: Final = _version()
+
+
+def scala() -> str:
+    """The shim's part of the contract: the version, and what may be asked again."""
+    looks = sorted(name for name, each in QUESTIONS.items() if each.effect is LOOKS)
+    names = ",\n".join(f'    "{name}"' for name in looks)
+    return f"""package io.pyhudi
+
+/** Generated by `make protocol` from python/pyhudi/spark/protocol.py. */
+private[pyhudi] object Protocol {{
+
+  /** What both sides must have in common. */
+  val version = "{VERSION}"
+
+  /** Questions that change nothing: they may be asked again. */
+  val looks: Set[String] = Set(
+{names}
+  )
+}}
+"""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(scala())

@@ -1,0 +1,156 @@
+"""The bridge's contract: what both sides write and read is what the golden files say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pyhudi.errors import SetupError
+from pyhudi.planner.runtime import Runtime
+from pyhudi.spark import protocol, wire
+from pyhudi.spark.endpoint import Endpoint
+from pyhudi.spark.handlers import Handlers
+from pyhudi.spark.protocol import QUESTIONS, Effect, Request
+from pyhudi.spark.session import _register
+from pyhudi.spark.wire import decode, encode
+from tests.fakes import FakeClock
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = {file.stem: json.loads(file.read_text()) for file in (ROOT / "tests/protocol").iterdir()}
+SECRET = "a secret"
+
+
+def asked(name: str, request: Any) -> tuple[Request, Any]:
+    """A request decoded as the endpoint does it."""
+    found = decode(Request, request, name)
+    return found, decode(QUESTIONS[name].ask, found.ask, f"{name}.ask")
+
+
+def test_every_question_has_its_golden_file() -> None:
+    assert set(GOLDEN) == set(QUESTIONS)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_golden_request_and_its_answer_are_read_and_written_as_they_are(name: str) -> None:
+    request, answer = GOLDEN[name]["request"], GOLDEN[name]["answer"]
+    found, ask = asked(name, request)
+    assert json.loads(encode({"place": found.place, "ask": ask})) == request
+    decoded: Any = decode(QUESTIONS[name].answer, answer, name)
+    assert json.loads(encode(decoded)) == answer
+
+
+def places(kind: Any, value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where JSON of ``kind`` has objects with fixed keys."""
+    if isinstance(wire.shape(kind), dict) and hasattr(kind, "__dataclass_fields__"):
+        yield path
+        for name, inner in wire._fields(kind).items():
+            if isinstance(value[name], dict):
+                for option in getattr(inner, "__args__", ()) or (inner,):
+                    yield from places(option, value[name], (*path, name))
+
+
+def changed(value: Any, path: tuple[Any, ...], change: Callable[[dict[str, Any]], None]) -> Any:
+    copied = json.loads(json.dumps(value))
+    inner = copied
+    for step in path:
+        inner = inner[step]
+    change(inner)
+    return copied
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_an_unknown_a_missing_or_a_wrong_key_is_an_error_at_once(name: str) -> None:
+    request = GOLDEN[name]["request"]
+    inside = [("place", *p) for p in places(protocol.Place, request["place"])]
+    inside += [("ask", *p) for p in places(QUESTIONS[name].ask, request["ask"])]
+    assert {("place",), ("ask",)} <= set(inside)
+    for path in [(), *inside]:
+        with pytest.raises(SetupError, match="has the unknown 'columns'.*of different versions"):
+            asked(name, changed(request, path, lambda found: found.update(columns=[])))
+        keys = list(changed({"v": request}, ("v", *path), lambda found: None)["v"])
+        for key in keys if not path else ():
+            with pytest.raises(SetupError, match=f"lacks '{key}'"):
+                asked(name, changed(request, path, lambda found, key=key: found.pop(key)))
+    for key in request["ask"]:
+        with pytest.raises(SetupError, match=rf"{name}.ask lacks '{key}'"):
+            asked(name, changed(request, ("ask",), lambda found, key=key: found.pop(key)))
+        wrong = changed(request, ("ask",), lambda found, key=key: found.update({key: 1.5}))
+        with pytest.raises(SetupError, match=rf"{name}.ask.{key} is"):
+            asked(name, wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "told"),
+    [
+        ("plan_scan", "limit", True, "limit is bool, not int"),
+        ("write", "mode", "upsert", "mode is 'upsert', which is none of append, overwrite"),
+        ("change_rows", "homes", [[0]], r"homes\[0\] has 1 values where 2 belong"),
+        ("change_rows", "files", [1], r"files\[0\] is int, not str"),
+        ("alter_entry", "given", {"owner": None}, "given.owner is NoneType, not str"),
+    ],
+)
+def test_a_value_of_another_type_is_named(name: str, key: str, value: Any, told: str) -> None:
+    request = changed(GOLDEN[name]["request"], ("ask",), lambda found: found.update({key: value}))
+    with pytest.raises(SetupError, match=told):
+        asked(name, request)
+
+
+def test_every_question_has_one_who_answers_it() -> None:
+    absent = cast(Any, None)
+    runtime = Runtime(FakeClock(), absent, absent, absent, absent)
+    assert set(Handlers(absent, runtime).table()) == set(QUESTIONS)
+
+
+def test_a_request_that_does_not_fit_reaches_no_handler() -> None:
+    reached: list[Any] = []
+    endpoint = Endpoint(SECRET, {"exists": lambda *asked: reached.append(asked)})
+    request = changed(GOLDEN["exists"]["request"], ("ask",), lambda found: found.update(x=1))
+    told = json.loads(endpoint.call(SECRET, "exists", json.dumps(request)))["error"]
+    assert told["kind"] == "SetupError"
+    assert "exists.ask has the unknown 'x'" in told["message"]
+    assert reached == []
+
+
+def test_the_shim_has_the_version_and_the_list_of_today() -> None:
+    file = ROOT / "jvm-shim/src/main/scala/io/pyhudi/Protocol.scala"
+    assert file.read_text() == protocol.scala(), "run make protocol"
+
+
+def test_what_commits_is_never_asked_again() -> None:
+    for question in QUESTIONS.values():
+        assert question.answer is not protocol.Commit or question.effect is Effect.CHANGES
+
+
+def test_a_field_of_another_type_makes_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = dict(QUESTIONS, exists=protocol.Question(protocol.Nothing, str, Effect.LOOKS))
+    monkeypatch.setattr(protocol, "QUESTIONS", other)
+    assert protocol._version() != protocol.VERSION
+
+
+class Jar:
+    """What a jar registers with, of some version."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.registered: list[Any] = []
+
+    def protocol(self) -> str:
+        return self.version
+
+    def register(self, *what: Any) -> None:
+        self.registered.append(what)
+
+
+def test_a_jar_of_another_version_is_refused_before_it_asks_anything() -> None:
+    jar, endpoint = Jar("0123456789ab"), Endpoint(SECRET, {})
+    with pytest.raises(SetupError, match="The jar speaks version 0123456789ab") as refused:
+        _register(jar, endpoint, SECRET)
+    assert protocol.VERSION in str(refused.value)
+    assert jar.registered == []
+    same = Jar(protocol.VERSION)
+    _register(same, endpoint, SECRET)
+    assert same.registered == [(endpoint, SECRET, protocol.VERSION)]
