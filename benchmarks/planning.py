@@ -88,7 +88,7 @@ def runtime() -> Runtime:
         storage=LocalStorage,
         filesystem=lambda path: (FileSystemSpec("local"), path),
         lock=None,  # type: ignore[arg-type]
-        attempts=None,  # type: ignore[arg-type]
+        jobs=None,  # type: ignore[arg-type]
     )
 
 

@@ -67,13 +67,8 @@ class OpenWriter:
 
     def __init__(self, path: Path, version: int, patch: pytest.MonkeyPatch) -> None:
         self.path, self.version = path, version
-        for name, changed in (
-            ("write", ("prepare",)),
-            ("collected", ("estimated_bytes", "collect")),
-        ):
-            part = module(f"pyhudi.planner.{name}")
-            for each in changed:
-                patch.setattr(part, each, getattr(part, each))
+        part = module("pyhudi.planner.write")
+        patch.setattr(part, "prepare", part.prepare)
         do_without_spark()
         self._open: dict[int, _Gate] = {}
         patch.setattr(Transaction, "commit", self._commits(Transaction.commit))

@@ -156,8 +156,14 @@ class Told:
         return self._inner.describe()
 
 
-class NoAttempts:
-    """Where no Spark task ever runs, all of them have ended."""
+class NoSpark:
+    """Where no Spark task ever runs, all of them have ended, and rows are a table already."""
+
+    def estimated_bytes(self, rows: Any) -> int:
+        return int(rows.nbytes)
+
+    def collect(self, rows: Any, limit_bytes: int, description: str) -> pa.Table:
+        return cast(pa.Table, rows)
 
     def ended(self, key: str, timeout_s: float) -> bool:
         return True
@@ -217,7 +223,7 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
         return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
 
     markers = ApplicationMarkers(clock, Addresses(), lambda host, port, token: False)
-    return Runtime(clock, storage, filesystem, lock, NoAttempts(), markers, group_lock=group_lock)
+    return Runtime(clock, storage, filesystem, lock, NoSpark(), markers, group_lock=group_lock)
 
 
 def do_without_spark() -> None:
@@ -231,9 +237,6 @@ def do_without_spark() -> None:
         return Prepared(cast(Any, keyed), SCHEMA, avro, spark_to_arrow(SCHEMA), FIELDS, False)
 
     module("pyhudi.planner.write").prepare = prepare
-    collected = module("pyhudi.planner.collected")
-    collected.estimated_bytes = lambda rows: rows.nbytes
-    collected.collect = lambda write, rows, limit: rows
 
 
 def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], dict[str, Any]]:

@@ -48,6 +48,9 @@ LAYERS = {
 WORKER_MODULES = ("write/", "index/lookup.py")
 WORKER_LIBRARIES = {"pyhudi", "numpy", "pyarrow", "pyspark", *sys.stdlib_module_names}
 
+#: how the shim's classes are named
+SHIM = ("io.pyhudi", "org.apache.spark.sql.pyhudi")
+
 # A library that one place wraps is imported there only.
 HOMES = {
     "py4j": ("spark/",),
@@ -165,3 +168,24 @@ def test_a_worker_needs_no_more_than_travels_with_it() -> None:
 def test_what_a_worker_reaches_over_two_steps_is_seen() -> None:
     texts = {"write/a.py": "from pyhudi.format import b", "format/b.py": "import fastavro"}
     assert worker_needs(texts) == ({"write/a.py", "format/b.py"}, {"pyhudi", "fastavro"})
+
+
+def reaches_jvm(text: str) -> list[str]:
+    """PySpark's ways into the JVM that a module takes, and names of the shim's classes in it."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and node.attr in ("_jvm", "_jsc", "_jdf", "_jrdd"):
+            found.append(node.attr)
+        if isinstance(node, ast.Constant) and str(node.value).startswith(SHIM):
+            found.append(str(node.value))
+    return found
+
+
+def test_only_the_package_for_spark_reaches_into_the_jvm() -> None:
+    elsewhere = {path: text for path, text in sources().items() if not path.startswith("spark/")}
+    assert {path: w for path, text in elsewhere.items() if (w := reaches_jvm(text))} == {}
+
+
+def test_a_reach_into_the_jvm_is_seen() -> None:
+    assert reaches_jvm("def f(df):\n    return df._jdf") == ["_jdf"]
+    assert reaches_jvm("HASH = 'io.pyhudi.KeyHash'") == ["io.pyhudi.KeyHash"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyhudi.planner.intent import Intent, Route
+from pyhudi.planner.jobs import Jobs
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.stage import Attempts
 from pyhudi.planner.write import write_table
 from pyhudi.spark.session import spark_runtime
 from tests.fakes import FakeClock
@@ -20,43 +20,40 @@ pytestmark = pytest.mark.spark
 
 @dataclass
 class Overlapping:
-    """The attempts of an application, seen between two writes: the first is not forgotten yet."""
+    """The jobs of an application, seen between two writes: the first is not forgotten yet."""
 
-    real: Attempts
+    real: Jobs
     forgotten: list[str] = field(default_factory=list)
 
-    def ended(self, key: str, timeout_s: float) -> bool:
-        return self.real.ended(key, timeout_s)
-
-    def quiet(self, key: str, timeout_s: float) -> bool:
-        return self.real.quiet(key, timeout_s)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
 
     def forget(self, key: str) -> None:
         self.forgotten.append(key)
 
 
-def at_one_time(runtime: Runtime, attempts: Attempts) -> Runtime:
-    return replace(runtime, clock=FakeClock(), attempts=attempts)
+def at_one_time(runtime: Runtime, jobs: Jobs) -> Runtime:
+    return replace(runtime, clock=FakeClock(), jobs=jobs)
 
 
 def test_writes_of_two_tables_with_one_instant_are_two_to_the_tracker_of_attempts(
     lake: Lake,
 ) -> None:
     runtime = spark_runtime(lake.spark)
-    attempts: Any = Overlapping(runtime.attempts)
+    jobs: Any = Overlapping(runtime.jobs)
     rows, instants = rows_of(0, 6, "a"), []
     for name in ("one", "two"):
         table = lake.table(name)
         root = table.path
-        same = at_one_time(runtime, attempts)
+        same = at_one_time(runtime, jobs)
         df, intent = table.frame(rows), Intent(Route.SAVE)
         done = write_table(same, df, root, OPTIONS, {}, lambda exists, i=intent: i)  # type: ignore[misc]
         assert done is not None
         instants.append(done.instant)
         assert table.rows() == model_of(rows)
 
-    first, second = attempts.forgotten
+    first, second = jobs.forgotten
     assert instants[0] == instants[1]
     assert first != second
-    for key in attempts.forgotten:
-        runtime.attempts.forget(key)
+    for key in jobs.forgotten:
+        runtime.jobs.forget(key)

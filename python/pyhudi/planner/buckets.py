@@ -22,8 +22,6 @@ from pyhudi.timeline.view import FileSystemView
 BUCKET = "_pyhudi_bucket"
 #: random file ids begin with digits by chance; with a number below this and in every file, hardly
 PLAUSIBLE_BUCKETS = 4096
-#: static method of the shim: ``String.hashCode`` of Java
-STRING_HASH = "io.pyhudi.KeyHash"
 
 
 def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int], int]:
@@ -97,7 +95,7 @@ def with_bucket(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Dat
         if len(write.config.record_key_fields) == 1:
             text = _lone_text(text)
         text = F.coalesce(text, F.lit("__null__"))
-        hashed = F.call_function("java_method", F.lit(STRING_HASH), F.lit("of"), text)
+        hashed = write.runtime.jobs.text_hash(text)
         total = F.pmod(total * F.lit(31) + hashed.cast("bigint"), F.lit(1 << 32))
     bucket = F.pmod(total.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(write.options.bucket_count))
     if ORDINAL in rows.columns and files:

@@ -20,7 +20,6 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.planner.assign import Assignment, assign
-from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.planner.paths import check_partition_paths
 from pyhudi.planner.prepare import HOME
@@ -28,9 +27,9 @@ from pyhudi.planner.routing import balanced, task_count
 from pyhudi.planner.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work, group_work_here, write_spec
-from pyhudi.planner.stage import Written, job, run_blobs, run_here
+from pyhudi.planner.stage import Written, job, run_here
 from pyhudi.planner.workload import new_file_id, workload
-from pyhudi.planner.write_context import Write
+from pyhudi.planner.write_context import Write, few_rows
 from pyhudi.slices.files import BaseFile
 from pyhudi.write.columns import incoming_keys
 from pyhudi.write.spec import DELETE, GROUP
@@ -55,9 +54,9 @@ def collected(write: Write) -> pa.Table | None:
     keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
     if not (simple and plain and keyed):
         return None
-    rows, kept = write.prepared.rows, write.kept
-    if kept.table is None and kept.rows is None and estimated_bytes(rows) <= COLLECT_BYTES:
-        kept.table = collect(write, rows, COLLECT_BYTES)
+    kept = write.kept
+    if kept.table is None and kept.rows is None:
+        kept.table = few_rows(write, write.prepared.rows, COLLECT_BYTES)
     return kept.table
 
 
@@ -231,7 +230,7 @@ def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) 
     task_of = balanced(assignment.bytes_of, tasks)
     blobs = list(_blobs(rows, ordinals, task_of, tasks))
     work = group_work(write, assignment.groups, task_of)
-    return run_blobs(write.spark, blobs, work, write.tracked_as, write.describe("write files"))
+    return write.stage.run_blobs(blobs, work)
 
 
 def _blobs(

@@ -26,7 +26,7 @@ from pyhudi.planner.routing import as_sql_array, balanced, routes, task_count
 from pyhudi.planner.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.planner.sizing import sizing_of
 from pyhudi.planner.spec import combines, group_work
-from pyhudi.planner.stage import Written, job, run_stage
+from pyhudi.planner.stage import Written, job
 from pyhudi.planner.tag import (
     BASE_PARTITION,
     base_keys,
@@ -266,4 +266,4 @@ def _write(
         .select(*[F.col(f"`{c}`") for c in wanted])
     )
     work = group_work(write, assignment.groups, task_of)
-    return run_stage(rows, work, write.tracked_as, write.describe("write files"))
+    return write.stage.run(rows, work)

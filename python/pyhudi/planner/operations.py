@@ -18,14 +18,13 @@ from pyhudi.format.schemas import canonical_json
 from pyhudi.planner.collected import HERE_BYTES, collected, write_collected
 from pyhudi.planner.filters import matching_partitions
 from pyhudi.planner.grouped import write_grouped
-from pyhudi.planner.input import collect, estimated_bytes
 from pyhudi.planner.intent import Overwrite
 from pyhudi.planner.key_conflicts import KeyCheck, checks_keys
 from pyhudi.planner.keys import PARTITION_PATH
 from pyhudi.planner.paths import delete_pattern_matches
 from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
-from pyhudi.planner.stage import Written, job, run_here, run_stage
-from pyhudi.planner.write_context import Write
+from pyhudi.planner.stage import Written, job, run_here
+from pyhudi.planner.write_context import Write, few_rows
 from pyhudi.slices.files import BaseFile
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.transaction import Committed
@@ -78,10 +77,10 @@ def bulk(write: Write) -> Written:
     """Rows written where they are: one pass, no shuffle unless a sort mode asks for one."""
     write.transaction.inflight(None)
     rows = sized_rows(write)
-    few = collect(write, rows, HERE_BYTES) if estimated_bytes(rows) <= HERE_BYTES else None
+    few = few_rows(write, rows, HERE_BYTES)
     if few is not None:
         return run_here(bulk_work_here(write), few)
-    return run_stage(rows, bulk_work(write), write.tracked_as, write.describe("write files"))
+    return write.stage.run(rows, bulk_work(write))
 
 
 def overwrite(write: Write) -> Outcome:
@@ -184,7 +183,7 @@ def finish(write: Write, outcome: Outcome) -> Committed:
     transaction = write.transaction
     transaction.seal(
         lambda timeout_s: (
-            not outcome.written.staged or write.runtime.attempts.ended(write.tracked_as, timeout_s)
+            not outcome.written.staged or write.runtime.jobs.ended(write.tracked_as, timeout_s)
         ),
         [file.path for file in outcome.written.files],
     )

@@ -13,8 +13,8 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.planner.application_markers import ApplicationMarkers
 from pyhudi.planner.commit_notice import Callbacks
+from pyhudi.planner.jobs import Jobs
 from pyhudi.planner.last_commit import LastCommit
-from pyhudi.planner.stage import Attempts
 from pyhudi.services.scheduling import ServicePlanners
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table
@@ -30,7 +30,7 @@ def never_cancelled() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Time, storage, locks, Spark's attempt listener and the application's marker service.
+    """Time, storage, locks, Spark's jobs and the application's marker service.
 
     ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
     Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
@@ -44,7 +44,7 @@ class Runtime:
     storage: Callable[[str], Storage]
     filesystem: Callable[[str], tuple[FileSystemSpec, str]]
     lock: Callable[[Table, WriteOptions], TableLock]
-    attempts: Attempts
+    jobs: Jobs
     markers: ApplicationMarkers | None = None
     spark_errors: tuple[type[Exception], ...] = (PySparkException,)
     group_lock: Callable[[Table, WriteOptions], Callable[[str], TableLock]] | None = None

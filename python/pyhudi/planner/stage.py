@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
-from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import HudiError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
+from pyhudi.planner.jobs import Jobs
 from pyhudi.write.attempt import held
 from pyhudi.write.spec import STAT_DDL
 from pyhudi.write.task import error_from_text
@@ -32,19 +32,6 @@ Work = Callable[[Batches], Batches]
 def tracked_key(root: str, instant: InstantTime) -> str:
     """The key of a write in its application, whose tables may have equal instants."""
     return f"{instant} {root}"
-
-
-class Attempts(Protocol):
-    """Knows the task attempts of tracked jobs; the shim's listener implements it."""
-
-    def ended(self, key: str, timeout_s: float) -> bool:
-        """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
-
-    def quiet(self, key: str, timeout_s: float) -> bool:
-        """The same after a failure: true as well where no job of ``key`` ever began."""
-
-    def forget(self, key: str) -> None:
-        """Drop what is known of ``key``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,52 +75,57 @@ class Written:
     staged: bool = False
 
 
-def run_stage(rows: DataFrame, work: Work, key: str, description: str) -> Written:
-    """Run ``work`` over ``rows`` and return its statistics.
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A write stage yet to run, tracked under ``key``.
 
-    A failure of the job is a known failure of the write: the worker's own error where it raised
+    A failure of its job is a known failure of the write: the worker's own error where it raised
     one of ours, else ``WriteFailed`` with Spark's message.
     """
-    with job(rows.sparkSession, description, key):
-        try:
+
+    jobs: Jobs
+    spark: SparkSession
+    key: str
+    description: str
+
+    def run(self, rows: DataFrame, work: Work) -> Written:
+        """``work`` over the partitions of ``rows``, and its statistics."""
+
+        def collect() -> list[dict[str, Any]]:
             result = rows.mapInArrow(held(work), STAT_DDL)  # type: ignore[arg-type]
-            attempts = _held_attempts(rows.sparkSession).frame(result._jdf)
-            found = DataFrame(attempts, rows.sparkSession).collect()
-        except Exception as e:
-            raise worker_error(e, description) from e
-    return Written(tuple(_written(row.asDict()) for row in found), staged=True)
+            return [row.asDict() for row in self.jobs.held(result).collect()]
 
+        return self._collected(collect)
 
-def run_blobs(
-    spark: SparkSession, blobs: Sequence[bytes], work: Work, key: str, description: str
-) -> Written:
-    """``run_stage`` over rows that the driver holds: one Arrow stream, and one task, a blob."""
+    def run_blobs(self, blobs: Sequence[bytes], work: Work) -> Written:
+        """``run`` over rows that the driver holds: one Arrow stream, and one task, a blob."""
+        holding = held(work)
 
-    holding = held(work)
+        def run(streams: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+            import pyarrow
 
-    def run(streams: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-        import pyarrow
+            for stream in streams:
+                with pyarrow.ipc.open_stream(stream) as reader:
+                    for batch in holding(iter(reader)):
+                        yield from batch.to_pylist()
 
-        for stream in streams:
-            with pyarrow.ipc.open_stream(stream) as reader:
-                for batch in holding(iter(reader)):
-                    yield from batch.to_pylist()
+        def collect() -> list[dict[str, Any]]:
+            spread: Any = self.spark.sparkContext.parallelize(blobs, len(blobs))
+            return self.jobs.held_tasks(spread.mapPartitions(run)).collect()
 
-    with job(spark, description, key):
-        try:
-            context = spark.sparkContext
-            spread: Any = context.parallelize(blobs, len(blobs))
-            tasks = spread.mapPartitions(run)
-            attempts = _held_attempts(spark).rows(tasks._jrdd)
-            held_tasks: RDD[dict[str, Any]] = RDD(attempts, context, tasks._jrdd_deserializer)
-            found = held_tasks.collect()
-        except Exception as e:
-            raise worker_error(e, description) from e
-    return Written(tuple(_written(row) for row in found), staged=True)
+        return self._collected(collect)
+
+    def _collected(self, collect: Callable[[], list[dict[str, Any]]]) -> Written:
+        with job(self.spark, self.description, self.key):
+            try:
+                found = collect()
+            except Exception as e:
+                raise worker_error(e, self.description) from e
+        return Written(tuple(_written(row) for row in found), staged=True)
 
 
 def run_here(work: Work, rows: pa.Table) -> Written:
-    """``run_stage`` in this process, for so little work that a Spark job would take longer."""
+    """A write stage in this process, for so little work that a Spark job would take longer."""
     threads = pa.cpu_count()
     try:
         found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
@@ -141,12 +133,6 @@ def run_here(work: Work, rows: pa.Table) -> Written:
     finally:
         # Workers compute on one thread; the driver's process is not theirs.
         pa.set_cpu_count(threads)
-
-
-def _held_attempts(spark: SparkSession) -> Any:
-    """The shim's stages whose attempts end only once their workers have let go of them."""
-    context: Any = spark.sparkContext
-    return context._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
 
 
 def worker_error(error: Exception, description: str) -> HudiError:

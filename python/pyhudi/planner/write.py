@@ -332,7 +332,7 @@ def _attempt(request: Request, table: Table) -> Committed:
     tracked = tracked_key(table.storage.root, transaction.instant)
 
     def quiet(timeout_s: float) -> bool:
-        return runtime.attempts.quiet(tracked, timeout_s)
+        return runtime.jobs.quiet(tracked, timeout_s)
 
     try:
         request.kept.check_columns(transaction.keep_history())
@@ -354,7 +354,7 @@ def _attempt(request: Request, table: Table) -> Committed:
         transaction.abort(quiet)
         raise
     finally:
-        runtime.attempts.forget(tracked)
+        runtime.jobs.forget(tracked)
         request.kept.lock_wait_s += lock.waited_s
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.instants import InstantTime
@@ -13,7 +14,7 @@ from pyhudi.planner.intent import Intent
 from pyhudi.planner.kept import Kept
 from pyhudi.planner.prepare import Prepared
 from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.stage import tracked_key
+from pyhudi.planner.stage import Stage, tracked_key
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.transaction import Transaction
@@ -50,6 +51,11 @@ class Write:
         return tracked_key(self.table.storage.root, self.instant)
 
     @property
+    def stage(self) -> Stage:
+        """The job that writes the files of this attempt."""
+        return Stage(self.runtime.jobs, self.spark, self.tracked_as, self.describe("write files"))
+
+    @property
     def view(self) -> FileSystemView:
         """The file groups under the timeline that the transaction began with."""
         return self.table.view(self.transaction.timeline)
@@ -57,3 +63,11 @@ class Write:
     def describe(self, step: str) -> str:
         """The name of a Spark job: ``pyhudi upsert trips: find file groups``."""
         return f"pyhudi {self.operation.value} {self.config.name}: {step}"
+
+
+def few_rows(write: Write, rows: DataFrame, limit_bytes: int) -> pa.Table | None:
+    """``rows`` on the driver; None where Spark's estimate or the rows themselves are too many."""
+    jobs = write.runtime.jobs
+    if jobs.estimated_bytes(rows) > limit_bytes:
+        return None
+    return jobs.collect(rows, limit_bytes, write.describe("read the input"))

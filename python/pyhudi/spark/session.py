@@ -38,6 +38,7 @@ from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
+from pyhudi.spark.jobs import SparkJobs, live
 from pyhudi.spark.protocol import VERSION
 from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
@@ -139,7 +140,7 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     keep_endpoints(context._gateway)
     by_value.register()
     typed_errors.install()
-    _jvm(context).io.pyhudi.AttemptTracker.install(context._jsc)
+    SparkJobs(spark).install()
     _register(registry, Endpoint(secret, handlers.table()), secret)
     return handlers
 
@@ -191,17 +192,6 @@ def _jvm(context: SparkContext) -> Any:
     return context._jvm
 
 
-def _live(spark: SparkSession) -> Any:
-    """The session's context in the JVM; ``SetupError`` where the session has been stopped."""
-    context: Any = spark.sparkContext
-    if context._jsc is None:
-        raise SetupError(
-            "The Spark session that pyhudi was attached to has been stopped. Call "
-            "pyhudi.attach(spark) with the session that is there now."
-        )
-    return context
-
-
 def _bridge(context: SparkContext) -> Any:
     try:
         bridge = _jvm(context).io.pyhudi.Bridge
@@ -217,7 +207,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
     clock = SystemClock()
 
     def storage(root: str) -> Storage:
-        _live(spark)  # whatever is asked begins with a table: tell here that the session has gone
+        live(spark)  # whatever is asked begins with a table: tell here that the session has gone
         return open_storage(root, hadoop.s3a(normalize_root(root)), clock, hadoop.files)
 
     locks = LockOpener(clock, storage)
@@ -242,7 +232,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
         storage,
         filesystem,
         lock,
-        SparkAttempts(spark),
+        SparkJobs(spark),
         markers,
         spark_errors=(PySparkException, Py4JJavaError),
         group_lock=group_lock,
@@ -302,10 +292,10 @@ class HadoopOptions:
 
     def files(self, root: str) -> Py4JHadoopFiles:
         """The folder ``root`` by Hadoop's client; ``UnsupportedTable`` where it cannot."""
-        return hadoop_files(_live(self._spark)._jvm, self._conf(), root)
+        return hadoop_files(live(self._spark)._jvm, self._conf(), root)
 
     def _conf(self) -> Any:
-        return _live(self._spark)._jsc.hadoopConfiguration()
+        return live(self._spark)._jsc.hadoopConfiguration()
 
 
 def hadoop_filesystem(root: str) -> tuple[FileSystemSpec, str]:
@@ -313,27 +303,3 @@ def hadoop_filesystem(root: str) -> tuple[FileSystemSpec, str]:
     scheme, _, rest = root.partition("://")
     authority, slash, path = rest.partition("/")
     return FileSystemSpec("hdfs", {"host": f"{scheme}://{authority}"}), slash + path
-
-
-class SparkAttempts:
-    """The shim's task listener, as the planner asks it."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def ended(self, key: str, timeout_s: float) -> bool:
-        """Whether every attempt of the jobs tracked under ``key`` ended within the time."""
-        context = _live(self._spark)
-        tracker = context._jvm.io.pyhudi.AttemptTracker
-        return bool(tracker.awaitEnd(context._jsc, key, int(timeout_s * 1000)))
-
-    def quiet(self, key: str, timeout_s: float) -> bool:
-        """The same after a failure: true as well where no job of ``key`` ever began."""
-        context = _live(self._spark)
-        tracker = context._jvm.io.pyhudi.AttemptTracker
-        return bool(tracker.awaitQuiet(context._jsc, key, int(timeout_s * 1000)))
-
-    def forget(self, key: str) -> None:
-        """Drop what the listener knows of ``key``."""
-        context: Any = self._spark.sparkContext
-        context._jvm.io.pyhudi.AttemptTracker.forget(key)
