@@ -95,5 +95,5 @@ def _keyed(record_key: Sequence[str], ordering: Sequence[str]) -> dict[str, str]
 
 def _name(at: Target) -> EntryName:
     if at.entry is None:
-        raise SetupError("The jar names no entry of the table in a metastore.", path=at.path)
+        raise SetupError(f"The jar names no entry in a metastore of the table at {at.path}.")
     return EntryName(at.entry.uris, at.entry.database, at.entry.table)
