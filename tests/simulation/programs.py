@@ -113,13 +113,13 @@ class Upsert:
                 try:
                     return self._attempt(machine, who, policy, groups)
                 except CommitConflict as conflict:
-                    if "before_data" in conflict.facts:
+                    if conflict.before_data:
                         continue
                     if lost == self.retries:
                         raise
                 except HistoryExpired as expired:
                     # As ``planner/write.py`` has it: the table moved on while it was listed.
-                    if lost == self.retries or not expired.facts.get("moved"):
+                    if lost == self.retries or not expired.moved:
                         raise
                 machine.clock.sleep(BACKOFF_S * 2**lost)
                 lost += 1

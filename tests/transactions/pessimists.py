@@ -76,7 +76,7 @@ def upsert(world: World, rows: Rows, groups: GroupLocks, partition: str = "a") -
             transaction.check_updates(groups_of(world, transaction, partition))
         except CommitConflict as conflict:
             transaction.abort()
-            if not conflict.facts.get("before_data"):
+            if not conflict.before_data:
                 raise
             continue
         finish(transaction, work(transaction, rows, partition))
