@@ -7,6 +7,7 @@ the sum over the living tree never runs back while the tree's root lives.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -22,9 +23,53 @@ def tree_seconds(root: int) -> float:
     return max(_walk(root), _walk(root))
 
 
-def _walk(root: int) -> float:
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+class TreeClock:
+    """CPU seconds of a tree whose processes may be lost: nobody reaps a child of a killed parent.
+
+    What a process took by the last look counts on after it is gone. So looks must be frequent
+    beside the life of such a process.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root, self._ticks = root, 0
+        self._known: dict[int, _Process] = {}
+        self.look()
+
+    def look(self) -> float:
+        """The seconds of all processes that were ever seen, and of those that they reaped."""
+        now = _tree(self._root)
+        for pid, process in now.items():
+            before = self._known.get(pid)
+            same = before is not None and before.born == process.born
+            self._ticks += process.ticks - (before.ticks if same and before else 0)
+        for pid, process in self._known.items():
+            parent = now.get(process.parent)
+            if parent is None or (pid in now and now[pid].born == process.born):
+                continue
+            # Its parent has reaped it, and counts it now.
+            known = self._known.get(process.parent)
+            reaped = parent.reaped - (known.reaped if known else 0)
+            if reaped >= process.ticks:
+                self._ticks -= process.ticks
+        self._known = now
+        return self._ticks / _TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    parent: int
+    born: int
+    own: int
+    reaped: int
+
+    @property
+    def ticks(self) -> int:
+        return self.own + self.reaped
+
+
+def _tree(root: int) -> dict[int, _Process]:
+    """The root and its living descendants by their numbers."""
+    found: dict[int, _Process] = {}
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
             continue
@@ -33,9 +78,16 @@ def _walk(root: int) -> float:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        parents[int(entry.name)] = int(fields[1])
-        ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
-    return sum(ticks[pid] for pid in ticks if _descends(pid, root, parents)) / _TICKS_PER_SECOND
+        user, system, reaped_user, reaped_system = map(int, fields[11:15])
+        found[int(entry.name)] = _Process(
+            int(fields[1]), int(fields[19]), user + system, reaped_user + reaped_system
+        )
+    parents = {pid: process.parent for pid, process in found.items()}
+    return {pid: process for pid, process in found.items() if _descends(pid, root, parents)}
+
+
+def _walk(root: int) -> float:
+    return sum(process.ticks for process in _tree(root).values()) / _TICKS_PER_SECOND
 
 
 def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:

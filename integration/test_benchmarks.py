@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.cpu import tree_seconds
+from benchmarks.cpu import TreeClock, tree_seconds
 from benchmarks.data import COLUMNS, orders, region_of
 from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results, load
@@ -39,6 +39,28 @@ def test_cpu_of_a_stranger_does_not_count() -> None:
     subprocess.run([sys.executable, "-c", SPIN], check=True)
     assert tree_seconds(idle.pid) < 0.4
     idle.communicate(b"\n")
+
+
+def test_cpu_counts_on_where_a_child_is_reaped_and_where_its_killed_parent_did_not() -> None:
+    clock = TreeClock(os.getpid())
+    before = clock.look()
+    spin = [sys.executable, "-c", SPIN + "print(flush=True)\ninput()"]
+    alone = subprocess.Popen(spin, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # Ends with its child's words, and is killed before it could reap the child.
+    parent = f"import subprocess\nsubprocess.run({spin!r}, check=True)"
+    lost = subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    for process in (alone, lost):
+        assert process.stdout is not None
+        process.stdout.readline()
+    seen = clock.look() - before
+    assert seen >= 0.9
+    lost.kill()
+    lost.communicate()
+    alone.communicate(b"\n")
+    after = clock.look() - before
+    assert seen <= after < seen + 0.4
 
 
 def test_engines_that_disagree_end_the_run() -> None:
