@@ -13,16 +13,17 @@ from pyspark.sql import SparkSession
 import pyhudi
 
 QUEUE: Final = "spark.scheduler.listenerbus.eventqueue"
+OF_SPARK: Final = ("appStatus", "eventLog", "executorManagement", "shared", "streams")
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.task.killTimeout": "60s",
-    # A queue of events that does not say its length drops events, as in a busy application. Tests
-    # look at Spark's status store, and Spark ends a driver whose heartbeats it does not know.
+    # A queue of events that does not say its length drops events, as in a busy application. Spark's
+    # own say it: tests look at its status store, and a driver that does not know its executor's
+    # heartbeats is ended after ten minutes.
     f"{QUEUE}.capacity": "1",
-    f"{QUEUE}.appStatus.capacity": "10000",
-    f"{QUEUE}.shared.capacity": "10000",
+    **{f"{QUEUE}.{name}.capacity": "10000" for name in OF_SPARK},
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
 }
