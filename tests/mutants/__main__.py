@@ -53,14 +53,21 @@ def chosen(arguments: argparse.Namespace) -> list[Mutant]:
 
 
 def baseline(mutants: Sequence[Mutant]) -> bool:
-    """Whether the tests are green without any mutant."""
+    """Whether the tests are green without any mutant: a process for each folder, as sessions of
+    Spark that differ cannot share one."""
     names = sorted({name for mutant in mutants for name in mutant.tests})
+    green = True
     with scratch(1) as (copy,):
-        ran = run_tests(copy, node_ids(names, copy), BASELINE_S)
-    say(f"{len(names)} tests on the code as it is: {ran.outcome.value}, {ran.seconds:.0f} s")
-    if ran.outcome is not Outcome.GREEN:
-        say(ran.said[-6_000:])
-    return ran.outcome is Outcome.GREEN
+        folders: dict[str, list[str]] = {}
+        for node in node_ids(names, copy):
+            folders.setdefault(node.partition("::")[0].rpartition("/")[0], []).append(node)
+        for folder, nodes in folders.items():
+            ran = run_tests(copy, nodes, BASELINE_S)
+            say(f"{folder} as it is: {ran.outcome.value}, {ran.seconds:.0f} s")
+            if ran.outcome is not Outcome.GREEN:
+                say(ran.said[-6_000:])
+                green = False
+    return green
 
 
 def find(mutants: Sequence[Mutant], paths: Sequence[str]) -> None:

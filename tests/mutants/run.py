@@ -104,7 +104,15 @@ def scratch(count: int) -> Iterator[list[Path]]:
 
 def run_tests(copy: Path, ids: Sequence[str], limit_s: float, more: Sequence[str] = ("-x",)) -> Ran:
     """Run tests of a copy in a process of their own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--durations-min=1000",
+    ]
     environment = os.environ | {
         "PYTHONPATH": f"{copy}/python:{copy}",
         # A file that is changed twice within a second would be taken from its old byte code.
