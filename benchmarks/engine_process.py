@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,21 @@ from benchmarks.engines import ENGINES
 from benchmarks.results import Measurement
 from integration.peers import maven
 from integration.peers.process import LineProcess
-from integration.peers.spark import SPARK_CONF, child_environment
+from integration.peers.spark import REPO, SPARK_CONF, child_environment
 
 CALL_SECONDS = 3600
 
 
 class EngineProcess:
-    """One engine: a Python driver, its JVM and its workers. ``root`` holds its tables."""
+    """One engine: a Python driver, its JVM and its workers. ``root`` holds its tables.
 
-    def __init__(self, name: str, root: Path, memory: str) -> None:
-        self.name = name
+    ``checkout`` has the pyhudi that it runs, under the name ``label``; this one's unless told.
+    """
+
+    def __init__(
+        self, name: str, root: Path, memory: str, label: str = "", checkout: Path | None = None
+    ) -> None:
+        self.name = label or name
         self.root = root
         scratch = root / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -38,7 +44,9 @@ class EngineProcess:
             conf["spark.jars"] = ",".join(str(maven.jar(j)) for j in kind.jars())
         command = [sys.executable, "-m", "benchmarks.worker", name, str(root), json.dumps(conf)]
         env = child_environment(sys.executable)
-        self._process = LineProcess(name, command, env, scratch / "log")
+        if checkout is not None:
+            env["PYTHONPATH"] = os.pathsep.join([str(REPO), str(checkout / "python")])
+        self._process = LineProcess(self.name, command, env, scratch / "log")
 
     def measure(
         self, operation: str, number: int, method: str, times: int = 1, **params: Any
