@@ -48,7 +48,8 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "a reading task passes on what Parquet says",
             "throw files.files.flatMap(HudiDamage.of(_, conf, e)).headOption.getOrElse(e)",
             "throw files.files.headOption.flatMap(_ => Option(e)).getOrElse(e)",
-            "test_every_statement_of_a_new_session_tells_of_a_damaged_file[6-lost]",
+            "test_the_session_that_knows_a_file_tells_of_its_damage_on_one_line",
+            "test_a_query_that_a_clean_overtakes_is_told_so",
         ),
     ),
     "events that Spark drops, an attempt that starts as its job ends": (
