@@ -331,6 +331,9 @@ FILES: Final = (
                 ("test_a_worker_whose_attempt_ends_while_it_begins_writes_nothing",),
             ),
         ),
+        "That the attempt's end waits for the lock: Spark 3.5, on which these tests run, waits by "
+        "itself. `test_an_attempt_whose_input_fails_is_waited_for_while_its_worker_runs` is its "
+        "test on Spark 4.",
     ),
     Guard(
         "a marker after the reconcile has looked",

@@ -66,15 +66,6 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "test_an_attempt_that_outlives_its_failed_job_is_waited_for",
         ),
     ),
-    "a Python worker that outlives its attempt, as Spark 4's do where the input fails": (
-        _scala(
-            "an attempt ends whoever holds it",
-            "while (channel.tryLock() == null) {",
-            "while (!channel.isOpen) {",
-            "test_an_attempt_whose_input_fails_is_waited_for_while_its_worker_runs",
-            "test_an_attempt_that_has_ended_leaves_no_file_to_hold_it_by",
-        ),
-    ),
     "an entry that the catalog would drop with its folder": (
         _scala(
             "an entry is dropped whichever it is by now",
