@@ -13,7 +13,7 @@ from pyhudi.transactions.marker_log import MarkerRefused, Refusal
 
 PACKAGE = Path(errors.__file__).parent
 #: who shows or carries all facts of an error; everybody else names the one that he wants
-CARRIERS = {"errors.py", "write/task.py", "spark/endpoint.py"}
+CARRIERS = {"errors.py", "write/task.py"}
 CLASSES = [
     value
     for value in vars(errors).values()

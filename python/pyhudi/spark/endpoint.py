@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import CommitConflict, HudiError
 from pyhudi.planner.stage import innermost_cause
 from pyhudi.spark.protocol import QUESTIONS, Failure, Request
 from pyhudi.spark.questions import Target
@@ -66,7 +66,8 @@ class Endpoint:
             return encode({"ok": handler(*objects, Target.at(request.place), ask)})
         except HudiError as e:
             LAST_ERROR.keep(e)
-            return _error(type(e).__name__, str(e), e.facts.get("again_in_ms"))
+            again_in_ms = e.again_in_ms if isinstance(e, CommitConflict) else None
+            return _error(type(e).__name__, str(e), again_in_ms)
         except Exception as e:
             log.debug("%s failed", method, exc_info=True)
             return _error(
@@ -120,5 +121,5 @@ class _LastError:
 LAST_ERROR = _LastError()
 
 
-def _error(kind: str, message: str, again_in_ms: Any = None) -> str:
+def _error(kind: str, message: str, again_in_ms: int | None = None) -> str:
     return encode({"error": Failure(kind, message, again_in_ms)})
