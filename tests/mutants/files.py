@@ -276,7 +276,7 @@ FILES: Final = (
             ),
             Mutant(
                 "nobody waits for attempts",
-                "Transaction._falls_quiet",
+                "RunningInstant._falls_quiet",
                 (("return attempts_ended(timeout_s)", "return True"),),
                 (
                     "test_attempts_that_do_not_end_fail_the_write_and_leave_it_to_the_next_writer",
@@ -346,7 +346,7 @@ FILES: Final = (
             ),
             Mutant(
                 "nothing is sealed",
-                "Transaction._falls_quiet",
+                "RunningInstant._falls_quiet",
                 (("self._markers is not None and not self._markers.seal(timeout_s)", "False"),),
                 (
                     "test_a_list_that_is_being_written_for_too_long_fails_the_write_and_deletes_nothing",

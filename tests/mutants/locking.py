@@ -177,14 +177,14 @@ LOCKING: Final = (
         (
             Mutant(
                 "no heartbeat before the request",
-                "Transaction.begin",
+                "RunningInstant.begin",
                 (("            self._heartbeat.beat()\n", ""),),
                 ("test_no_write_is_on_the_timeline_before_its_heartbeat",),
             ),
             Mutant(
                 "who stood still before the request goes on",
-                "Transaction.begin",
-                (('self._heartbeat.check(f"{operation} {self.instant}")', "pass"),),
+                "RunningInstant.begin",
+                (("self._heartbeat.check(self.who)", "pass"),),
                 ("test_a_begin_that_stood_still_behind_its_first_heartbeat_gives_up",),
             ),
         ),

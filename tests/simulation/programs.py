@@ -139,7 +139,7 @@ class Upsert:
             since,
         )
         mark = _marking(transaction, machine)
-        try:
+        with transaction:
             stats = self._write(transaction, machine, who, mark, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
@@ -147,11 +147,6 @@ class Upsert:
             checked = self.checks_keys and not self.buckets
             check = _key_check(transaction, machine, stats, self.comparing_s) if checked else None
             return transaction.commit(metadata, footprint, check)
-        except CommitUnknown:
-            raise
-        except BaseException:
-            transaction.abort()
-            raise
 
     def _evaluated(self, machine: Machine) -> Evaluated | None:
         """What the rows are computed from, where that is the table itself."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pyhudi.format.instants import State
 from pyhudi.format.markers import marker_folder
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
@@ -64,10 +65,10 @@ def test_an_abort_deletes_nothing_of_a_commit_that_has_landed_unnoticed(
     written = work(transaction, {"k": "1"})
     move = transaction._move
 
-    def interrupted(to: Phase) -> None:
+    def interrupted(to: Phase, puts: State | None = None) -> None:
         if to is Phase.COMMITTED:
             raise KeyboardInterrupt
-        move(to)
+        move(to, puts)
 
     monkeypatch.setattr(transaction, "_move", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -120,12 +120,8 @@ class World:
 
     def upsert(self, rows: Rows, storage: Storage | None = None, **more: object) -> Committed:
         """A whole write; like the planner it aborts on whatever goes wrong."""
-        transaction = self.begin(storage, **more)  # type: ignore[arg-type]
-        try:
+        with self.begin(storage, **more) as transaction:  # type: ignore[arg-type]
             return finish(transaction, work(transaction, rows))
-        except BaseException:
-            transaction.abort()
-            raise
 
     def close(self) -> None:
         """End the threads that beat for writers which never came to an end."""

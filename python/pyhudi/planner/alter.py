@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from pyhudi.config import WriteOptions, resolve_write
-from pyhudi.errors import CommitUnknown, UnsupportedTable
+from pyhudi.errors import UnsupportedTable
 from pyhudi.format.column_ids import all_ids, first_ids, identified, version_of, without_ids
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action
@@ -56,15 +56,10 @@ def alter_columns(
     groups = runtime.group_locks(table, options)
     with groups or nullcontext():
         writer = runtime.writer(table, options)
-        transaction = Transaction.begin(writer, Action.COMMIT, ALTER, groups)
-        transaction.cancelled = runtime.cancelled
-        try:
+        with Transaction.begin(
+            writer, Action.COMMIT, ALTER, groups, cancelled=runtime.cancelled
+        ) as transaction:
             done = _committed(runtime, transaction, changes, options)
-        except CommitUnknown:
-            raise
-        except BaseException:
-            transaction.abort()
-            raise
     after_commit(runtime, table, options, Action.COMMIT, done)
     return done
 

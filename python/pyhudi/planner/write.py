@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -326,14 +327,23 @@ def _attempt(request: Request, table: Table) -> Committed:
         operation.value,
         request.groups,
         request.since,
+        runtime.cancelled,
     )
-    transaction.cancelled = runtime.cancelled
-
     tracked = tracked_key(table.storage.root, transaction.instant)
+    transaction.quiet = partial(runtime.jobs.quiet, tracked)
+    try:
+        with transaction:
+            return _operated(request, table, before, prepared, transaction)
+    finally:
+        runtime.jobs.forget(tracked)
+        request.kept.lock_wait_s += lock.waited_s
 
-    def quiet(timeout_s: float) -> bool:
-        return runtime.jobs.quiet(tracked, timeout_s)
 
+def _operated(
+    request: Request, table: Table, before: Timeline, prepared: Prepared, transaction: Transaction
+) -> Committed:
+    """What the attempt does once it has begun; ``prepared`` are the rows as ``before`` had them."""
+    runtime, options, operation = request.runtime, request.options, request.operation
     try:
         request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
@@ -344,18 +354,9 @@ def _attempt(request: Request, table: Table) -> Committed:
             runtime, table, options, operation, request.intent, prepared, transaction, request.kept
         )
         return run_operation(write)
-    except CommitUnknown:
-        raise
     except runtime.spark_errors as e:
         # What the rows themselves raise: an expression, a UDF or a source of the caller's.
-        transaction.abort(quiet)
         raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e
-    except BaseException:
-        transaction.abort(quiet)
-        raise
-    finally:
-        runtime.jobs.forget(tracked)
-        request.kept.lock_wait_s += lock.waited_s
 
 
 def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:

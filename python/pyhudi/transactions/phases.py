@@ -1,16 +1,21 @@
-"""The life of one write as a table.
+"""The life of one write as a table: from which phase it goes where, and what that puts.
 
-A transaction moves along these arrows and no others; each step's effect on storage is in the
-comment beside it. Only ``FAILED`` may delete data files: an ``UNKNOWN`` outcome may have landed.
+A running instant (``transactions/running.py``) takes these steps and no others, and looks here
+before it puts a file. Only ``FAILED`` may delete data files: an ``UNKNOWN`` outcome may have
+landed, so no step leads from there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+from pyhudi.format.instants import State
 
 
 class Phase(str, Enum):
-    """Where a transaction stands."""
+    """Where a write stands."""
 
     NEW = "new"
     REQUESTED = "requested"
@@ -21,13 +26,49 @@ class Phase(str, Enum):
     UNKNOWN = "unknown"
 
 
-#: phase -> the phases that may follow
-TRANSITIONS: dict[Phase, frozenset[Phase]] = {
-    Phase.NEW: frozenset({Phase.REQUESTED, Phase.FAILED}),  # put T.requested, heartbeat
-    Phase.REQUESTED: frozenset({Phase.INFLIGHT, Phase.FAILED}),  # put T.inflight
-    Phase.INFLIGHT: frozenset({Phase.SEALED, Phase.FAILED}),  # data written, strays deleted
-    Phase.SEALED: frozenset({Phase.COMMITTED, Phase.FAILED, Phase.UNKNOWN}),  # put completed
-    Phase.COMMITTED: frozenset(),
-    Phase.FAILED: frozenset(),
-    Phase.UNKNOWN: frozenset({Phase.COMMITTED, Phase.FAILED}),  # settled by a look at storage
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step to the phase ``to``: what happens, and the file of the instant that is put, if any."""
+
+    to: Phase
+    what: str
+    puts: State | None = None
+
+
+_FAILS: Final = Step(Phase.FAILED, "what it wrote is deleted, then its instant")
+
+#: phase -> the steps that may follow
+STEPS: Final[dict[Phase, tuple[Step, ...]]] = {
+    Phase.NEW: (Step(Phase.REQUESTED, "the first heartbeat, then the request", State.REQUESTED),),
+    Phase.REQUESTED: (
+        Step(Phase.INFLIGHT, "the workload profile, before any data", State.INFLIGHT),
+        _FAILS,
+    ),
+    Phase.INFLIGHT: (
+        Step(Phase.SEALED, "the data is written, strays are deleted"),
+        _FAILS,
+    ),
+    Phase.SEALED: (
+        Step(Phase.COMMITTED, "under the lock, where nothing conflicts", State.COMPLETED),
+        _FAILS,
+        Step(Phase.UNKNOWN, "nobody knows whether the last put landed"),
+    ),
+    Phase.COMMITTED: (),
+    Phase.FAILED: (),
+    Phase.UNKNOWN: (),
 }
+
+
+def leads(phase: Phase, to: Phase) -> bool:
+    """Whether a step leads from ``phase`` to ``to``."""
+    return any(step.to is to for step in STEPS[phase])
+
+
+def check_move(phase: Phase, to: Phase, puts: State | None = None) -> None:
+    """``RuntimeError`` unless a step leads from ``phase`` to ``to`` that puts just ``puts``."""
+    if not any((step.to, step.puts) == (to, puts) for step in STEPS[phase]):
+        put = f" by putting its {puts.value} file" if puts is not None else ""
+        raise RuntimeError(
+            f"a write that is {phase.value} cannot become {to.value}{put}: "
+            "transactions/phases.py has no such step"
+        )
