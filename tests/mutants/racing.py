@@ -30,6 +30,36 @@ RACING: Final = (
         ),
     ),
     Guard(
+        "a step that an instant must not take: a file out of its order, or the undoing of an "
+        "unknown outcome",
+        (
+            Mutant(
+                "a file is put in any order",
+                "put_instant",
+                (("check_step(was, to)", "pass"),),
+                (
+                    "test_an_illegal_put_asks_nothing_of_the_storage",
+                    "test_a_step_that_the_table_lacks_is_not_put",
+                ),
+            ),
+            Mutant(
+                "a write goes from any phase to any other",
+                "check_move",
+                (("", "return"),),
+                (
+                    "test_a_transaction_commits_only_after_the_seal",
+                    "test_a_step_that_the_table_lacks_is_not_taken",
+                ),
+            ),
+            Mutant(
+                "a write is undone from any phase",
+                "RunningInstant.abort",
+                (("if not leads(self.phase, Phase.FAILED):", "if False:"),),
+                ("test_what_a_block_raises_behind_an_end_undoes_nothing",),
+            ),
+        ),
+    ),
+    Guard(
         "a clock that is behind, or runs back",
         (
             Mutant(
