@@ -12,6 +12,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
+from pyhudi.slices.files import base_files
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import Timeline, instant_key
@@ -114,7 +115,8 @@ def test_a_file_that_an_archived_commit_names_is_data_however_late_it_came(past:
     past.storage.replace(path, b"x")
     archive = Archive(past.storage, past.table.config)
     groups = list_view(past.storage, past.table.timeline(), archive).groups.values()
-    assert path in {f.path for by_id in groups for files in by_id.values() for f in files}
+    slices = [each for by_id in groups for held in by_id.values() for each in held]
+    assert path in {file.path for file in base_files(slices)}
 
 
 def test_a_file_that_is_older_than_all_that_the_archive_knows_is_data(past: Past) -> None:

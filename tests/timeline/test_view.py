@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
-from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
+from pyhudi.slices.files import base_files
+from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import timeline_of
@@ -37,6 +39,12 @@ class Bare:
         path = f"{partition}/{name}" if partition else name
         self.storage.put_if_absent(path, b"x" * 10)
         return WriteStat(FileId(group), path, partition, num_writes=3, file_size_bytes=10)
+
+    def log(self, group: str, time: int, partition: str = "p", version: int = 1) -> str:
+        """A log file; gives its name."""
+        name = LogFileName(FileId(group), t(time), version, "0-0-0").render()
+        self.storage.put_if_absent(f"{partition}/{name}", b"y" * 5)
+        return name
 
     def put(
         self,
@@ -216,6 +224,98 @@ def test_rows_come_from_metadata_and_are_unknown_where_that_is_archived(bare: Ba
     view = bare.view()
 
     assert [f.rows for f in view.with_rows(view.latest())] == [-1, 3]
+
+
+# -- slices
+
+
+def slices_of(view: FileSystemView, as_of: int | None = None) -> list[tuple[str, str, list[str]]]:
+    """(group, instant, names of logs) of every newest slice."""
+    found = view.slices(t(as_of) if as_of is not None else None)
+    return [(s.file_id, s.instant, [f.named.render() for f in s.logs]) for s in found]
+
+
+def test_without_log_files_a_slice_is_its_base_file(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10, "q"))
+    bare.commit(20, bare.file("g1", 20))
+
+    view = bare.view()
+    assert base_files(view.slices()) == view.latest()
+    assert [each.logs for each in view.slices()] == [(), ()]
+    assert base_files(view.slices(t(10), ["p"])) == view.latest(t(10), ["p"])
+
+
+def test_in_layout_1_a_log_belongs_to_the_slice_that_it_names() -> None:
+    bare = Bare(layout=1)
+    bare.commit(10, bare.file("g", 10))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 20)
+    bare.commit(30, bare.file("g", 30))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 40)
+    old, second, first = (bare.log("g", *at) for at in ((10,), (30, "p", 2), (30,)))
+
+    assert slices_of(bare.view()) == [("g", t(30), [first, second])]
+    ((_, instant, logs),) = slices_of(bare.view(), 20)
+    assert instant == t(10)
+    assert old in logs
+
+
+def test_in_layout_2_a_log_belongs_to_the_slice_before_its_completion() -> None:
+    bare = Bare()
+    bare.commit(10, bare.file("g", 10))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 20, 29)
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 25, 35)
+    bare.put(Action.DELTACOMMIT, State.INFLIGHT, 50)
+    bare.commit(30, bare.file("g", 30))
+    _, late, pending = (bare.log("g", at) for at in (20, 25, 50))
+
+    assert slices_of(bare.view()) == [("g", t(30), [late, pending])]
+
+
+def test_a_group_that_began_with_logs_is_a_slice_without_a_base_file(bare: Bare) -> None:
+    bare.commit(10, bare.file("g2", 10))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 20)
+    second, first = (bare.log("g1", 20, "q", version) for version in (2, 1))
+
+    view = bare.view()
+    assert slices_of(view) == [("g2", t(10), []), ("g1", t(20), [first, second])]
+    assert [f.file_id for f in view.latest()] == ["g2"]
+    assert [s.file_id for s in view.slices(partitions=["q"])] == ["g1"]
+    assert [s.file_id for s in view.live()] == ["g2", "g1"]
+    assert view.slices(partitions=["q"], logs=False) == []
+
+
+def test_logs_of_a_replaced_group_vanish_from_the_replace_on(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10))
+    log = bare.log("g1", 10)
+    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
+
+    assert slices_of(bare.view()) == [("g2", t(20), [])]
+    assert slices_of(bare.view(), 15) == [("g1", t(10), [log])]
+
+
+def test_how_many_rows_slices_hold_is_unknown_where_logs_lie_on_top(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
+    view = bare.view()
+    assert view.rows_of(view.slices()) == 6
+    bare.log("g2", 10)
+    view = bare.view()
+    assert view.rows_of(view.slices()) is None
+    assert view.rows_of(view.slices(logs=False)) == 6
+
+
+def test_a_view_lists_by_what_it_is_given(bare: Bare) -> None:
+    bare.commit(10, bare.file("g1", 10), bare.file("g2", 10, "q"))
+
+    class Metadata:
+        """Another place that knows the files, in an order of its own."""
+
+        def files(self) -> Iterator[StoredFile]:
+            return iter([f for f in reversed(bare.storage.walk("")) if f.path[0] in "pq"])
+
+    watched = FaultyStorage(bare.storage)
+    view = list_view(watched, bare.timeline(), listing=Metadata())
+    assert view.latest() == bare.view().latest()
+    assert {c.method for c in watched.calls} <= {"read"}
 
 
 # -- moving on without a listing
@@ -413,3 +513,20 @@ def test_read_optimized_files_of_golden_tables_are_completed_and_one_for_each_gr
         if row["_hoodie_file_name"].endswith(".parquet")
     }
     assert in_base <= {f.path.rsplit("/", 1)[-1] for f in latest}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [t for t in ALL if t.merge_on_read and t.moment != "midfail"],
+    ids=lambda table: table.name,
+)
+def test_each_row_of_golden_merge_on_read_tables_is_in_a_slice(table: GoldenTable) -> None:
+    """A row of a log file says its file group where others say their file."""
+    opened = open_table(in_memory(table))
+    slices = list_view(opened.storage, opened.timeline()).slices()
+
+    places = {(s.partition_path, s.base.name) for s in slices if s.base is not None}
+    places |= {(s.partition_path, s.file_id) for s in slices if s.logs}
+    rows = table.expected() or []
+    assert {(r["_hoodie_partition_path"], r["_hoodie_file_name"]) for r in rows} <= places
+    assert all(opened.storage.exists(f.path) for s in slices for f in s.logs)

@@ -22,7 +22,7 @@ from pyhudi.format.column_ids import file_name
 from pyhudi.planner.filters import FilterJson
 from pyhudi.planner.scan import Query, count_rows, partition_columns
 from pyhudi.recent import Recent
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.write.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
 
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
@@ -84,7 +84,7 @@ def aggregate(
         return None
     columns = {each["column"] for each in wanted if each["function"] != "rows"}
     types = query.types()
-    files = query.files(filters)
+    files = base_files(query.slices(filters))
     if not columns <= set(types) or len(files) > MOST_FILES:
         return None
     try:
@@ -118,24 +118,33 @@ def columns_apart(query: Query) -> list[str]:
     return list(dict.fromkeys((*partition_columns(query), *bounded)))
 
 
-def files_in_bounds(
-    query: Query, filters: Sequence[FilterJson], files: Sequence[BaseFile]
-) -> Sequence[BaseFile]:
-    """Of ``files`` those that may hold a value of each filter ``column IN (values)``.
+def slices_in_bounds(
+    query: Query, filters: Sequence[FilterJson], slices: Sequence[FileSlice]
+) -> Sequence[FileSlice]:
+    """Of ``slices`` those that may hold a value of each filter ``column IN (values)``.
 
-    All of them if a footer cannot tell, or if there are more than ``MOST_FILES``.
+    <<<<<<< HEAD
+        All of them if a footer cannot tell, or if there are more than ``MOST_FILES``.
+    =======
+        All of them where a footer cannot tell, or where there are more than ``MOST_FILES``. A slice
+        with logs is kept: they may hold what its base file does not.
+    >>>>>>> 7c27c3c (Speak of file slices in views, scans and statistics)
     """
+    files = base_files(each for each in slices if not each.logs)
     types = query.types()
     wanted = wanted_numbers(filters, types, query.table.config.partition_fields)
     if not wanted or len(files) > MOST_FILES:
-        return files
+        return slices
     try:
         facts = _by_table(query, files, _facts(query, [file.path for file in files]))
     except (OSError, pa.ArrowException):
-        return files
-    return [
-        file for file, known in zip(files, facts, strict=True) if may_hold(known, types, wanted)
-    ]
+        return slices
+    out = {
+        file.path
+        for file, known in zip(files, facts, strict=True)
+        if not may_hold(known, types, wanted)
+    }
+    return [each for each in slices if each.logs or each.base is None or each.base.path not in out]
 
 
 def wanted_numbers(

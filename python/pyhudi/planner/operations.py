@@ -25,7 +25,7 @@ from pyhudi.planner.paths import delete_pattern_matches
 from pyhudi.planner.spec import bulk_work, bulk_work_here, combines, sized_rows
 from pyhudi.planner.stage import Written, job, run_here
 from pyhudi.planner.write_context import Write, few_rows
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import FileSlice
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
 from pyhudi.transactions.transaction import Committed
 
@@ -95,8 +95,8 @@ def overwrite(write: Write) -> Outcome:
     return Outcome(written, replaced_by(old), frozenset(swept))
 
 
-def swept_by(write: Write, named: set[str]) -> tuple[Sequence[BaseFile], set[str]]:
-    """The base files, and the partitions, that an overwrite with rows in ``named`` replaces."""
+def swept_by(write: Write, named: set[str]) -> tuple[Sequence[FileSlice], set[str]]:
+    """The slices, and the partitions, that an overwrite with rows in ``named`` replaces."""
     view = write.view
     if write.operation is Operation.INSERT_OVERWRITE_TABLE:
         old = view.live()
@@ -138,9 +138,9 @@ def partitions_of(write: Write) -> set[str]:
     return {row[0] for row in named}
 
 
-def groups_of(files: Iterable[BaseFile]) -> set[Group]:
-    """The file groups of base files."""
-    return {(f.partition_path, f.file_id) for f in files}
+def groups_of(slices: Iterable[FileSlice]) -> set[Group]:
+    """The file groups of slices."""
+    return {(each.partition_path, each.file_id) for each in slices}
 
 
 def delete_partitions(write: Write) -> Outcome:
@@ -170,11 +170,11 @@ def delete_partitions(write: Write) -> Outcome:
     return Outcome(Written(), replaced_by(old), frozenset(doomed))
 
 
-def replaced_by(files: Iterable[BaseFile]) -> dict[str, tuple[FileId, ...]]:
+def replaced_by(slices: Iterable[FileSlice]) -> dict[str, tuple[FileId, ...]]:
     """Partition path -> ids of the groups that a replace commit takes away."""
     found: dict[str, list[FileId]] = {}
-    for file in files:
-        found.setdefault(file.partition_path, []).append(file.file_id)
+    for each in slices:
+        found.setdefault(each.partition_path, []).append(each.file_id)
     return {partition: tuple(ids) for partition, ids in found.items()}
 
 

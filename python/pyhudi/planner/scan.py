@@ -26,7 +26,7 @@ from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.planner.file_schemas import FileSchemas
 from pyhudi.planner.filters import FilterJson, decided_filters, kept_partitions, texts_of
 from pyhudi.planner.runtime import Runtime
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import SparkSchema, table_schema
@@ -51,8 +51,8 @@ class _Found:
     schema: SparkSchema | None = None
     view: FileSystemView | None = None
     history: SchemaHistory | None = None
-    #: the filters asked for last, the files and the partitions that they leave
-    files: tuple[frozenset[str], list[BaseFile], frozenset[str]] | None = None
+    #: the filters asked for last, the slices and the partitions that they leave
+    slices: tuple[frozenset[str], list[FileSlice], frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,39 +105,43 @@ class Query:
         view = self._found.view
         return sum(map(len, view.groups.values())) if view is not None else 0
 
-    def files(self, filters: Sequence[FilterJson]) -> list[BaseFile]:
-        """Base files to read, pruned by partition; ``UnsupportedTable`` where logs would count."""
+    def slices(self, filters: Sequence[FilterJson]) -> list[FileSlice]:
+        """Slices to read, pruned by partition; without logs where the query does without.
+
+        ``UnsupportedTable`` where logs would count.
+        """
         return self._kept(filters)[0]
 
     def pruned(self, filters: Sequence[FilterJson]) -> int:
-        """How many files ``files`` leaves out by their partitions."""
+        """How many base files ``slices`` leaves out by their partitions."""
         others = self.view().groups.keys() - self._kept(filters)[1]
-        return len(self.view().latest(self.as_of, others)) if others else 0
+        return len(self.view().slices(self.as_of, others, logs=False)) if others else 0
 
-    def _kept(self, filters: Sequence[FilterJson]) -> tuple[list[BaseFile], frozenset[str]]:
+    def _kept(self, filters: Sequence[FilterJson]) -> tuple[list[FileSlice], frozenset[str]]:
         wanted = frozenset(json.dumps(f, sort_keys=True) for f in filters)
-        found = self._found.files
+        found = self._found.slices
         if found is not None and found[0] == wanted:
             return found[1], found[2]
         view = self.view()
         partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
-        files, kept = view.latest(self.as_of, partitions), frozenset(partitions)
+        slices, kept = view.slices(self.as_of, partitions, logs=False), frozenset(partitions)
         merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
         if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
             self._refuse_logs(view)
-        self._found.files = (wanted, files, kept)
-        return files, kept
+        self._found.slices = (wanted, slices, kept)
+        return slices, kept
 
     def decided(self, filters: Sequence[FilterJson]) -> list[bool]:
         """For each filter whether it is true of every row in the files that all of them leave."""
-        partitions = sorted({f.partition_path for f in self.files(filters)})
+        partitions = sorted({f.partition_path for f in self.slices(filters)})
         return decided_filters(self.table.config, self.types(), partitions, filters)
 
     def _refuse_logs(self, view: FileSystemView) -> None:
-        for log_file in view.log_files(view.latest(self.as_of)):
+        touched = next((each for each in view.slices(self.as_of) if each.logs), None)
+        if touched is not None:
             raise UnsupportedTable(
-                f"The snapshot of {self.table.config.name} needs the log file {log_file.file_id} "
-                f"in partition '{log_file.partition_path}', and log files are not read yet. Set "
+                f"The snapshot of {self.table.config.name} needs the log file {touched.file_id} "
+                f"in partition '{touched.partition_path}', and log files are not read yet. Set "
                 "hoodie.datasource.query.type=read_optimized to read the base files alone.",
                 feature="log files",
             )
@@ -272,17 +276,17 @@ def plan_scan(
     filters: Sequence[FilterJson],
     taken: Sequence[FilterJson] = (),
     limit: int | None = None,
-    narrowed: Callable[[Sequence[BaseFile]], Sequence[BaseFile]] | None = None,
+    narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
 ) -> dict[str, Any]:
     """The files of a scan with the physical schemas they were written in.
 
     Spark evaluates ``filters`` on the rows, ``taken`` no more: partitions have decided them.
-    ``narrowed`` says which of the files that partitions leave are read.
+    ``narrowed`` says which of the slices that partitions leave are read.
     ``HistoryExpired`` where they have not, since the state that they were taken in is gone.
     """
     every = [*taken, *filters]
-    kept = query.files(every)
-    files = query.view().with_rows(narrowed(kept) if narrowed else kept)
+    kept = query.slices(every)
+    files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
     if taken and not all(query.decided(every)[: len(taken)]):
         raise _changed(query)
     if limit is not None and not filters:
@@ -319,8 +323,7 @@ def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
     """The exact number of rows, None where only reading can tell."""
     if not all(query.decided(filters)):
         return None
-    counts = [f.rows for f in query.view().with_rows(query.files(filters))]
-    return None if any(n < 0 for n in counts) else sum(counts)
+    return query.view().rows_of(query.slices(filters))
 
 
 def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:

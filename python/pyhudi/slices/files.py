@@ -77,7 +77,8 @@ class FileSlice:
     @property
     def instant(self) -> InstantTime:
         """Where the slice begins: the instant of its base file, else of its first log."""
-        return self._first.instant
+        base = self.base  # asked of each file of a table: no second property
+        return base.instant if base is not None else self.logs[0].instant
 
     @property
     def size_bytes(self) -> int:

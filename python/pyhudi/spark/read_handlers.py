@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi.listing import Listing
-from pyhudi.planner.footers import aggregate, columns_apart, files_in_bounds
+from pyhudi.planner.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.planner.own_reads import place_of
 from pyhudi.planner.pins import PinnedQueries
 from pyhudi.planner.runtime import Runtime
@@ -57,7 +57,7 @@ class ReadHandlers:
     def plan_scan(self, at: Target, ask: protocol.PlanScan) -> protocol.ScanPlan:
         def plan(query: Query) -> protocol.ScanPlan:
             runtime = ask.runtime_filters
-            narrowed = partial(files_in_bounds, query, runtime) if runtime else None
+            narrowed = partial(slices_in_bounds, query, runtime) if runtime else None
             every = [*ask.filters, *runtime]
             found = plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
             return protocol.ScanPlan(**found)

@@ -21,7 +21,7 @@ from pyhudi.format.filenames import (
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
-from pyhudi.slices.files import BaseFile, LogFile, in_order
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile, base_files, in_order
 from pyhudi.slices.listing import FileListing, StorageListing
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
@@ -43,8 +43,9 @@ APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
 
 
-#: partition path -> file id -> base files, ascending by instant
-Groups = dict[str, dict[FileId, tuple[BaseFile, ...]]]
+#: partition path -> file id, ascending -> slices that have a base file, ascending by instant, logs
+#: apart
+Groups = dict[str, dict[FileId, tuple[FileSlice, ...]]]
 #: partition path -> file id -> log files of all slices, in order
 Logs = dict[str, dict[FileId, tuple[LogFile, ...]]]
 
@@ -54,7 +55,8 @@ class FileSystemView:
     """All file groups of a table under one timeline; a value, safe to share between threads.
 
     ``groups`` hold only base files that the timeline makes visible: a file of a pending instant
-    may be deleted before the instant completes, and would then be remembered for ever.
+    may be deleted before the instant completes, and would then be remembered for ever. ``logs``
+    are all that were listed; ``slices`` puts them on top of their base files.
     ``archived`` has the archived commits where no completed one is active: all of these were
     rolled back, and nothing else tells which files count.
     """
@@ -74,21 +76,22 @@ class FileSystemView:
 
     def live(
         self, as_of: InstantTime | None = None, partitions: Iterable[str] | None = None
-    ) -> list[BaseFile]:
-        """``latest`` for those who read no row: lost files stand in it as they should be."""
-        wanted = self.groups if partitions is None else set(partitions) & set(self.groups)
+    ) -> list[FileSlice]:
+        """``slices`` for those who read no row: lost files stand in it as they should be."""
+        asked = None if partitions is None else frozenset(partitions)
+        wanted = self._held(asked)
         lost = [f for p in wanted if p in self.lost for f in self._missing(p, as_of)]
         missing = [
-            BaseFile(f.partition_path, f.path.rsplit("/", 1)[-1], f.file_id, f.instant, 0)
+            FileSlice(BaseFile(f.partition_path, _name(f.path), f.file_id, f.instant, 0))
             for f in lost
         ]
         gone = {(f.partition_path, f.file_id) for f in lost}
-        found = self._newest(as_of, wanted)
+        found = self._with_logs(self._newest(as_of, wanted), as_of, asked)
         held = [f for f in found if (f.partition_path, f.file_id) not in gone]
-        return sorted([*held, *missing], key=lambda f: (f.partition_path, f.file_id))
+        return sorted([*held, *missing], key=_place)
 
     def check(self) -> None:
-        """What ``latest`` says of lost files, without the others."""
+        """What ``slices`` says of lost files, without the others."""
         self._check(self.lost, None)
 
     def latest(
@@ -100,23 +103,71 @@ class FileSystemView:
         ``TableCorrupt`` where a file that counts is lost or cut off, ``HistoryExpired`` where it
         was cleaned, or the table moved on while it was listed.
         """
-        wanted = self.groups if partitions is None else set(partitions) & set(self.groups)
-        self._check(wanted, as_of)
-        return self._newest(as_of, wanted)
+        return base_files(self.slices(as_of, partitions, logs=False))
 
-    def _newest(self, as_of: InstantTime | None, partitions: Iterable[str]) -> list[BaseFile]:
+    def slices(
+        self,
+        as_of: InstantTime | None = None,
+        partitions: Iterable[str] | None = None,
+        logs: bool = True,
+    ) -> list[FileSlice]:
+        """The newest slice of every group, by partition and file id; errors as of ``latest``.
+
+        Without ``logs`` a slice is its base file, and a group without one has none.
+        Its logs are those that may count: all but what surely belongs to an older slice
+        (spec/file_slices.md F1). Those of instants that are pending, or later than ``as_of``, are
+        among them. A group that has nothing else has a slice of logs alone.
+        """
+        asked = None if partitions is None else frozenset(partitions)
+        wanted = self._held(asked)
+        self._check(wanted, as_of)
+        found = self._newest(as_of, wanted)
+        return self._with_logs(found, as_of, asked) if logs else found
+
+    def _held(self, partitions: Iterable[str] | None) -> Iterable[str]:
+        """Those of ``partitions`` that the view has, all for None."""
+        return self.groups if partitions is None else set(partitions) & self.groups.keys()
+
+    def _newest(self, as_of: InstantTime | None, partitions: Iterable[str]) -> list[FileSlice]:
+        """The newest visible slices that have a base file, without logs."""
         visible = self._visible(as_of)
         found = []
         for partition in sorted(partitions):
-            for file_id, files in sorted(self.groups[partition].items()):
-                gone = self.replaced.get((partition, file_id))
-                if gone is not None and (as_of is None or gone <= as_of):
+            for file_id, slices in self.groups[partition].items():
+                if self.replaced and self._is_gone(partition, file_id, as_of):
                     continue
-                for file in reversed(files):
-                    if visible(file.instant):
-                        found.append(file)
+                for each in reversed(slices):
+                    if each.base is not None and visible(each.base.instant):
+                        found.append(each)
                         break
         return found
+
+    def _with_logs(
+        self, newest: list[FileSlice], as_of: InstantTime | None, partitions: Set[str] | None
+    ) -> list[FileSlice]:
+        """``newest`` with the logs that may count, and the groups that have logs alone."""
+        if not self.logs:
+            return newest
+        found = {_place(each): each for each in newest}
+        completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
+        for partition, groups in self.logs.items():
+            if partitions is not None and partition not in partitions:
+                continue
+            for file_id, logs in groups.items():
+                if self._is_gone(partition, file_id, as_of):
+                    continue
+                held = found.get((partition, file_id))
+                begins = held.instant if held is not None else InstantTime("0")
+                top = tuple(f for f in logs if completions.get(f.instant, f.instant) >= begins)
+                if top:
+                    base = held.base if held is not None else None
+                    found[partition, file_id] = FileSlice(base, top)
+        return sorted(found.values(), key=_place)
+
+    def _is_gone(self, partition: str, file_id: FileId, as_of: InstantTime | None) -> bool:
+        """Whether the group was replaced by then."""
+        gone = self.replaced.get((partition, file_id))
+        return gone is not None and (as_of is None or gone <= as_of)
 
     def _check(self, partitions: Iterable[str], as_of: InstantTime | None) -> None:
         for partition in partitions:
@@ -132,8 +183,7 @@ class FileSystemView:
     def _missing(self, partition: str, as_of: InstantTime | None) -> Iterator[LostFile]:
         """The lost files of a partition that count at ``as_of``."""
         for file_id, files in self.lost[partition].items():
-            gone = self.replaced.get((partition, file_id))
-            if gone is not None and (as_of is None or gone <= as_of):
+            if self._is_gone(partition, file_id, as_of):
                 continue
             lost = next((f for f in reversed(files) if as_of is None or f.instant <= as_of), None)
             if lost is None:
@@ -147,19 +197,6 @@ class FileSystemView:
         """Whether a lost file would not count now, so that a clean may have taken it."""
         key = (lost.partition_path, lost.file_id)
         return key in self.replaced or lost not in self._missing(lost.partition_path, None)
-
-    def log_files(self, latest: Iterable[BaseFile]) -> Iterator[LogFile]:
-        """Log files that may belong to the newest slices."""
-        newest = {(f.partition_path, f.file_id): f.instant for f in latest}
-        completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
-        for partition, groups in self.logs.items():
-            for file_id, logs in groups.items():
-                if (partition, file_id) in self.replaced:
-                    continue
-                base = newest.get((partition, file_id), InstantTime("0"))
-                for log in logs:
-                    if completions.get(log.instant, log.instant) >= base:
-                        yield log
 
     def with_rows(self, files: Iterable[BaseFile]) -> list[BaseFile]:
         """The same files with their row counts from commit metadata, -1 where it is archived."""
@@ -175,6 +212,14 @@ class FileSystemView:
                 file = replace(file, rows=index.get(file.name, -1))
             found.append(file)
         return found
+
+    def rows_of(self, slices: Iterable[FileSlice]) -> int | None:
+        """How many rows ``slices`` hold; None where metadata does not tell, as below logs."""
+        held = list(slices)
+        if any(each.logs for each in held):
+            return None
+        counts = [file.rows for file in self.with_rows(base_files(held))]
+        return None if any(n < 0 for n in counts) else sum(counts)
 
     def _visible(self, as_of: InstantTime | None) -> _Visibility:
         return _Visibility(self.timeline, as_of, self.archived)
@@ -205,6 +250,10 @@ class _Visibility:
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
+
+
+def _place(of: FileSlice) -> tuple[str, FileId]:
+    return of.partition_path, of.file_id
 
 
 def _replaced(timeline: Timeline, promises: Promises) -> dict[tuple[str, FileId], InstantTime]:
@@ -294,8 +343,8 @@ def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promise
         )
     return {
         partition: {
-            file_id: tuple(sorted(files, key=lambda f: f.instant))
-            for file_id, files in by_id.items()
+            file_id: tuple(map(FileSlice, sorted(files, key=lambda f: f.instant)))
+            for file_id, files in sorted(by_id.items())
         }
         for partition, by_id in groups.items()
     }
@@ -323,6 +372,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
                 return None
             _add_files(groups, touched, metadata)
             _add_replaced(replaced, instant, metadata)
+    groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, replaced=replaced, _rows=dict(view._rows)
     )
@@ -343,8 +393,8 @@ def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> N
             touched.add(partition)
         size, rows = stat.file_size_bytes, stat.num_writes
         file = BaseFile(partition, _name(stat.path), name.file_id, name.instant, size, rows)
-        files = (*groups[partition].get(name.file_id, ()), file)
-        groups[partition][name.file_id] = tuple(sorted(files, key=lambda f: f.instant))
+        slices = (*groups[partition].get(name.file_id, ()), FileSlice(file))
+        groups[partition][name.file_id] = tuple(sorted(slices, key=lambda f: f.instant))
 
 
 class ViewCache:

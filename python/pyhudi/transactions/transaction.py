@@ -28,7 +28,7 @@ from pyhudi.format.instants import (
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.groups import GroupLocks
 from pyhudi.locks.renewal import kept
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
@@ -101,7 +101,7 @@ class Transaction(RunningInstant):
             self._history = SchemaHistory(self.table, self.timeline)
         return self._history
 
-    def check_targets(self, targets: Iterable[BaseFile]) -> None:
+    def check_targets(self, targets: Iterable[BaseFile | FileSlice]) -> None:
         """``CommitConflict`` where a merge target is newer than this instant.
 
         A slice is read by its instant, so a merge into a newer one would be hidden by it.
