@@ -63,7 +63,7 @@ def dropped(name: str) -> Edit:
     def edit(columns: Columns) -> tuple[Columns, Callable[[Row], Row]]:
         at = _place(columns, name)
         if len(columns) == 1:
-            raise Refused("needs a column at least")
+            raise Refused("needs at least one column")
         return (*columns[:at], *columns[at + 1 :]), lambda row: (*row[:at], *row[at + 1 :])
 
     return edit

@@ -196,7 +196,7 @@ class Model:
     def moved(self, path: str, after: str) -> Model:
         """ALTER COLUMN AFTER another, FIRST where that is ""."""
         if path in self.definition.partitions:
-            raise Refused("partition columns stay behind the others")
+            raise Refused("partition columns stay after the others")
         *structs, name = path.split(".")
         return self._edited(structs, sql_columns.moved(name, after), True)
 

@@ -71,7 +71,7 @@ def test_the_catalogs_own_entry_has_partition_columns_last(spark: SparkSession, 
 
 def test_a_partition_column_is_not_moved(spark: SparkSession, lake: Lake, name: str) -> None:
     spark.sql(DECLARED.format(name) + f"location '{lake.folder}/t'")
-    with refused("SCHEMA_CONFLICT", lake.folder, "partition columns stay behind the others"):
+    with refused("SCHEMA_CONFLICT", lake.folder, "partition columns stay after the others"):
         spark.sql(f"alter table {name} alter column dt first")
 
 

@@ -140,7 +140,7 @@ def test_a_dataframe_adds_to_the_history(spark: SparkSession, name: str) -> None
         ("rename column id to key", ("'id'", "bigint", "the record key is made of it")),
         ("drop column ts", ("'ts'", "bigint", "the ordering of rows is made of it")),
         ("alter column s.x type string", ("'s.x'", "from int to string", "may only widen")),
-        ("drop column s.x", ("'s.x'", "int", "a column at least")),
+        ("drop column s.x", ("'s.x'", "int", "at least one column")),
     ],
 )
 def test_a_refused_change_leaves_the_table_as_it_was(

@@ -2,9 +2,9 @@
 
 Rules: spec/schema_evolution.md S4.
 
-New columns at the end and wider types are read by names, so every reader follows them. The first
-change that names cannot tell (a rename, a drop, another order, anything inside of a column) gives
-the table a schema history, as Hudi does with schema-on-read; from then on columns go by their ids.
+New columns at the end and wider types are read by name, so every reader follows them. The first
+change that names cannot express (a rename, a drop, another order, anything inside a column) gives
+the table a schema history, as Hudi does with schema-on-read; from then on columns have ids.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def alter_columns(
     given: Mapping[str, str],
     session: Mapping[str, str],
 ) -> Committed:
-    """Commit the schema that ``changes`` make of the table's.
+    """Commit the table's schema with ``changes`` applied.
 
     ``SchemaConflict`` (column, ours, theirs, rule) for a change that old files cannot follow, and
-    where another writer has changed the schema meanwhile.
+    if another writer has changed the schema meanwhile.
     """
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
@@ -105,7 +105,7 @@ def _altered(
 
 def _undeclared(config: TableConfig) -> UnsupportedTable:
     return UnsupportedTable(
-        f"No commit of {config.name} declares a schema that a history of its columns could begin "
-        "with. Write to the table once, then alter it.",
+        f"No commit of {config.name} declares a schema, so a history of its columns cannot begin. "
+        "Write to the table once, then alter it.",
         feature="schema history without a schema",
     )

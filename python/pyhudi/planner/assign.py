@@ -14,7 +14,7 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.transactions.conflicts import Group
 from pyhudi.write.spec import GroupPlan
 
-#: a share is told to one part in this many of the largest one
+#: shares are as exact as one part in this many of the largest share
 MAX_RESOLUTION = 64
 #: slots of one partition: they travel in every row's plan
 MAX_SLOTS = 4_096
@@ -64,8 +64,8 @@ def assign(
     """Spread new rows over groups.
 
     ``files`` are the newest base files, their position is their ordinal; ``updates`` counts rows
-    by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (a single
-    writer), else groups that are updated anyway as far as they have room, then new groups.
+    by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
+    single writer) or groups that are updated in any case and have room, then new groups.
     """
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
@@ -128,8 +128,8 @@ def _fill(room: Sequence[tuple[int, int]], rows: int) -> tuple[list[tuple[int, i
 def _weighted(chosen: Sequence[tuple[int, int]]) -> list[int]:
     """Ordinals repeated by their share of the rows, so that a plain hash respects the shares.
 
-    The finer the fewer groups there are: at most about ``MAX_SLOTS``, and one for each group at
-    the least. Equal shares need no repetition.
+    Shares are finer if there are fewer groups: at most about ``MAX_SLOTS`` slots, and at least one
+    for each group. Equal shares need no repetition.
     """
     shares = [share for _, share in chosen]
     if len(set(shares)) == 1:

@@ -47,7 +47,7 @@ def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int],
 
 
 def check_index(config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
-    """``ConfigError`` where the names of a table's files contradict the index of this write.
+    """``ConfigError`` if the names of a table's files contradict the index of this write.
 
     A Hudi table records neither its index nor its number of buckets.
     """
@@ -57,7 +57,7 @@ def check_index(config: TableConfig, options: WriteOptions, view: FileSystemView
         return
     file_ids = (file_id for groups in view.groups.values() for file_id in groups)
     numbers = map(bucket_number, file_ids)
-    # One ordinary name tells, so that this ends at the first file of nearly every table.
+    # One ordinary name is enough, so this ends at the first file of nearly every table.
     if all(n is not None and n < PLAUSIBLE_BUCKETS for n in numbers) and view.latest():
         raise ConfigError(
             "The table's files are named for the buckets of a bucket index, but the index of this "
@@ -107,9 +107,9 @@ def with_bucket(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Dat
 
 
 def _lone_text(text: Column) -> Column:
-    """What Hudi 1.2.0 hashes of a key of one column: its record key, be it ``1`` or ``id:1``.
+    """What Hudi 1.2.0 hashes for a key of one column: its record key, ``1`` or ``id:1``.
 
-    Only a key with a comma and a colon is taken for several columns and taken apart.
+    Hudi splits only a key with a comma and a colon, as if it had several columns.
     """
     key = F.col(RECORD_KEY)
     has_comma = F.contains(text, F.lit(","))

@@ -1,8 +1,8 @@
 """Grouped writes of inputs that fit the driver's memory: no join, no shuffle, no cache.
 
-The rows come to the driver once, as Arrow. Tag, profile and assignment are array work there; each
-task is then sent just its rows. What is written, and by which code, is the same as for large
-inputs: ``grouped.py`` remains the way without a bound.
+The rows come to the driver once, as Arrow. Tag, profile and assignment are work on arrays there;
+then each task gets only its rows. The same code writes the same files as for large inputs;
+``grouped.py`` is the way without a bound.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyhudi.write.spec import DELETE, GROUP
 
 #: the largest input that is collected
 COLLECT_BYTES = 64 << 20
-#: below both, the driver writes by itself: a Spark job would take longer than the work
+#: below both, the driver itself writes: a Spark job would take longer than the work
 HERE_BYTES = 2 << 20
 HERE_BASE_BYTES = 16 << 20
 
@@ -44,11 +44,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def collected(write: Write) -> pa.Table | None:
-    """The rows, where this write may take the driver's way and they are few enough for it."""
+    """The rows, if this write may take the driver's way and they are few enough for it."""
     options = write.options
     simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
-    # An insert into a file that is there looks at no keys: Spark combines such rows beforehand.
+    # An insert into an existing file looks at no keys: Spark combines such rows before.
     combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
     plain = not inserting or not combining
     keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
@@ -119,8 +119,8 @@ def write_collected(write: Write, table: pa.Table) -> Written:
 
 
 def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
-    """The ordinals of the files that rows are known to be in; ``InvalidRecord`` for new rows
-    whose keys are there."""
+    """The ordinals of the files that are known to hold rows; ``InvalidRecord`` for new rows
+    whose keys exist."""
     ids = pa.array([file.file_id for file in files], pa.string())
     homes = _single(table[HOME])
     places = pc.fill_null(pc.index_in(homes, value_set=ids), -1)
@@ -140,8 +140,8 @@ def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
 def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> tuple[Ints, Ints]:
     """Put the ordinal of the file that holds its key into each row's place in ``groups``.
 
-    Inserts may have left copies of a key in several files, and each of them changes. The answer
-    is the rows that are needed once more, and for each of those the ordinal of the further file.
+    Inserts may have left copies of a key in several files, and each copy changes. The answer has
+    the rows that are needed once more, and for each of them the ordinal of the other file.
     """
     more_rows, more_homes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     if not files:
@@ -163,7 +163,7 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
 
 
 def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
-    """Where the keys are; files that an earlier attempt has asked are not asked again."""
+    """The places of the keys; files that an earlier attempt has read are not read again."""
     known = write.kept.matches
     unknown = [file for file in files if file.path not in known]
     for number, found in _ask(write, keys, unknown) if unknown else ():
@@ -185,7 +185,7 @@ def find_keys(
     size_bytes: Mapping[str, int],
     step: str,
 ) -> list[Match]:
-    """Look keys up in base files, here where that is little work, else on executors.
+    """Look up keys in base files: here if that is little work, otherwise on executors.
 
     ``wanted`` maps partition paths to distinct keys, ``size_bytes`` is by path; ``step`` names the
     Spark job, if there is one.

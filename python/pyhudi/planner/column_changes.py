@@ -1,8 +1,8 @@
 """Changes of columns, as ALTER TABLE asks for them, on a schema whose columns have ids.
 
-A change is judged by what old files can follow: types widen, new columns are null in old rows,
-names and places are free, since files are read by ids. What keys, partitions and the ordering of
-rows are made of keeps its name.
+A change is allowed if old files can follow it: types widen, new columns are null in old rows, names
+and places are free, since files are read by ids. Columns of keys, partitions and the ordering keep
+their names.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def altered(
     columns = _Columns(own, max_column_id + 1, config, by_ids=False)
     for change in changes:
         _APPLY.get(change["change"], _refused)(columns, change)
-    # Names tell columns apart whatever their order, so this one needs no history.
+    # Names identify columns in any order, so this change needs no history.
     shown = partitions_last(columns.fields, config.partition_fields)
     return Altered({**current, "fields": [*meta, *shown]}, columns.by_ids)
 
@@ -71,7 +71,7 @@ def _added(columns: _Columns, change: ColumnChange) -> None:
     if siblings is None:
         raise _refusal(change, None, kind, "there is no struct to add it to")
     if not change["nullable"]:
-        raise _refusal(change, None, kind, "the rows that are there have no value for it")
+        raise _refusal(change, None, kind, "the existing rows have no value for it")
     field = {"name": path[-1], "type": kind, "nullable": True, "metadata": {}}
     _check_name(siblings, change, path[-1], None, kind)
     check_names([field])
@@ -129,7 +129,7 @@ def _dropped(columns: _Columns, change: ColumnChange) -> None:
     _refuse_if_it_serves(columns, change, place.type)
     assert place.siblings is not None
     if len(place.siblings) == 1:
-        raise _refusal(change, place.type, None, "a table or struct needs a column at least")
+        raise _refusal(change, place.type, None, "a table or struct needs at least one column")
     place.siblings.remove(place.holder)
     columns.by_ids = True
 
@@ -139,7 +139,7 @@ def _moved(columns: _Columns, change: ColumnChange) -> None:
     siblings, before = place.siblings, change["position"]
     assert siblings is not None
     if _serves(change, columns.config.partition_fields):
-        raise _refusal(change, place.type, place.type, "partition columns stay behind the others")
+        raise _refusal(change, place.type, place.type, "partition columns stay after the others")
     others = [field for field in siblings if field is not place.holder]
     at = 0
     if before:
@@ -218,7 +218,9 @@ def _known(columns: _Columns, change: ColumnChange) -> _Place:
 def _named_place(columns: _Columns, change: ColumnChange) -> _Place:
     place = _known(columns, change)
     if place.siblings is None:
-        raise _refusal(change, place.type, None, "parts of lists and maps have no names of theirs")
+        raise _refusal(
+            change, place.type, None, "parts of lists and maps have no names of their own"
+        )
     return place
 
 
@@ -230,7 +232,7 @@ def _check_name(siblings: Fields, change: ColumnChange, name: str, mine: Any, ki
 
 
 def _serves(change: ColumnChange, columns: Sequence[str]) -> bool:
-    """Whether one of ``columns`` is the column of a change, or inside of it."""
+    """Whether one of ``columns`` is the column of a change, or inside it."""
     own = change["column"].lower()
     return any(f"{name.lower()}.".startswith(f"{own}.") for name in columns)
 

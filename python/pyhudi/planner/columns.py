@@ -1,7 +1,7 @@
-"""Which columns a table may have, and which of them a name given by a user means.
+"""Which columns a table may have, and which column a user's name means.
 
-Names are compared without regard to case: Spark and Hive do so unless told otherwise, so a table
-with ``a`` and ``A`` could not be read by everybody.
+The case of names does not count: Spark and Hive compare them in this way by default, so some
+readers could not read a table with ``a`` and ``A``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_names(kind: Any, column: str | None = None) -> None:
 
 
 def check_distinct(kind: DataType, column: str | None = None) -> None:
-    """``SchemaConflict`` where a struct, at any depth, has no field or two of one name."""
+    """``SchemaConflict`` if a struct, at any depth, has no field or two of one name."""
     for part in ("elementType", "keyType", "valueType"):
         if hasattr(kind, part):
             check_distinct(getattr(kind, part), column)
@@ -53,7 +53,7 @@ def check_distinct(kind: DataType, column: str | None = None) -> None:
         if len(same) > 1:
             raise _not_storable(
                 f"Column '{where}' is there {len(same)} times ({', '.join(same)}): names that "
-                "differ in case at most are one to other readers. Rename or drop all but one.",
+                "differ only in case are equal to other readers. Rename or drop all but one.",
                 where,
             )
         check_distinct(field.dataType, where)
@@ -73,8 +73,8 @@ def partitions_last(fields: Iterable[dict[str, Any]], partitioned_by: Sequence[s
 def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructField]:
     """The field that a dotted ``path`` names, and the path in the field's own spelling.
 
-    Without a field of exactly this name the only one that differs in case is taken.
-    ``ConfigError`` with the role where there is none.
+    If no field has exactly this name, the only one that differs in case is taken.
+    ``ConfigError`` with the role if there is none.
     """
     node: DataType = schema
     names: list[str] = []
@@ -98,9 +98,9 @@ def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructFie
 
 
 def own_spelling(schema: StructType, paths: Sequence[str], role: str) -> tuple[str, ...]:
-    """Each path as the columns spell it, ``:kind`` behind a partition column kept.
+    """Each path in the columns' spelling; ``:kind`` after a partition column stays.
 
-    ``ConfigError`` where one names no column, or two name the same.
+    ``ConfigError`` if one names no column, or two name the same.
     """
     found = []
     for path in paths:

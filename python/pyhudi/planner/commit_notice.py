@@ -1,7 +1,7 @@
-"""Telling others of a commit once it is there: functions of the application, and Hudi's HTTP call.
+"""Notices of a visible commit: functions of the application, and Hudi's HTTP call.
 
-Invariant: nothing here can make a commit fail or wait longer than its timeout; what goes wrong is
-logged. A notice is sent at most once: who must miss none follows the timeline (``pyhudi.commits``).
+Invariant: nothing here can make a commit fail or wait longer than its timeout; failures are logged.
+A notice is sent at most once: a reader that must not miss one follows ``pyhudi.commits``.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class HttpCallback:
             except Exception as e:
                 outcome.append(f"{type(e).__name__} {e}")
 
-        # A server that answers drop by drop outlives every timeout of a socket, but not this.
+        # A server that answers byte by byte outlasts every timeout of a socket, but not this.
         sender = threading.Thread(target=send, daemon=True)
         sender.start()
         sender.join(self.timeout_s)
         if outcome[-1]:
-            # Of the URL no more than the host: the rest may hold what gives access.
+            # Only the host of the URL: the rest may hold credentials.
             log.warning(
                 "%s is committed, but the callback to %s failed: %s",
                 notice.commit.instant,
@@ -103,7 +103,7 @@ class HttpCallback:
             )
 
     def _post(self, body: bytes) -> str:
-        """Send it; what the receiver has against it, empty where nothing."""
+        """Send it; the receiver's objection, empty if there is none."""
         parts = urlsplit(self.url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection

@@ -94,9 +94,9 @@ def create_table(
 
 
 def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
-    """Take away a table that could not be filled, as far as it is its creator's alone.
+    """Remove a table that could not be filled, if its creator alone uses it.
 
-    Whether it is gone. Raises nothing that would hide why the table could not be filled.
+    Whether it is gone. Raises no error: it would hide why the table could not be filled.
     """
     try:
         gone = discard(runtime.writer(table, options))
@@ -115,7 +115,7 @@ def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool
 
 
 def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:
-    """Whether a CREATE TABLE over an existing table says what the table is, where it says any.
+    """Whether a CREATE TABLE over an existing table gives a definition that agrees with it.
 
     ``ConfigError`` for a property, ``SchemaConflict`` for a column that contradicts the table.
     """

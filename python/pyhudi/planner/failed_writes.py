@@ -1,4 +1,4 @@
-"""``pyhudi clean --failed-writes``: from a path and options to what became of failed writes."""
+"""``pyhudi clean --failed-writes``: from a path and options to the outcome of failed writes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def clean_failed_writes(
 ) -> tuple[PendingWrite, ...]:
     """Roll back the failed writes of the table at ``path``, without Spark; tells of each.
 
-    One entry for each instant that was pending: writers that live are named and left alone. The
-    policy is LAZY unless ``options`` say another: EAGER waits for heartbeats to come or to lapse,
-    NEVER only tells. ``options`` are a write's, and must name the lock that the table's writers
+    One entry for each instant that was pending: living writers are named and left alone. The
+    policy is LAZY unless ``options`` name another: EAGER waits for heartbeats to come or to lapse,
+    NEVER only reports. ``options`` are a write's, and must name the lock that the table's writers
     use; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
     ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``.
     """

@@ -1,7 +1,7 @@
 """Pruning by the filters that Spark pushes down, as JSON of its ``sources.Filter``.
 
-Every answer is "may match": a filter that cannot be judged keeps what it is asked about, and
-Spark evaluates it again on the rows. Only what is judged for every partition is not left to Spark.
+Every answer is "may match": a filter that cannot be decided keeps the files, and Spark evaluates it
+again on the rows. Spark does not evaluate filters that are decided for every partition.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def may_match(condition: FilterJson, values: Values) -> bool | None:
-    """True or False where the partition values decide the filter, None where they do not.
+    """True or False if the partition values decide the filter, None if they do not.
 
     The folder that null and the empty text share decides a filter if both give the same answer.
     """
@@ -87,7 +87,7 @@ NULL_OR_EMPTY = object()
 
 
 def _typed(literal: Any, like: Any) -> Any:
-    """A literal of the filter as the type of the partition's value; unknown where it is none."""
+    """A literal of the filter in the type of the partition's value; unknown if it does not fit."""
     if isinstance(like, bool):
         return literal if isinstance(literal, bool) else _UNKNOWN
     if isinstance(like, int):
@@ -117,7 +117,7 @@ def _touches_null(condition: FilterJson, values: Values) -> bool:
 
 
 def texts_of(config: TableConfig, partition_path: str) -> list[str | None] | None:
-    """The partition columns' texts in a path of this table; None where it does not tell them."""
+    """The partition columns' texts in a path of this table; None if it does not show them."""
     return partition_values(
         config.partition_fields,
         partition_path,
@@ -130,7 +130,7 @@ def texts_of(config: TableConfig, partition_path: str) -> list[str | None] | Non
 def typed_values(
     config: TableConfig, types: Mapping[str, Any], partition_path: str
 ) -> dict[str, Any]:
-    """Column -> value of a partition, for the columns whose text can be turned back surely."""
+    """Column -> value of a partition, for columns whose text has exactly one value."""
     if config.key_generator in NOT_BY_VALUE or config.drop_partition_columns:
         return {}
     texts = texts_of(config, partition_path)
@@ -139,7 +139,7 @@ def typed_values(
     found: dict[str, Any] = {}
     for name, text in zip(config.partition_fields, texts, strict=True):
         if config.slash_separated_dates and types.get(name) == "string" and "/" in (text or ""):
-            continue  # what was a slash and what a dash is not known
+            continue  # a slash and a dash cannot be told apart
         value = _parsed(types.get(name), text)
         if value is not _UNKNOWN:
             found[name] = value
@@ -213,11 +213,11 @@ def require_whole_partitions(
     partitions: Sequence[str],
     filters: Sequence[FilterJson],
 ) -> None:
-    """``ConfigError`` where the filters of an overwrite or delete cut a partition in two."""
+    """``ConfigError`` if the filters of an overwrite or delete choose a part of a partition."""
     if not decided_by_partition(config, types, partitions, filters):
         raise ConfigError(
-            "The condition does not choose whole partitions, and nothing less is overwritten. Name "
-            "partition columns only, or change single rows by UPDATE, DELETE or MERGE.",
+            "The condition does not choose whole partitions, and only whole ones are overwritten. "
+            "Name partition columns only, or change single rows by UPDATE, DELETE or MERGE.",
             key="where",
         )
 

@@ -2,7 +2,7 @@
 
 Invariant: such a write is judged from the state that its rows were read in, and its rows are never
 written on top of a later change of the same file groups. So Python does not repeat it: it says how
-long to wait (``again_in_ms``), and the shim evaluates the plan on the state of then.
+long to wait (``again_in_ms``), and the shim evaluates the plan on the new state.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyhudi.timeline.active import Timeline, instant_key
 
 @dataclass(frozen=True, slots=True)
 class OwnReads:
-    """What a write has read of its table: ``since`` is the state, None where it is not known.
+    """What a write has read of its table: ``since`` is the state, None if it is not known.
 
-    ``evaluated`` is how often the plan was evaluated before, None where it cannot be once more.
+    ``evaluated`` is how often the plan was evaluated before, None if it cannot be once more.
     """
 
     since: Timeline | None
@@ -29,7 +29,7 @@ class OwnReads:
 
     @property
     def state(self) -> Timeline:
-        """The state to judge from; ``CommitConflict`` where it is not known any more."""
+        """The state to judge from; ``CommitConflict`` if it is no longer known."""
         if self.since is None:
             raise CommitConflict(
                 "The rows were read from the table that they are written to, and the state that "
@@ -40,7 +40,7 @@ class OwnReads:
 
 
 def common_state(timelines: Sequence[Timeline]) -> Timeline:
-    """What all of ``timelines`` show as completed: the state to judge rows of several scans from.
+    """What all of ``timelines`` show as completed: the state for rows of several scans.
 
     The scans of one plan may have been opened one after the other.
     """
@@ -54,7 +54,7 @@ def common_state(timelines: Sequence[Timeline]) -> Timeline:
 
 
 def place_of(storage: Storage) -> str:
-    """Where a table lies, whichever of its paths names it; symbolic links are followed."""
+    """The place of a table, the same for each of its paths; symbolic links are followed."""
     return os.path.realpath(storage.root) if storage.root.startswith("/") else storage.root
 
 

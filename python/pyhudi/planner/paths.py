@@ -17,7 +17,7 @@ def check_partition_paths(paths: Iterable[str]) -> None:
 def delete_pattern_matches(pattern: str, partition: str) -> bool:
     """Whether ``hoodie.datasource.write.partitions.to.delete`` names ``partition``.
 
-    A ``*`` stands for any text, slashes included, wherever it is; all else for itself, as in Hudi.
+    A ``*`` anywhere stands for any text, also with slashes; all else for itself, as in Hudi.
     """
     wanted = ".*".join(re.escape(part) for part in pattern.split("*"))
     return re.fullmatch(wanted, partition, re.DOTALL) is not None

@@ -29,7 +29,7 @@ from pyhudi.timeline.time_travel import check_history
 PINS, FILES = 64, 1_000_000
 #: pins that statements hold: those of the statements that run, and of some that never end
 HELD = 64
-#: seconds after which an answer is given only if the table still keeps what the query reads
+#: seconds after which an answer needs a check that the table still keeps the query's files
 TRUSTED_S = 5.0
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What a question about a pinned query carries: enough to open the query once more."""
+    """A question's reference to a pinned query: enough to open the query once more."""
 
     pin: str
     root: str
@@ -58,8 +58,8 @@ class _Kept:
 def pin_of(query: Query) -> str:
     """The name of the state that a query reads: equal exactly where every scan is equal.
 
-    Behind a digest it has the layout and the time at which the last of its commits completed, by
-    which the state is found again among later commits.
+    After a digest it has the layout and the completion time of the last commit, by which the state
+    is found again among later commits.
     """
     timeline = query.timeline
     visible = [i for i in timeline.commits if query.as_of is None or i.time <= query.as_of]
@@ -94,7 +94,7 @@ def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
     """
     newest = asked.instant
     if newest is None:
-        # The table had no commit; what it has now is not what was asked about.
+        # The table had no commit; its present content is not the question's.
         return timeline.only(())
     _, layout, last = asked.pin.split("-")
     if layout != str(timeline.layout):
@@ -130,8 +130,8 @@ class PinnedQueries:
         pin = pin_of(query)
         with self._lock:
             known = self._kept.get(pin)
-        # The older one of two that read the same state has listed its files already. A clean
-        # since then may have taken some of them.
+            # An older query of the same state has already listed its files. A clean may have
+            # deleted some of them since.
         listed = known and known.exact and _cleans(known.query) == _cleans(query)
         self._keep(pin, known.query if known and listed else query)
         return pin
@@ -152,7 +152,7 @@ class PinnedQueries:
                 self._drop_hold(next(iter(self._held)))
 
     def release(self, pin: str) -> None:
-        """End one hold; nothing happens where there is none."""
+        """End one hold; nothing happens if there is none."""
         with self._lock:
             self._holds[pin] -= 1
             if self._holds[pin] <= 0:
@@ -165,7 +165,7 @@ class PinnedQueries:
     def ask(self, asked: Pinned, question: Callable[[Query], T]) -> T:
         """The answer of the pinned query.
 
-        ``HistoryExpired`` where the table no longer keeps the query's instant.
+        ``HistoryExpired`` if the table no longer keeps the query's instant.
         """
         kept = self._known(asked)
         if kept is None:
@@ -173,14 +173,14 @@ class PinnedQueries:
         try:
             answer = question(kept.query)
         except TableCorrupt:
-            # The listing may name a commit that has been archived since.
+            # The listing may name a commit that was archived since.
             return question(self._reopened(asked).query)
-        # After the answer: files may have been listed for it that a clean was just deleting.
+        # After the answer: it may have listed files that a clean was just deleting.
         self._trust(asked, kept)
         return answer
 
     def state(self, asked: Pinned) -> Query | None:
-        """The query of a pin with the very timeline that it read; None where that is not certain.
+        """The query of a pin with exactly the timeline that it read; None if that is not certain.
 
         Writes whose rows were read by the pin are judged from that timeline, so a newer one would
         hide the commits in between.
@@ -209,11 +209,11 @@ class PinnedQueries:
                 self._kept.move_to_end(asked.pin)
                 return kept
             held = self._held.get(asked.pin)
-        # What a hold keeps gets no listing: those are counted among the queries.
+        # A held state has no listing: listings are counted among the queries.
         return self._keep(asked.pin, replace(held.query), held.seen) if held else None
 
     def _trust(self, asked: Pinned, kept: _Kept) -> None:
-        """``HistoryExpired`` where the table may keep a query's files no longer."""
+        """``HistoryExpired`` if the table may no longer keep a query's files."""
         if self._now() - kept.seen > TRUSTED_S and kept.query.instant is not None:
             table = kept.query.table
             check_history(table, table.timeline(), kept.query.instant)

@@ -1,8 +1,8 @@
-"""Incoming rows made ready: columns aligned with the table, keys and paths as expressions.
+"""Preparing incoming rows: columns aligned with the table, keys and paths as expressions.
 
-Rule of alignment: by name; a missing column is filled with null only where the option says so, a
-new one is added at the end, and of two types the wider wins, if Hudi's readers can follow
-(spec/schema_evolution.md S1 to S3). Everything is decided before the first file is touched.
+Rule of alignment: by name; a missing column is filled with null only if the option says so, a new
+one is added at the end, and of two types the wider wins, if Hudi's readers can follow
+(spec/schema_evolution.md S1 to S3). Everything is decided before the first file is written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the row changes of a statement amount to, in rows."""
+    """How many rows a statement changes, by kind."""
 
     inserted: int = 0
     moved: int = 0
@@ -74,8 +74,8 @@ def prepare(
 ) -> Prepared:
     """Align ``df`` with the table and add key and path columns; ``key_encoding`` names keys.
 
-    ``SchemaConflict`` (column, ours, theirs, rule) where the types do not go together;
-    ``ConfigError`` where a key or partition column is missing.
+    ``SchemaConflict`` (column, ours, theirs, rule) if the types do not go together;
+    ``ConfigError`` if a key or partition column is missing.
     """
     incoming = without_hidden_columns(df)
     schema = table_schema_after(incoming.schema, current, config.name, operation, options)
@@ -108,7 +108,7 @@ def prepare(
 def prepare_partitions(
     df: DataFrame, config: TableConfig, current: SparkSchema, options: WriteOptions, named: bool
 ) -> Prepared:
-    """What delete_partition needs: where partitions are ``named``, no column of ``df``."""
+    """What delete_partition needs: no column of ``df`` if partitions are ``named``."""
     path = F.lit("")
     if not named:
         placing = replace(config, record_key_fields=())
@@ -125,14 +125,14 @@ def prepare_partitions(
 
 
 def named(column: str) -> Column:
-    """The column of exactly this name, whatever characters it holds."""
+    """The column of exactly this name, with any characters."""
     return F.col("`" + column.replace("`", "``") + "`")
 
 
 def without_hidden_columns(df: DataFrame) -> DataFrame:
     """``df`` without the columns that Hudi adds: rows read from a table may be written back.
 
-    ``SchemaConflict`` where no column is left, or two have one name.
+    ``SchemaConflict`` if no column is left, or two have one name.
     """
     own = [field for field in df.schema.fields if field.name not in HIDDEN_COLUMNS]
     check_distinct(StructType(own))
@@ -152,7 +152,7 @@ def table_schema_after(
     operation: Operation,
     options: WriteOptions,
 ) -> SparkSchema:
-    """The table's schema once rows of ``incoming`` are in it, as Spark's JSON."""
+    """The table's schema after rows of ``incoming`` are written, as Spark's JSON."""
     given = json.loads(incoming.json())
     if current is not None and operation is Operation.DELETE:
         return current

@@ -14,7 +14,7 @@ from pyhudi.transactions.renaming import rename_table
 def rename(
     runtime: Runtime, root: str, name: str, given: Mapping[str, str], session: Mapping[str, str]
 ) -> str:
-    """Call the table at ``root`` ``name``; what it was called before. ``LockTimeout``."""
+    """Give the table at ``root`` the ``name``; returns the name before. ``LockTimeout``."""
     table = open_table(runtime.storage(root))
     resolved = resolve_write(given, table.config.raw, session)
     rename_table(runtime.writer(table, resolved), name)

@@ -1,4 +1,4 @@
-"""Rows to tasks: which task writes which file group, and how Spark is made to obey.
+"""Rows to tasks: which task writes which file group, and how Spark sends its rows there.
 
 Spark sends a row to the partition ``pmod(murmur3(value), n)``. For each task we look for an
 integer that hashes to just that partition, so that groups can be balanced over tasks by bytes and

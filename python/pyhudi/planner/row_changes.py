@@ -1,9 +1,9 @@
-"""UPDATE, DELETE and MERGE: the rows that Spark found changed, made ready for one write.
+"""UPDATE, DELETE and MERGE: the rows that Spark found changed, prepared for one write.
 
 Spark evaluates the statement on one state of the table and spools each change with the row's key
-and the number of its file. What is written is an upsert of these rows, except that nothing looks
-for the groups of old rows: they are known. A new row whose key the table has would become an update
-without a word, so it is refused.
+and the number of its file. The write is an upsert of these rows, but without a lookup of the groups
+of old rows: they are known. A new row whose key exists would silently become an update, so it is
+refused.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
 def _numbered(texts: Sequence[str]) -> Column:
     array = F.split(F.lit(BETWEEN.join(texts)), BETWEEN)
     number = named(FILE_NUMBER)
-    # Spark 4.0 takes no number for some number, as the array has no nulls.
+    # Spark 4.0 treats a null number as a number here, as the array has no nulls.
     return F.when(number.isNotNull(), F.element_at(array, number + F.lit(1)))
 
 
@@ -189,7 +189,7 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
 
 
 def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
-    """Each row where it is or goes; one that moves is there twice, as it leaves and arrives."""
+    """Each row at its place; a row that moves is there twice, as it leaves and arrives."""
     home, gone = F.col(HOME), _is(DELETED)
     path = F.when(gone, F.col(PARTITION_PATH)).otherwise(F.col(NEW_PATH))
 
@@ -205,15 +205,15 @@ def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
     exploded = rows.select(
         _key().alias(RECORD_KEY), F.explode(steps).alias(STEP), *map(named, names)
     )
-    # What leaves has no values, so that no ordering keeps it.
+    # A leaving row has no values, so no ordering keeps it.
     values = [F.when(~F.col(f"{STEP}.{DELETE}"), named(name)).alias(name) for name in names]
     return exploded.select(RECORD_KEY, f"{STEP}.*", *values)
 
 
 def check_homes(changes: Survey, strangers: int) -> None:
-    """``WriteFailed`` where rows say to be in files that are not in the state which was read.
+    """``WriteFailed`` if rows name files that are not in the state which was read.
 
-    ``strangers`` is the number of rows that no such file was found for, new rows among them.
+    ``strangers`` is the number of rows without such a file, also new rows.
     """
     lost = strangers - changes.inserted - changes.moved
     if lost:
@@ -224,7 +224,7 @@ def check_homes(changes: Survey, strangers: int) -> None:
 
 
 def refuse_known_keys(keys: Iterable[str], config: TableConfig) -> None:
-    """``InvalidRecord`` where ``keys`` of new rows are in the table already."""
+    """``InvalidRecord`` if ``keys`` of new rows are already in the table."""
     shown = ", ".join(keys)
     if shown:
         raise InvalidRecord(

@@ -24,7 +24,7 @@ from pyhudi.write.spec import FileSystemSpec
 
 
 def never_cancelled() -> bool:
-    """Where no client can cancel a statement but by ending its thread."""
+    """For sessions in which a client can cancel a statement only by ending its thread."""
     return False
 
 
@@ -36,8 +36,8 @@ class Runtime:
     Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
     PySpark raises what went wrong in the JVM. ``group_lock`` gives a handle on the lock of a file
     group by its name; without it there are no pessimistic writes. ``last_commit``
-    is told of each commit, ``callbacks`` and ``services`` are asked after it. ``cancelled`` tells
-    whether the statement that this thread works for was given up by its client.
+    is told of each commit, ``callbacks`` and ``services`` are called after it. ``cancelled`` tells
+    whether the client has cancelled this thread's statement.
     """
 
     clock: Clock

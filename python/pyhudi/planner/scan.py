@@ -46,7 +46,7 @@ MICROS = 1_000
 
 @dataclass(slots=True)
 class _Found:
-    """What a query has found out so far; two threads may find out the same twice."""
+    """What a query knows so far; two threads may learn the same twice."""
 
     schema: SparkSchema | None = None
     view: FileSystemView | None = None
@@ -57,7 +57,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A table as one query sees it: however often it is asked, it answers from one listing."""
+    """A table as one query sees it: all answers come from one listing."""
 
     runtime: Runtime
     table: Table
@@ -95,7 +95,7 @@ class Query:
         view = self._found.view
         if view is None:
             view = self.table.view(self.timeline)
-            if view.whole:  # else a lost file may be put back
+            if view.whole:  # otherwise a lost file may be put back
                 self._found.view = view
         return view
 
@@ -179,9 +179,9 @@ def open_listed(
     as_of: str | None = None,
     as_of_micros: int | None = None,
 ) -> Query:
-    """``open_query`` with the files listed; opened again where the table moved on meanwhile.
+    """``open_query`` with the files listed; opened again if the table has changed meanwhile.
 
-    Nobody has been told anything of the query yet, so it may still become one of a later state.
+    Nobody knows anything of the query yet, so it may still become one of a later state.
     """
     for _ in range(LOOKS):
         query = open_query(runtime, root, options, session, as_of, as_of_micros)
@@ -191,7 +191,7 @@ def open_listed(
 
 
 def _has_moved(query: Query) -> bool:
-    """Whether files were missed because of that; a question may have no need of others."""
+    """Whether that explains missing files; a question may not need other files."""
     try:
         view = query.view()
         if not view.whole:
@@ -280,9 +280,9 @@ def plan_scan(
 ) -> dict[str, Any]:
     """The files of a scan with the physical schemas they were written in.
 
-    Spark evaluates ``filters`` on the rows, ``taken`` no more: partitions have decided them.
+    Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
+    ``HistoryExpired`` if they have not, since the state in which they were taken is gone.
     ``narrowed`` says which of the slices that partitions leave are read.
-    ``HistoryExpired`` where they have not, since the state that they were taken in is gone.
     """
     every = [*taken, *filters]
     kept = query.slices(every)
@@ -320,7 +320,7 @@ def _changed(query: Query) -> HistoryExpired:
 
 
 def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
-    """The exact number of rows, None where only reading can tell."""
+    """The exact number of rows, None if only reading can tell."""
     if not all(query.decided(filters)):
         return None
     return query.view().rows_of(query.slices(filters))

@@ -19,7 +19,7 @@ NESTED_BYTES = 64
 
 
 def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
-    """The sizing of a write: rows as large as in the table's files, else guessed by type."""
+    """The sizing of a write: row sizes of the table's files, otherwise estimated by type."""
     sample = write.view.with_rows(list(files)[:SAMPLE])
     known = [(f.size_bytes, f.rows) for f in sample if f.rows > 0]
     rows = sum(n for _, n in known)

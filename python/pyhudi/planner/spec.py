@@ -1,4 +1,4 @@
-"""The write plane's orders: what the driver decides for all tasks of one write."""
+"""The write's specification: what the driver decides for all tasks of one write."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write_spec(write: Write) -> WriteSpec:
 
 
 def combines(write: Write) -> bool:
-    """Whether the incoming rows of one key are made one before they are written."""
+    """Whether incoming rows with the same key are combined before they are written."""
     options = write.options
     wanted = {
         Operation.UPSERT: options.combine_before_upsert,
@@ -77,7 +77,7 @@ def bloom_spec(options: WriteOptions) -> BloomSpec | None:
 
 
 def marker_form(write: Write) -> MarkerForm:
-    """What was asked for, else lists; files of their own on HDFS, where Hudi makes these only."""
+    """The form that an option names, otherwise lists; on HDFS direct markers, as in Hudi."""
     on_hdfs = write.table.storage.root.startswith(ON_HDFS)
     return write.options.marker_form or (
         MarkerForm.DIRECT if on_hdfs else MarkerForm.TIMELINE_SERVER_BASED

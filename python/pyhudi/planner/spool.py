@@ -1,8 +1,8 @@
-"""The spool: rows that Spark's batch writers put aside for a write that Python then does.
+"""The spool: rows that Spark's batch writers store for a later write by Python.
 
 It lies in ``.hoodie/.temp/.spool-<id>``, never in an instant's marker folder, where Hudi's rollback
-would read every name as a marker. Only files named in the commit messages are read. A heart beats
-in it as long as its statement lives, so that others may delete what a dead one left.
+would read every name as a marker. Only files named in the commit messages are read. It has a
+heartbeat as long as its statement lives, so that others may delete the spool of a dead one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Spools:
         return spool
 
     def drop(self, root: str, spool: str) -> None:
-        """Delete a spool folder; ``ConfigError`` for a folder that is none."""
+        """Delete a spool folder; ``ConfigError`` for any other folder."""
         position = spool.rfind(INSIDE)
         if position < 0 or "/" in spool[position + len(INSIDE) :]:
             raise ConfigError(f"'{spool}' is no spool folder of {root}.", key="spool")
@@ -58,10 +58,10 @@ class Spools:
 
 
 def spooled_rows(spark: SparkSession, files: Sequence[str], schema: dict[str, Any]) -> DataFrame:
-    """The rows of the spool files that the commit messages name, of all of them or of none."""
+    """The rows of all spool files that the commit messages name; an error if one is missing."""
     struct = StructType.fromJson(schema)
     if not files:
         return spark.createDataFrame([], struct)
-    # A session may allow that files are missing: here that would be lost rows.
+    # A session may allow missing files: here rows would be lost.
     reader = spark.read.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
     return reader.schema(struct).parquet(*files)

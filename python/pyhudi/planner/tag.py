@@ -1,7 +1,7 @@
 """Tagging: which base file holds each incoming key.
 
-The keys of the base files are read on executors with pyarrow and joined by Spark, over the key
-columns alone; partitions and files are pruned before.
+Executors read the keys of the base files with pyarrow, and Spark joins them, with only the key
+columns; partitions and files are pruned before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAVES = 3
 
 
 class KeyFile(Protocol):
-    """A base file as far as its keys are read."""
+    """The parts of a base file that a lookup of keys needs."""
 
     @property
     def path(self) -> str: ...
@@ -46,7 +46,7 @@ def base_keys(
 ) -> DataFrame:
     """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it.
 
-    ``ordinals`` are the places in ``files`` of those to read; all without it.
+    ``ordinals`` are the positions in ``files`` to read; all by default.
     """
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
     wanted = list(range(len(files)) if ordinals is None else ordinals)
@@ -82,8 +82,8 @@ def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
     """Rows with ``ORDINAL``: a key belongs to the file of its own partition that holds it.
 
-    After a lost race only files that are new since are read; what the keys matched among the
-    others is taken over.
+    After a lost race only files that are new since then are read; matches in the other files are
+    kept.
     """
     before = write.kept.tagged
     known = {} if before is None else {f.path: o for o, f in enumerate(before.files)}
@@ -132,7 +132,7 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
 
 
 def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
-    """The winner among incoming rows of a key, by default whatever partitions they name.
+    """The winner among incoming rows of a key, by default in any partitions.
 
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
@@ -144,7 +144,7 @@ def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -
 
 
 def forced(write: Write, rows: DataFrame) -> Column:
-    """Whether a row deletes whatever it meets: its ordering values are null, or it is told to."""
+    """Whether a row always deletes: its ordering values are null, or the operation is delete."""
     if write.operation is Operation.DELETE:
         return F.lit(True)
     if DELETE not in rows.columns or not write.config.ordering_fields:
