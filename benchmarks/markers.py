@@ -24,15 +24,15 @@ from pathlib import Path
 from pyhudi.clock import SystemClock
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import marker_folder
+from pyhudi.rows.announce import MarkerAddress
 from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.s3 import S3Storage
 from pyhudi.storage.slow import Pace, SlowStorage
-from pyhudi.transactions.marker_log import Batching
-from pyhudi.transactions.marker_server import MarkerServer, new_token
-from pyhudi.transactions.marker_service import MarkerService
-from pyhudi.transactions.markers import delete_markers, marked_files
-from pyhudi.write.announce import MarkerAddress
+from pyhudi.transactions.markers.marker_log import Batching
+from pyhudi.transactions.markers.marker_server import MarkerServer, new_token
+from pyhudi.transactions.markers.marker_service import MarkerService
+from pyhudi.transactions.markers.markers import delete_markers, marked_files
 from tests.s3_server import BUCKET, s3_server
 
 PROCESSES = 2

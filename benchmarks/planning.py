@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
@@ -24,13 +25,12 @@ from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
-from pyhudi.planner.pins import Pinned, PinnedQueries
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import describe, open_query, plan_scan
+from pyhudi.reads.pins import Pinned, PinnedQueries
+from pyhudi.reads.scan import describe, open_query, plan_scan
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.timeline.view import VIEWS
-from pyhudi.write.spec import FileSystemSpec
 
 SIZE_BYTES = 1 << 20
 SCHEMA = {

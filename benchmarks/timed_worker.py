@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from integration.peers import worker
-from pyhudi.write.announce import ServedMarkers
-from pyhudi.write.base_file import TableFiles
+from pyhudi.rows.announce import ServedMarkers
+from pyhudi.rows.base_file import TableFiles
 
 FOLDER = "MARKER_TIMES"
 

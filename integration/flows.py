@@ -26,11 +26,11 @@ from integration.storm_writer import (
     runtime_without_spark,
     upserts_without_spark,
 )
+from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
-from pyhudi.planner.alter import alter_columns
-from pyhudi.planner.failed_writes import settle_now
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import describe, open_query, plan_scan
+from pyhudi.reads.scan import describe, open_query, plan_scan
+from pyhudi.services.failed_writes import settle_now
+from pyhudi.tables.alter import alter_columns
 from pyhudi.timeline.table import open_table
 
 OPTIONS = {

@@ -80,7 +80,7 @@ def main() -> None:
     pyhudi.attach(spark)
     if staged == "yes":
         for name in ("collected", "operations"):
-            module(f"pyhudi.planner.{name}").HERE_BYTES = -1
+            module(f"pyhudi.writes.{name}").HERE_BYTES = -1
     if pattern == IN_A_TASK:
         die_when_marked(Path(table))
     rows = spark.range(100, 300).selectExpr(

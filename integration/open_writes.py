@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 
 from integration.storm_writer import SCHEMA, Spec, do_without_spark, module, runtime_without_spark
+from pyhudi.application.runtime import Runtime
 from pyhudi.config import resolve_write
-from pyhudi.planner.create import create_table, new_table_config
-from pyhudi.planner.intent import Intent, Route
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.write import write_table
 from pyhudi.storage.local import LocalStorage
+from pyhudi.tables.create import create_table, new_table_config
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.writes.intent import Intent, Route
+from pyhudi.writes.write import write_table
 
 DS = "hoodie.datasource.write."
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -67,7 +67,7 @@ class OpenWriter:
 
     def __init__(self, path: Path, version: int, patch: pytest.MonkeyPatch) -> None:
         self.path, self.version = path, version
-        part = module("pyhudi.planner.write")
+        part = module("pyhudi.writes.write")
         patch.setattr(part, "prepare", part.prepare)
         do_without_spark()
         self._open: dict[int, _Gate] = {}

@@ -41,7 +41,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
 from pyhudi.locks.open import LockOpener
-from pyhudi.planner.failed_writes import clean_failed_writes
+from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
 
 MODE = "hoodie.write.concurrency.mode"

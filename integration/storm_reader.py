@@ -18,11 +18,11 @@ from typing import Any, TextIO
 from integration.peers.process import claim_stdout
 from integration.storm_check import Row, rows_in
 from integration.storm_writer import Spec, runtime_without_spark
+from pyhudi.application.runtime import Runtime
 from pyhudi.errors import HistoryExpired, HudiError
 from pyhudi.format.instants import Action
-from pyhudi.planner.pins import Pinned, PinnedQueries
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query, open_query, plan_scan
+from pyhudi.reads.pins import Pinned, PinnedQueries
+from pyhudi.reads.scan import Query, open_query, plan_scan
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.view import VIEWS

@@ -42,7 +42,7 @@ from integration.storm_reader import ReaderSpec
 from integration.storm_victims import Writer, strikes
 from integration.storm_weather import SAMPLE, SMALL, Report, Weather
 from integration.storm_writer import SEEDER, Spec
-from pyhudi.planner.failed_writes import clean_failed_writes
+from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import open_table
 from tests.servers.zookeeper import zookeeper_server

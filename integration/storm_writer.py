@@ -27,25 +27,25 @@ from integration.killed_writer import module
 from integration.peers import maven
 from integration.peers.process import claim_stdout
 from integration.storm_puts import LatePuts
+from pyhudi.application.application_markers import Addresses, ApplicationMarkers
+from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import CommitUnknown, HudiError
 from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.locks.base import LockHolder, LockOwner, TableLock
 from pyhudi.locks.open import LockOpener
-from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
-from pyhudi.planner.create import create_table, new_table_config
-from pyhudi.planner.intent import Intent, Route
-from pyhudi.planner.keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.planner.prepare import Prepared
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.write import write_table
+from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.rows.task import error_from_text
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, open_storage
 from pyhudi.storage.s3_settings import arrow_options, s3_settings
+from pyhudi.tables.create import create_table, new_table_config
 from pyhudi.timeline.table import Table
-from pyhudi.write.spec import FileSystemSpec
-from pyhudi.write.task import error_from_text
+from pyhudi.writes.intent import Intent, Route
+from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
+from pyhudi.writes.prepare import Prepared
+from pyhudi.writes.write import write_table
 
 SEEDER = -1
 TAG = "_storm"
@@ -236,7 +236,7 @@ def do_without_spark() -> None:
         )
         return Prepared(cast(Any, keyed), SCHEMA, avro, spark_to_arrow(SCHEMA), FIELDS, False)
 
-    module("pyhudi.planner.write").prepare = prepare
+    module("pyhudi.writes.write").prepare = prepare
 
 
 def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], dict[str, Any]]:
@@ -300,7 +300,7 @@ def run(spec: Spec, answers: TextIO) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     for noisy in ("kazoo", "botocore", "boto3", "urllib3", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("pyhudi.planner.write").addHandler(Retries(tell))
+    logging.getLogger("pyhudi.writes.write").addHandler(Retries(tell))
     upsert = upserts_by_spark(spec) if spec.spark else upserts_without_spark(spec, tell)
     tell("ready")
     sys.stdin.readline()

@@ -27,10 +27,10 @@ from integration.peers import HudiRs, SparkPeer
 from integration.peers.spark import child_environment
 from integration.strays import stray_files
 from pyhudi.errors import CommitUnknown, HudiError
-from pyhudi.planner import collected, operations
 from pyhudi.spark import session
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
+from pyhudi.writes import collected, operations
 
 SPARK = {
     "spark.ui.enabled": "false",

@@ -9,11 +9,11 @@ import pytest
 
 from pyhudi import errors
 from pyhudi.errors import CommitConflict, FileExists, HudiError, LockTimeout, StorageError
-from pyhudi.transactions.marker_log import MarkerRefused, Refusal
+from pyhudi.transactions.markers.marker_log import MarkerRefused, Refusal
 
 PACKAGE = Path(errors.__file__).parent
 #: who shows or carries all facts of an error; everybody else names the one that he wants
-CARRIERS = {"errors.py", "write/task.py"}
+CARRIERS = {"errors.py", "rows/task.py"}
 CLASSES = [
     value
     for value in vars(errors).values()

@@ -34,18 +34,24 @@ LAYERS = {
     "timeline": 9,
     "locks": 10,
     "transactions": 11,
-    "write": 12,
-    "index": 13,  # its lookup runs in workers and opens files as write/ does
+    "rows": 12,
+    "index": 13,  # its lookup runs in workers and opens files as rows/ does
     "catalogs": 14,
     "services": 14,
-    "planner": 15,
-    "spark": 16,
-    "cli": 17,
-    "": 18,  # pyhudi/__init__.py, the public surface
+    "application": 15,
+    "reads": 16,
+    "tables": 17,
+    "writes": 18,
+    "spark": 19,
+    "cli": 20,
+    "": 21,  # pyhudi/__init__.py, the public surface
 }
 
+# The folders of transactions/, likewise; its own modules stand above and below them.
+STEPS = ["times", "markers", "recovery", "conflicts"]
+
 # What a worker runs is sent to it by value, with all that it imports: no driver state may be there.
-WORKER_MODULES = ("write/", "index/lookup.py")
+WORKER_MODULES = ("rows/", "index/lookup.py")
 WORKER_LIBRARIES = {"pyhudi", "numpy", "pyarrow", "pyspark", *sys.stdlib_module_names}
 
 #: how the shim's classes are named
@@ -63,7 +69,7 @@ HOMES = {
         "catalogs/hive_metastore.py",
     ),
     "fastavro": ("format/",),
-    "aiohttp": ("transactions/marker_server.py",),
+    "aiohttp": ("transactions/markers/marker_server.py",),
 }
 
 
@@ -124,9 +130,30 @@ def test_imports_go_down_only() -> None:
 
 
 def test_an_import_that_goes_up_is_seen() -> None:
-    assert upward("format/keys.py", "from pyhudi.planner import scan") != []
-    assert upward("write/a.py", "def f():\n    import pyhudi.index.lookup") != []
-    assert upward("planner/a.py", "import pyhudi.format.keys, pyhudi.errors") == []
+    assert upward("format/keys.py", "from pyhudi.reads import scan") != []
+    assert upward("rows/a.py", "def f():\n    import pyhudi.index.lookup") != []
+    assert upward("writes/a.py", "import pyhudi.format.keys, pyhudi.errors") == []
+
+
+def climbs(path: str, text: str) -> list[str]:
+    """Imports between the folders of transactions/ that go up."""
+    own = path.removeprefix("transactions/").split("/")[0]
+    if not path.startswith("transactions/") or own not in STEPS:
+        return []
+    others = [(name, name.split(".")[2]) for name in imported(text) if name.count(".") > 2]
+    above = STEPS[STEPS.index(own) + 1 :]
+    return [name for name, to in others if name.startswith("pyhudi.transactions.") and to in above]
+
+
+def test_the_folders_of_transactions_stand_on_each_other() -> None:
+    wrong = {path: names for path, text in sources().items() if (names := climbs(path, text))}
+    assert wrong == {}
+
+
+def test_a_folder_of_transactions_that_climbs_is_seen() -> None:
+    climbing = "from pyhudi.transactions.conflicts.judgement import check"
+    assert climbs("transactions/times/a.py", climbing) != []
+    assert climbs("transactions/conflicts/a.py", climbing) == []
 
 
 def test_libraries_are_wrapped_in_one_place() -> None:
@@ -135,7 +162,7 @@ def test_libraries_are_wrapped_in_one_place() -> None:
 
 
 def test_a_library_away_from_its_home_is_seen() -> None:
-    assert strangers("planner/scan.py", "from py4j.java_gateway import JavaGateway") != []
+    assert strangers("reads/scan.py", "from py4j.java_gateway import JavaGateway") != []
     assert strangers("storage/s3.py", "import boto3") == []
 
 
@@ -158,7 +185,7 @@ def worker_needs(texts: dict[str, str]) -> tuple[set[str], set[str]]:
 
 def test_a_worker_needs_no_more_than_travels_with_it() -> None:
     reached, libraries = worker_needs(sources())
-    assert {path for path in reached if layer_of(path) not in ("errors", "format", "write")} <= {
+    assert {path for path in reached if layer_of(path) not in ("errors", "format", "rows")} <= {
         "index/__init__.py",
         "index/lookup.py",
     }
@@ -166,8 +193,8 @@ def test_a_worker_needs_no_more_than_travels_with_it() -> None:
 
 
 def test_what_a_worker_reaches_over_two_steps_is_seen() -> None:
-    texts = {"write/a.py": "from pyhudi.format import b", "format/b.py": "import fastavro"}
-    assert worker_needs(texts) == ({"write/a.py", "format/b.py"}, {"pyhudi", "fastavro"})
+    texts = {"rows/a.py": "from pyhudi.format import b", "format/b.py": "import fastavro"}
+    assert worker_needs(texts) == ({"rows/a.py", "format/b.py"}, {"pyhudi", "fastavro"})
 
 
 def reaches_jvm(text: str) -> list[str]:

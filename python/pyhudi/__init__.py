@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
-    from pyhudi.planner.failed_writes import clean_failed_writes
+    from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import Table
@@ -43,7 +43,7 @@ __all__ = [
 _HOMES = {
     "Table": "pyhudi.timeline.inspection",
     "attach": "pyhudi.spark.session",
-    "clean_failed_writes": "pyhudi.planner.failed_writes",
+    "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
     "history": "pyhudi.timeline.history",

@@ -20,7 +20,7 @@ from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import FilesystemLock
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from tests.transactions.pessimists import (

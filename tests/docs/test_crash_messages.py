@@ -21,15 +21,15 @@ from pyhudi.errors import HudiError
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
-from pyhudi.planner.stage import worker_error
+from pyhudi.rows.announce import MarkerAddress, ServedMarkers
 from pyhudi.services.failed_writes import settle_and_tell
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.s3 import S3Storage
 from pyhudi.timeline.active import timeline_of
 from pyhudi.timeline.view import list_view
-from pyhudi.transactions import settle as settling
+from pyhudi.transactions.recovery import settle as settling
 from pyhudi.transactions.visible import VisibilityPolicy, await_visible
-from pyhudi.write.announce import MarkerAddress, ServedMarkers
+from pyhudi.writes.stage import worker_error
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,

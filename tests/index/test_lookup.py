@@ -21,7 +21,7 @@ from pyhudi.index.lookup import (
     possible,
 )
 from pyhudi.index.matches import MatchSpec, match_files
-from pyhudi.write.spec import FileSystemSpec
+from pyhudi.rows.spec import FileSystemSpec
 
 LOCAL = FileSystemSpec("local", {})
 

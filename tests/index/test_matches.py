@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.index.matches import MatchSpec, match_files
-from pyhudi.write.spec import FileSystemSpec
+from pyhudi.rows.spec import FileSystemSpec
 from tests.index.test_lookup import keys_footer, put
 
 LOCAL = FileSystemSpec("local", {})

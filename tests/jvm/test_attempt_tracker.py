@@ -12,7 +12,7 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.write.attempt import held
+from pyhudi.rows.attempt import held
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 

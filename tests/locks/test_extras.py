@@ -72,7 +72,7 @@ from pyhudi.choices import TimeSourceType
 from pyhudi.clock import SystemClock
 from pyhudi.errors import SetupError
 from pyhudi.lock_options import LockOptions
-from pyhudi.transactions.time_sources import open_times
+from pyhudi.transactions.times.time_sources import open_times
 said = LockOptions(
     zookeeper_url="zk:1", zookeeper_base_path="/a", dynamodb_table="t", dynamodb_region="eu-west-1"
 )

@@ -16,7 +16,7 @@ from pyhudi.config import resolve_write
 from pyhudi.errors import CommitUnknown, ConfigError, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.locks.filesystem import FilesystemLock
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.faults import Call, FaultyStorage

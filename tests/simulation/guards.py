@@ -14,14 +14,14 @@ from unittest.mock import patch
 from pyhudi.config import FailedWrites
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
-from pyhudi.planner.pins import Pinned, PinnedQueries
-from pyhudi.planner.scan import Query, open_query
+from pyhudi.reads.pins import Pinned, PinnedQueries
+from pyhudi.reads.scan import Query, open_query
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.view import FileSystemView, ViewCache, advance, list_view
-from pyhudi.transactions.marker_log import Batching, MarkerLog
-from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
-from pyhudi.transactions.markers import delete_files, delete_markers, marked_files
+from pyhudi.transactions.markers.marker_log import Batching, MarkerLog
+from pyhudi.transactions.markers.marker_service import MarkerService, OpenMarkers
+from pyhudi.transactions.markers.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.transaction import Transaction
 from tests.simulation.explore import Bound, Explored, Finding, Weather, explore, search_seeds
@@ -117,10 +117,10 @@ GUARDS: Guards = {
     "commits of two tables": {f"{ACTIVE}.CommitCache._key": staticmethod(_by_file_alone)},
     "listed files of two tables": {"pyhudi.timeline.view.ViewCache.load": _any_view},
     "markers of two tables": {
-        "pyhudi.transactions.marker_service.MarkerService.open": _by_instant_alone
+        "pyhudi.transactions.markers.marker_service.MarkerService.open": _by_instant_alone
     },
     "the state of a pin that is gone": {
-        "pyhudi.planner.pins.PinnedQueries.state": _opened_again,
+        "pyhudi.reads.pins.PinnedQueries.state": _opened_again,
     },
     "outcome unknown is not a failure": {
         f"{TRANSACTION}.Transaction._leave_unknown": _count_as_failed

@@ -23,7 +23,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_in
 from pyhudi.format.log_blocks import BlockType, HeaderKey, render_block
 from pyhudi.format.plans import parse_cleaner_plan
 from pyhudi.timeline.active import Timeline, instant_key
-from pyhudi.transactions.markers import delete_markers
+from pyhudi.transactions.markers.markers import delete_markers
 from tests.simulation.hudi_services import HudiService
 from tests.simulation.hudi_steps import MINDED, WRITES, Steps
 

@@ -22,7 +22,7 @@ from pyhudi.format.plans import (
     parse_compaction_plan,
     render_compaction_plan,
 )
-from pyhudi.transactions.markers import delete_markers
+from pyhudi.transactions.markers.markers import delete_markers
 from tests.simulation.hudi_services import HudiService
 from tests.simulation.hudi_steps import HEARTBEATS, Slice, Steps
 

@@ -28,8 +28,8 @@ from pyhudi.format.plans import (
 from pyhudi.locks.base import LockOwner
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.markers import delete_markers
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.markers.markers import delete_markers
+from pyhudi.transactions.times.times import next_time
 from tests.simulation.programs import Machine
 
 HEARTBEATS = ".hoodie/.heartbeat"

@@ -27,20 +27,20 @@ from pyhudi.format.plans import (
     render_requested_replace,
 )
 from pyhudi.locks.base import LockOwner, TableLock
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
-from pyhudi.transactions.conflicts import Footprint, buckets_of
+from pyhudi.transactions.conflicts.comparison import Footprint, buckets_of
+from pyhudi.transactions.conflicts.judgement import TheirCheck
 from pyhudi.transactions.instants import take_time
-from pyhudi.transactions.judgement import TheirCheck
-from pyhudi.transactions.marker_log import Batching
-from pyhudi.transactions.marker_service import MarkerService
-from pyhudi.transactions.markers import delete_markers
-from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.markers.marker_log import Batching
+from pyhudi.transactions.markers.marker_service import MarkerService
+from pyhudi.transactions.markers.markers import delete_markers
+from pyhudi.transactions.recovery.settle import settle_failed_writes
+from pyhudi.transactions.times.times import next_time
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
 
@@ -93,7 +93,7 @@ class Upsert:
     """Change ``keys``, those that are nowhere being added; ``buckets`` make a bucket table.
 
     ``checks_keys``: compare new keys with those of commits that came between, at the place where
-    ``planner/key_conflicts.py`` does it with Spark; ``comparing_s`` is how long one takes.
+    ``writes/key_conflicts.py`` does it with Spark; ``comparing_s`` is how long one takes.
     """
 
     keys: tuple[str, ...]
@@ -103,7 +103,7 @@ class Upsert:
     comparing_s: float = 0.0
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
-        """The loop of ``planner/write.py``: a lost race is written again as a new instant.
+        """The loop of ``writes/write.py``: a lost race is written again as a new instant.
 
         A pessimistic write that only waited its turn goes on with its locks in hand.
         """
@@ -118,7 +118,7 @@ class Upsert:
                     if lost == self.retries:
                         raise
                 except HistoryExpired as expired:
-                    # As ``planner/write.py`` has it: the table moved on while it was listed.
+                    # As ``writes/write.py`` has it: the table moved on while it was listed.
                     if lost == self.retries or not expired.moved:
                         raise
                 machine.clock.sleep(BACKOFF_S * 2**lost)

@@ -459,14 +459,17 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
     """While this lasts, what the product's modules take for threads are tasks."""
     with (
         patch("pyhudi.transactions.heartbeat.threading", SteppedThreading(scheduler)),
-        patch("pyhudi.locks.groups.threading", SteppedThreading(scheduler, "renewals")),
-        patch("pyhudi.locks.groups.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.locks.group_locks.threading", SteppedThreading(scheduler, "renewals")),
+        patch("pyhudi.locks.group_locks.ThreadPoolExecutor", InOrder),
         patch("pyhudi.locks.renewal.threading", SteppedThreading(scheduler, "renewals")),
         patch("pyhudi.locks.filesystem.threading", SteppedThreading(scheduler)),
-        patch("pyhudi.transactions.markers.ThreadPoolExecutor", InOrder),
-        patch("pyhudi.transactions.marker_log.ThreadPoolExecutor", InOrder),
-        patch("pyhudi.transactions.marker_log.threading", SteppedThreading(scheduler, "markers")),
-        patch("pyhudi.transactions.marker_service.threading", SteppedThreading(scheduler)),
+        patch("pyhudi.transactions.markers.markers.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.transactions.markers.marker_log.ThreadPoolExecutor", InOrder),
+        patch(
+            "pyhudi.transactions.markers.marker_log.threading",
+            SteppedThreading(scheduler, "markers"),
+        ),
+        patch("pyhudi.transactions.markers.marker_service.threading", SteppedThreading(scheduler)),
         patch("pyhudi.slices.listing.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.promises.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.

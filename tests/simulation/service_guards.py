@@ -12,8 +12,8 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
-from pyhudi.transactions.meanwhile import Meanwhile
-from pyhudi.transactions.rollback import WRITES
+from pyhudi.transactions.conflicts.meanwhile import Meanwhile
+from pyhudi.transactions.recovery.rollback import WRITES
 from tests.simulation.explore import Bound
 from tests.simulation.guards import Case, Guards, nothing
 from tests.simulation.hudi_archive import HudiArchive
@@ -54,22 +54,24 @@ _WITH_COMPACTIONS: Final = WRITES | {Action.COMPACTION}
 
 SERVICE_GUARDS: Final[Guards] = {
     "archived commits are judged": {
-        "pyhudi.transactions.meanwhile.Meanwhile.commits": _not_archived
+        "pyhudi.transactions.conflicts.meanwhile.Meanwhile.commits": _not_archived
     },
     "files that commits name": {f"{VIEW}.FileSystemView._check": nothing},
     "history of a cleaned table": {f"{VIEW}.FileSystemView._check": nothing},
     "first instant of saved commits": {
         "pyhudi.timeline.active.Timeline.first_time": property(_none_saved)
     },
-    "undone commits are missed": {"pyhudi.transactions.meanwhile.Meanwhile.undone": _none},
+    "undone commits are missed": {
+        "pyhudi.transactions.conflicts.meanwhile.Meanwhile.undone": _none
+    },
     "pending undoings": {
-        "pyhudi.transactions.judgement.check_undoing": nothing,
-        "pyhudi.transactions.settle.check_undoing": nothing,
+        "pyhudi.transactions.conflicts.judgement.check_undoing": nothing,
+        "pyhudi.transactions.recovery.settle.check_undoing": nothing,
     },
     "layout that moved": {"pyhudi.timeline.table._check_layout": nothing},
     "compactions are left alone": {
-        "pyhudi.transactions.settle.WRITES": _WITH_COMPACTIONS,
-        "pyhudi.transactions.rollback.WRITES": _WITH_COMPACTIONS,
+        "pyhudi.transactions.recovery.settle.WRITES": _WITH_COMPACTIONS,
+        "pyhudi.transactions.recovery.rollback.WRITES": _WITH_COMPACTIONS,
     },
     "strays below the timeline": {f"{VIEW}.strays": _no_strays},
 }

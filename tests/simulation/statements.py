@@ -1,7 +1,7 @@
 """UPDATE, DELETE and MERGE: rows that are computed from a state that the planner has forgotten.
 
 The state is pinned when the statement is described. Its scan and its write ask for it by that pin,
-which the planner's own code finds again (``planner/pins.py``).
+which the planner's own code finds again (``reads/pins.py``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.errors import HistoryExpired
-from pyhudi.planner.own_reads import OwnReads
-from pyhudi.planner.pins import Pinned, PinnedQueries
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query, open_query
+from pyhudi.reads.pins import Pinned, PinnedQueries
+from pyhudi.reads.scan import Query, open_query
+from pyhudi.writes.own_reads import OwnReads
 from tests.simulation.programs import Evaluated, Machine, Rows, Upsert, rows_of
 
 #: of another kind, so that it has a pin of its own

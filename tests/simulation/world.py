@@ -16,7 +16,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.open import GROUPS_PATH
 from pyhudi.storage.memory import MemoryStorage
@@ -25,9 +25,9 @@ from pyhudi.timeline.strays import ARCHIVES, ROLLBACKS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.marker_service import MarkerService
+from pyhudi.transactions.markers.marker_service import MarkerService
 from pyhudi.transactions.pessimistic import MARK
-from pyhudi.transactions.times import CLOCK_TIMES
+from pyhudi.transactions.times.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_compact import HudiDelta

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.planner import collected
+from pyhudi.writes import collected
 from tests.spark.tables import WAYS, Lake
 
 

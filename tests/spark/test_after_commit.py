@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 import pyhudi
+from pyhudi.application.commit_notice import CommitNotice
 from pyhudi.errors import SetupError
 from pyhudi.format.instants import Action
-from pyhudi.planner.commit_notice import CommitNotice
 from pyhudi.services.scheduling import ServicePlanners
 from pyhudi.spark import session
 from tests.services.test_scheduling import CleanAll

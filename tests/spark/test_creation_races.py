@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import InvalidRecord, TableExists
-from pyhudi.planner.intent import Intent, save_intent
-from pyhudi.planner.write import write_table
 from pyhudi.spark.session import spark_runtime
+from pyhudi.writes.intent import Intent, save_intent
+from pyhudi.writes.write import write_table
 from tests.spark.tables import KEY, OPTIONS, HudiTable, Lake
 
 pytestmark = pytest.mark.spark

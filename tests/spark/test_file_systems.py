@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.spark.session import hadoop_filesystem, spark_runtime
 from pyhudi.storage.hadoop import HadoopStorage
-from pyhudi.write.spec import FileSystemSpec
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.planner import collected, operations
+from pyhudi.writes import collected, operations
 from tests.spark.tables import KEY, Lake
 
 pytestmark = pytest.mark.spark

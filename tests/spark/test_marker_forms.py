@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame
 
-from pyhudi.planner import collected, operations
-from pyhudi.planner.application_markers import ApplicationMarkers
+from pyhudi.application.application_markers import ApplicationMarkers
 from pyhudi.spark import session
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.open import open_storage
+from pyhudi.writes import collected, operations
 from tests.spark.tables import HudiTable, Lake
 
 pytestmark = pytest.mark.spark
@@ -140,7 +140,8 @@ import logging, sys, threading
 from pathlib import Path
 from pyspark.sql import SparkSession
 import pyhudi
-from pyhudi.planner import collected, operations
+from pyhudi.writes import collected
+from pyhudi.writes import operations
 
 root, form = sys.argv[1:]
 collected.HERE_BYTES = operations.HERE_BYTES = -1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.planner import operations
+from pyhudi.writes import operations
 from tests.spark.tables import (
     DELETED,
     KEY,
@@ -21,7 +21,7 @@ from tests.spark.tables import (
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("way")]
 
-# tests/write/test_merge_rules.py and test_groups.py have the rules of one key's rows without Spark:
+# tests/rows/test_merge_rules.py and test_groups.py have the rules of one key's rows without Spark:
 # one way is enough here. Which rows of a key meet is another matter, and differs by the way.
 one_way = pytest.mark.parametrize("way", ["distributed"], indirect=True)
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import pyhudi
-from pyhudi.planner import pins
+from pyhudi.reads import pins
 from pyhudi.spark import write_handlers
 from tests.spark.tables import KEY, OPERATION, PARTITION, VERSION
 from tests.spark.test_sql import folder_of

@@ -15,7 +15,7 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action
 from pyhudi.format.plans import parse_rollback_metadata
 from pyhudi.locks.base import LockOwner
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.planner import pins
+from pyhudi.reads import pins
 from pyhudi.storage.local import LocalStorage
 from tests.spark.tables import HudiTable, Lake, rows_of
 

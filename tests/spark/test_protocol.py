@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.errors import SetupError
-from pyhudi.planner.runtime import Runtime
 from pyhudi.spark import protocol, wire
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers

@@ -12,10 +12,10 @@ from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, SchemaConflict
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.timed import TimedLock
-from pyhudi.planner import write
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
+from pyhudi.writes import write
 from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import DS, HudiTable, Lake
 

@@ -11,9 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import pyhudi
-from pyhudi.planner import pins
-from pyhudi.planner.write import write_changes
+from pyhudi.reads import pins
 from pyhudi.spark import write_handlers
+from pyhudi.writes.write import write_changes
 from tests.archiver import archive
 from tests.spark.tables import VERSION, listing
 from tests.spark.test_row_changes import START, filled, hudi

@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.format.instants import Action
-from pyhudi.planner.row_changes import spooled_changes
 from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import Table, open_table
+from pyhudi.writes.row_changes import spooled_changes
 from tests import golden_tables
 from tests.spark.tables import VERSION, listing
 from tests.spark.test_operations import BUCKETS, INDEXES

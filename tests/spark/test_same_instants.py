@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pyhudi.planner.intent import Intent, Route
-from pyhudi.planner.jobs import Jobs
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.write import write_table
+from pyhudi.application.jobs import Jobs
+from pyhudi.application.runtime import Runtime
 from pyhudi.spark.session import spark_runtime
+from pyhudi.writes.intent import Intent, Route
+from pyhudi.writes.write import write_table
 from tests.fakes import FakeClock
 from tests.spark.tables import OPTIONS, Lake, model_of, rows_of
 

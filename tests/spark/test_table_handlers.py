@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions
 from pyhudi.errors import LockTimeout, SchemaConflict, TableExists
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
-from pyhudi.planner.runtime import Runtime
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import Target
 from pyhudi.spark.table_handlers import TableHandlers

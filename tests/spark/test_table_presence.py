@@ -11,11 +11,11 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import TableNotFound
-from pyhudi.planner.intent import Intent, save_intent
-from pyhudi.planner.write import write_table
 from pyhudi.spark.session import spark_runtime
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
+from pyhudi.writes.intent import Intent, save_intent
+from pyhudi.writes.write import write_table
 from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import OPTIONS, HudiTable, Lake, Row, refused
 

@@ -10,21 +10,21 @@ from typing import Any, cast
 
 import pytest
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.in_process import InProcessLock
-from pyhudi.planner.intent import Intent, Overwrite, Route
-from pyhudi.planner.own_reads import OwnReads
-from pyhudi.planner.pins import PinnedQueries
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import open_query
+from pyhudi.reads.pins import PinnedQueries
+from pyhudi.reads.scan import open_query
 from pyhudi.spark import protocol
 from pyhudi.spark.protocol import Place, Reads, SaveMode, Scan
 from pyhudi.spark.questions import Target
 from pyhudi.spark.write_handlers import WriteHandlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
+from pyhudi.writes.intent import Intent, Overwrite, Route
+from pyhudi.writes.own_reads import OwnReads
 from tests.transactions.world import World
 
 NOBODY = cast(Any, None)

@@ -9,10 +9,10 @@ from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.instants import Action
 from pyhudi.format.properties import parse_properties, render_properties
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.timeline.table import PROPERTIES
-from pyhudi.transactions.conflicts import Group
+from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock

@@ -10,7 +10,7 @@ from pyhudi.format.instants import State
 from pyhudi.format.markers import marker_folder
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage
 from pyhudi.transactions.phases import Phase
-from pyhudi.transactions.rollback import roll_back
+from pyhudi.transactions.recovery.rollback import roll_back
 from tests.transactions.world import (
     World,
     finish,

@@ -8,7 +8,7 @@ from pyhudi.choices import ConflictRule
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.transactions.conflicts import (
+from pyhudi.transactions.conflicts.comparison import (
     STRATEGIES,
     Footprint,
     buckets_of,

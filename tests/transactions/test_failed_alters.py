@@ -11,14 +11,14 @@ from pyhudi.format.column_ids import FILE_NAME, version_of
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.schema_history import SCHEMA_FOLDER, history_file, history_time, render_history
 from pyhudi.format.schemas import avro_to_spark
-from pyhudi.planner.alter import _altered
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.tables.alter import _altered
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.rollback import roll_back
+from pyhudi.transactions.recovery.rollback import roll_back
+from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.schema_saving import first_version
-from pyhudi.transactions.settle import settle_failed_writes
 from pyhudi.transactions.transaction import Transaction
 from tests.archiver import archive
 from tests.transactions.test_schema_saving import ADD, RENAME, alter, begin, insert, saved

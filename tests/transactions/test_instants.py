@@ -12,7 +12,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.timeline.states import LEGAL_STATES
 from pyhudi.transactions.instants import path_of, put_instant
-from pyhudi.transactions.rollback import roll_back
+from pyhudi.transactions.recovery.rollback import roll_back
 from tests.test_tidy import sources
 from tests.transactions.world import World, dead_writer, finish, work
 

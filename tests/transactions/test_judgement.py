@@ -6,8 +6,8 @@ from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import CommitConflict
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.storage.faults import FaultyStorage
-from pyhudi.transactions.conflicts import Footprint
-from pyhudi.transactions.judgement import check_conflicts, declared_schema
+from pyhudi.transactions.conflicts.comparison import Footprint
+from pyhudi.transactions.conflicts.judgement import check_conflicts, declared_schema
 from tests.archiver import archive
 from tests.transactions.world import World, schema
 

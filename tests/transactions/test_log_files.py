@@ -12,8 +12,8 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
 from pyhudi.format.plans import parse_rollback_metadata
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.transactions.markers import belongs_to, files_of, marked_files
-from pyhudi.transactions.rollback import read_plan
+from pyhudi.transactions.markers.markers import belongs_to, files_of, marked_files
+from pyhudi.transactions.recovery.rollback import read_plan
 from pyhudi.transactions.transaction import Transaction
 from tests.golden_tables import BY_NAME
 from tests.transactions.world import (

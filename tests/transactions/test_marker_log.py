@@ -13,9 +13,9 @@ from pyhudi.format.markers import MarkerKind, marker_folder, marker_path
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.transactions import marker_log
-from pyhudi.transactions.marker_log import Batching, MarkerLog, Refusal
-from pyhudi.transactions.markers import delete_markers, marked_files
+from pyhudi.transactions.markers import marker_log
+from pyhudi.transactions.markers.marker_log import Batching, MarkerLog, Refusal
+from pyhudi.transactions.markers.markers import delete_markers, marked_files
 from tests.fakes import FakeClock
 
 T = InstantTime("20240101000000000")

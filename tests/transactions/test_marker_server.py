@@ -19,15 +19,15 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import SetupError, StorageError
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import marker_folder
+from pyhudi.rows.announce import MarkerAddress, reaches
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.transactions import marker_log
-from pyhudi.transactions.marker_log import Batching
-from pyhudi.transactions.marker_server import Limits, MarkerServer, new_token
-from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
-from pyhudi.transactions.markers import marked_files
-from pyhudi.write.announce import MarkerAddress, reaches
+from pyhudi.transactions.markers import marker_log
+from pyhudi.transactions.markers.marker_log import Batching
+from pyhudi.transactions.markers.marker_server import Limits, MarkerServer, new_token
+from pyhudi.transactions.markers.marker_service import MarkerService, OpenMarkers
+from pyhudi.transactions.markers.markers import marked_files
 from tests.fakes import FakeClock
 
 T = InstantTime("20240101000000000")

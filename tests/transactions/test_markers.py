@@ -7,21 +7,21 @@ import pytest
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
+from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.spec import GroupPlan
+from pyhudi.rows.task import Task
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.transactions import markers
-from pyhudi.transactions.markers import (
+from pyhudi.transactions.markers import markers
+from pyhudi.transactions.markers.markers import (
     belongs_to,
     delete_files,
     delete_markers,
     files_of,
     marked_files,
 )
-from pyhudi.write.base_file import TableFiles
-from pyhudi.write.spec import GroupPlan
-from pyhudi.write.task import Task
-from tests.write.workers import spec
+from tests.rows.workers import spec
 
 T = InstantTime("20240101000000000")
 OTHER = InstantTime("20240101000000001")

@@ -14,9 +14,9 @@ from pyhudi.storage.faults import FaultyStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.archived import archived_since
 from pyhudi.timeline.schema import table_schema
-from pyhudi.transactions.conflicts import Footprint
-from pyhudi.transactions.judgement import check_conflicts
-from pyhudi.transactions.meanwhile import conflict_if_gone
+from pyhudi.transactions.conflicts.comparison import Footprint
+from pyhudi.transactions.conflicts.judgement import check_conflicts
+from pyhudi.transactions.conflicts.meanwhile import conflict_if_gone
 from pyhudi.transactions.pessimistic import check_unlocked
 from pyhudi.transactions.transaction import Committed, Transaction
 from tests.archiver import archive

@@ -13,10 +13,10 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, LockTimeout
 from pyhudi.format.filenames import bucket_file_id
 from pyhudi.format.instants import Action
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.timeline.active import COMMITS
-from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.pessimistic import lock_names
 from tests.transactions.pessimists import (
     PESSIMISTIC,

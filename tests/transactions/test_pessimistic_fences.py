@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import WriteFailed, WriterFenced
 from pyhudi.format.instants import Action
 from pyhudi.locks.filesystem import FilesystemLock
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import Writer

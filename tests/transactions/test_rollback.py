@@ -21,7 +21,7 @@ from pyhudi.format.plans import (
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.rollback import Undone, roll_back, rollback_of, was_rolled_back
+from pyhudi.transactions.recovery.rollback import Undone, roll_back, rollback_of, was_rolled_back
 from pyhudi.transactions.writer import Writer
 from tests.locks.test_renewal import LEASE_S, Told
 from tests.transactions.world import (

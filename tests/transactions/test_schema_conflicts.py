@@ -16,7 +16,7 @@ import pytest
 from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import CommitConflict, SchemaConflict
 from pyhudi.timeline.schema import table_schema
-from pyhudi.transactions.schema_conflicts import settled
+from pyhudi.transactions.conflicts.schema_conflicts import settled
 from pyhudi.transactions.transaction import Transaction
 from tests.transactions.world import NEVER, World, finish, work
 

@@ -21,15 +21,15 @@ from pyhudi.format.schema_history import (
     render_version,
 )
 from pyhudi.format.schemas import canonical_json, spark_to_avro
-from pyhudi.planner.alter import _altered
-from pyhudi.planner.column_changes import ColumnChange
-from pyhudi.planner.kept import Kept
+from pyhudi.tables.alter import _altered
+from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
-from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.writes.kept import Kept
 from tests.transactions.world import NEVER, World, finish, schema, work
 
 NewWorld = Callable[..., World]
@@ -50,7 +50,7 @@ def insert(transaction: Transaction, key: str, *columns: str) -> Committed:
 
 
 def alter(transaction: Transaction, *changes: ColumnChange) -> Committed:
-    """Commit changes of columns as ``planner/alter.py`` does."""
+    """Commit changes of columns as ``tables/alter.py`` does."""
     history, table = transaction.keep_history(), transaction.table
     current = table_schema(table, transaction.timeline, None)
     assert current is not None

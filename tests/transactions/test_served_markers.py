@@ -12,8 +12,8 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.marker_log import Batching, MarkerRefused, Refusal
-from pyhudi.transactions.marker_service import MarkerService, OpenMarkers
+from pyhudi.transactions.markers.marker_log import Batching, MarkerRefused, Refusal
+from pyhudi.transactions.markers.marker_service import MarkerService, OpenMarkers
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import WriterPolicy
 from tests.transactions.world import World, Written, finish, footprint

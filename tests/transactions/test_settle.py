@@ -25,8 +25,8 @@ from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import PROBE
-from pyhudi.transactions.rollback import was_rolled_back
-from pyhudi.transactions.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
+from pyhudi.transactions.recovery.rollback import was_rolled_back
+from pyhudi.transactions.recovery.settle import FIRST_BEAT_MS, is_write, settle_failed_writes
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock

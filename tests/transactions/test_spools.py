@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyhudi.transactions.heartbeat import Heartbeat
-from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.spools import BEAT
+from pyhudi.transactions.recovery.settle import settle_failed_writes
+from pyhudi.transactions.recovery.spools import BEAT
 from pyhudi.transactions.writer import Writer
 from tests.transactions.world import LAPSE_S, NEVER, POLICY, World
 

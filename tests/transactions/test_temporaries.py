@@ -16,8 +16,8 @@ from pyhudi.services.failed_writes import settle_and_tell
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
-from pyhudi.transactions.settle import settle_failed_writes
-from pyhudi.transactions.temporaries import OLD_MS
+from pyhudi.transactions.recovery.settle import settle_failed_writes
+from pyhudi.transactions.recovery.temporaries import OLD_MS
 from pyhudi.transactions.writer import Writer
 from tests.fakes import FakeClock
 from tests.hadoop_jvm import HadoopJvm, hadoop_jvm

@@ -15,8 +15,8 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.format.instants import format_time
 from pyhudi.lock_options import LockOptions
-from pyhudi.transactions.time_sources import open_times
-from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time
+from pyhudi.transactions.times.time_sources import open_times
+from pyhudi.transactions.times.times import CLOCK_TIMES, TimeSource, next_time
 from tests.fakes import FakeClock
 from tests.servers.cutting_proxy import Cut, cutting_proxy
 from tests.servers.dynamodb import DynamoDb

@@ -15,7 +15,7 @@ from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.transactions.instants import take_time
-from pyhudi.transactions.times import next_time
+from pyhudi.transactions.times.times import next_time
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,

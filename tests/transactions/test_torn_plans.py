@@ -31,7 +31,7 @@ from pyhudi.format.plans import (
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.tail import table_commits
-from pyhudi.transactions.rollback import was_rolled_back
+from pyhudi.transactions.recovery.rollback import was_rolled_back
 from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.transactions.world import (
     LAPSE_S,

@@ -18,9 +18,9 @@ from pyhudi.format.properties import parse_properties
 from pyhudi.locks.base import LockOwner
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import PROPERTIES
-from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.rollback import roll_back
+from pyhudi.transactions.recovery.rollback import roll_back
 from tests.fakes import FakeClock
 from tests.transactions.world import (
     LAPSE_S,

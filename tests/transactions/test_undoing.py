@@ -15,8 +15,8 @@ from pyhudi.format.markers import marker_folder
 from pyhudi.format.plans import InstantInfo, RestorePlan, render_restore_plan
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage
 from pyhudi.timeline.view import VIEWS
-from pyhudi.transactions.conflicts import Footprint
-from pyhudi.transactions.judgement import check_conflicts
+from pyhudi.transactions.conflicts.comparison import Footprint
+from pyhudi.transactions.conflicts.judgement import check_conflicts
 from pyhudi.transactions.transaction import Transaction
 from tests.archiver import archive
 from tests.transactions.world import (

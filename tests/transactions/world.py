@@ -29,9 +29,9 @@ from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from pyhudi.timeline.view import FileSystemView, list_view
-from pyhudi.transactions.conflicts import Footprint
+from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.settle import settle_failed_writes
+from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.fakes import FakeClock

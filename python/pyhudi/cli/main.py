@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pyhudi import __version__
 from pyhudi.cli.table_text import history_text, pending_text
 from pyhudi.errors import ConfigError, HudiError, SetupError
-from pyhudi.planner.failed_writes import clean_failed_writes
+from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.spark.jars import jar_for
 from pyhudi.timeline.history import history
 

@@ -275,7 +275,7 @@ def file_name(field: Mapping[str, Json]) -> str:
 
 
 def names_in_file(kind: Json) -> dict[str, Json] | None:
-    """A type of ``held_columns`` as ``FileNames`` of ``write/spec.py``; None if nothing differs."""
+    """A type of ``held_columns`` as ``FileNames`` of ``rows/spec.py``; None if nothing differs."""
     if isinstance(kind, str):
         return None
     parts = {part: f"{part}Type" for part in ("element", "key", "value")}

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.index.lookup import KEY, possible
-from pyhudi.write.damage import readable
-from pyhudi.write.spec import FileSystemSpec
-from pyhudi.write.task import telling
+from pyhudi.rows.damage import readable
+from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.rows.task import telling
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pyhudi.errors import CommitConflict, HudiError
-from pyhudi.planner.stage import innermost_cause
 from pyhudi.spark.protocol import QUESTIONS, Failure, Request
 from pyhudi.spark.questions import Target
 from pyhudi.spark.wire import decode, encode
+from pyhudi.writes.stage import innermost_cause
 
 log = logging.getLogger(__name__)
 

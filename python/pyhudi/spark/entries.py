@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.format.table_config import TableConfig
-from pyhudi.planner.rename import rename
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import table_properties
+from pyhudi.reads.scan import table_properties
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import Target
+from pyhudi.tables.rename import rename
 from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.transactions.transaction import Committed
 

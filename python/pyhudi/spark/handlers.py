@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.planner.last_commit import sql_tab
-from pyhudi.planner.pins import PinnedQueries
-from pyhudi.planner.runtime import Runtime
+from pyhudi.application.last_commit import sql_tab
+from pyhudi.application.runtime import Runtime
+from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
 from pyhudi.spark.endpoint import Handler
 from pyhudi.spark.entries import Entries

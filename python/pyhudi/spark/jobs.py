@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pyhudi.errors import SetupError
-from pyhudi.planner.stage import job
+from pyhudi.writes.stage import job
 
 #: has the static method ``of``: ``String.hashCode`` of Java
 TEXT_HASH = "io.pyhudi.KeyHash"
@@ -34,7 +34,7 @@ def live(spark: SparkSession) -> Any:
 
 
 class SparkJobs:
-    """The jobs of an application, as the planner asks of them (``planner/jobs.py``)."""
+    """The jobs of an application, as the planner asks of them (``application/jobs.py``)."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from pyhudi.planner.intent import Overwrite
 from pyhudi.spark.wire import Tree, shape
+from pyhudi.writes.intent import Overwrite
 
 Options = Mapping[str, str]
 Texts = tuple[str, ...]
@@ -365,7 +365,7 @@ class ChangeRows:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumns:
-    """Changes of columns, in their order (`planner.column_changes` has their form)."""
+    """Changes of columns, in their order (`tables/column_changes.py` has their form)."""
 
     changes: Trees
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.listing import Listing
-from pyhudi.planner.pins import Pinned
+from pyhudi.reads.pins import Pinned
 from pyhudi.spark.protocol import Entry, Place, Scan, Told
 from pyhudi.storage.open import normalize_root
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.listing import Listing
-from pyhudi.planner.footers import aggregate, columns_apart, slices_in_bounds
-from pyhudi.planner.own_reads import place_of
-from pyhudi.planner.pins import PinnedQueries
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import Query, count_rows, describe, open_listed, partition_texts, plan_scan
+from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
+from pyhudi.reads.pins import PinnedQueries
+from pyhudi.reads.scan import Query, count_rows, describe, open_listed, partition_texts, plan_scan
 from pyhudi.spark import protocol
 from pyhudi.spark.protocol import ListingName
 from pyhudi.spark.questions import Target, told
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
 from pyhudi.timeline.table import table_exists
+from pyhudi.writes.own_reads import place_of
 
 
 class ReadHandlers:

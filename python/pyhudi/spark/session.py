@@ -22,16 +22,17 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from pyhudi.application.application_markers import Addresses, ApplicationMarkers
+from pyhudi.application.commit_notice import Callback
+from pyhudi.application.last_commit import WrittenCommit
+from pyhudi.application.runtime import Runtime
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
-from pyhudi.planner.application_markers import Addresses, ApplicationMarkers
-from pyhudi.planner.commit_notice import Callback
-from pyhudi.planner.last_commit import WrittenCommit
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.stage import job
+from pyhudi.rows.announce import reaches
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.spark import by_value, typed_errors
 from pyhudi.spark.endpoint import Endpoint, keep_endpoints
 from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
@@ -45,8 +46,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, normalize_root, open_storage
 from pyhudi.storage.s3_settings import arrow_options, option_names, s3_settings
 from pyhudi.timeline.table import Table
-from pyhudi.write.announce import reaches
-from pyhudi.write.spec import FileSystemSpec
+from pyhudi.writes.stage import job
 
 if TYPE_CHECKING:
     Builder = Any

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import TableCorrupt, TableExists, TableNotFound, UnsupportedTable
 from pyhudi.format.schemas import avro_to_spark, spark_to_avro
 from pyhudi.listing import Listing
-from pyhudi.planner.alter import alter_columns
-from pyhudi.planner.create import (
+from pyhudi.reads.scan import open_query, partition_columns
+from pyhudi.services.failed_writes import PendingWrite, settle_now
+from pyhudi.spark import protocol
+from pyhudi.spark.questions import Options, Target, told, with_partitioning
+from pyhudi.spark.sessions import Sessions
+from pyhudi.storage.base import Storage
+from pyhudi.tables.alter import alter_columns
+from pyhudi.tables.create import (
     check_adoption,
     create_table,
     discard_table,
     new_table_config,
 )
-from pyhudi.planner.failed_writes import settle_now
-from pyhudi.planner.maintenance import can_delete_where, delete_where, truncate
-from pyhudi.planner.rename import rename
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.scan import open_query, partition_columns
-from pyhudi.services.failed_writes import PendingWrite
-from pyhudi.spark import protocol
-from pyhudi.spark.questions import Options, Target, told, with_partitioning
-from pyhudi.spark.sessions import Sessions
-from pyhudi.storage.base import Storage
+from pyhudi.tables.rename import rename
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
+from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 
 class TableHandlers:

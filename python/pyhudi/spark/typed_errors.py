@@ -13,8 +13,8 @@ from typing import Any
 from pyspark.errors.exceptions import captured
 
 from pyhudi.errors import HudiError
+from pyhudi.rows.task import error_from_text
 from pyhudi.spark.endpoint import LAST_ERROR
-from pyhudi.write.task import error_from_text
 
 OURS = "org.apache.spark.sql.pyhudi.HudiAnalysisException"
 #: causes of causes that are looked at

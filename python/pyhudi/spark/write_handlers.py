@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation
 from pyhudi.foreign_options import refuse_foreign
-from pyhudi.planner.intent import Intent, Overwrite, Route, save_intent, without_overwriting
-from pyhudi.planner.own_reads import OwnReads, common_state
-from pyhudi.planner.pins import PinnedQueries
-from pyhudi.planner.row_changes import inserted_rows, spooled_changes
-from pyhudi.planner.runtime import Runtime
-from pyhudi.planner.spool import Spools, spooled_rows
-from pyhudi.planner.writable import refuse_writes_to
-from pyhudi.planner.write import write_changes, write_table
+from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.writes.intent import Intent, Overwrite, Route, save_intent, without_overwriting
+from pyhudi.writes.own_reads import OwnReads, common_state
+from pyhudi.writes.row_changes import inserted_rows, spooled_changes
+from pyhudi.writes.spool import Spools, spooled_rows
+from pyhudi.writes.write import write_changes, write_table
 
 
 class WriteHandlers:

@@ -20,7 +20,7 @@ from pyhudi.format.instants import (
 from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
 from pyhudi.timeline.states import COMMIT_ACTIONS, check_step
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.times import overtaken
+from pyhudi.transactions.times.times import overtaken
 from pyhudi.transactions.writer import Writer
 
 ATTEMPTS = 100

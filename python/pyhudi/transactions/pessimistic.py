@@ -21,14 +21,14 @@ from pyhudi.format.filenames import bucket_number
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.conflicts import Footprint, Group, Strategy, footprint_of
-from pyhudi.transactions.judgement import check_conflicts
-from pyhudi.transactions.meanwhile import Meanwhile
+from pyhudi.transactions.conflicts.comparison import Footprint, Group, Strategy, footprint_of
+from pyhudi.transactions.conflicts.judgement import check_conflicts
+from pyhudi.transactions.conflicts.meanwhile import Meanwhile
 from pyhudi.transactions.properties import rewrite_properties
-from pyhudi.transactions.settle import is_write, settle_failed_writes
+from pyhudi.transactions.recovery.settle import is_write, settle_failed_writes
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites, WriteOptions
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts import STRATEGIES
+from pyhudi.transactions.conflicts.comparison import STRATEGIES
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.time_sources import open_times
+from pyhudi.transactions.times.time_sources import open_times
 from pyhudi.transactions.visible import VisibilityPolicy
 from pyhudi.transactions.writer import WriterPolicy
 

@@ -38,10 +38,10 @@ from pyhudi.timeline.table import BACKUP, CHECKSUM, PROPERTIES, Table, open_tabl
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import has_passed
-from pyhudi.transactions.markers import delete_files
+from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.properties import rewrite_properties
-from pyhudi.transactions.settle import is_write, last_sign_ms, settle_failed_writes
-from pyhudi.transactions.spools import PREFIX as SPOOL
+from pyhudi.transactions.recovery.settle import is_write, last_sign_ms, settle_failed_writes
+from pyhudi.transactions.recovery.spools import PREFIX as SPOOL
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)

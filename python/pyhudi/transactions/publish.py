@@ -25,7 +25,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import check_step
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.instants import path_of, put_instant
-from pyhudi.transactions.rollback import rollback_of
+from pyhudi.transactions.recovery.rollback import rollback_of
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)

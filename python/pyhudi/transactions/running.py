@@ -18,17 +18,22 @@ from pyhudi.errors import HudiError, WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
-from pyhudi.transactions.markers import MarkerGate, delete_files, delete_markers, listed_files
+from pyhudi.transactions.markers.markers import (
+    MarkerGate,
+    delete_files,
+    delete_markers,
+    listed_files,
+)
 from pyhudi.transactions.phases import Phase, check_move, leads
 from pyhudi.transactions.presence import is_gone
 from pyhudi.transactions.publish import FinalPut, check_alive
-from pyhudi.transactions.rollback import Undone, roll_back
-from pyhudi.transactions.settle import settled_timeline
+from pyhudi.transactions.recovery.rollback import Undone, roll_back
+from pyhudi.transactions.recovery.settle import settled_timeline
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)

@@ -26,20 +26,20 @@ from pyhudi.format.instants import (
     State,
 )
 from pyhudi.locks.base import LockOwner
-from pyhudi.locks.groups import GroupLocks
+from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.renewal import kept
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
-from pyhudi.transactions.conflicts import Footprint, Group, buckets_of
-from pyhudi.transactions.early import check_running
-from pyhudi.transactions.judgement import (
+from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
+from pyhudi.transactions.conflicts.early import check_running
+from pyhudi.transactions.conflicts.judgement import (
     TheirCheck,
     check_clustering,
     check_conflicts,
     declared_schema,
 )
-from pyhudi.transactions.markers import (
+from pyhudi.transactions.markers.markers import (
     delete_files,
     marked_files,
 )
@@ -53,9 +53,9 @@ from pyhudi.transactions.pessimistic import (
 )
 from pyhudi.transactions.phases import Phase, check_move
 from pyhudi.transactions.presence import while_there
+from pyhudi.transactions.recovery.undoing import grounds
 from pyhudi.transactions.running import RunningInstant
 from pyhudi.transactions.schema_saving import with_history
-from pyhudi.transactions.undoing import grounds
 from pyhudi.transactions.visible import await_visible
 from pyhudi.transactions.writer import Writer
 

@@ -15,9 +15,9 @@ from pyhudi.format.instants import InstantTime, format_time
 from pyhudi.locks.base import LockOwner, TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts import STRATEGIES, Strategy
+from pyhudi.transactions.conflicts.comparison import STRATEGIES, Strategy
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
-from pyhudi.transactions.times import CLOCK_TIMES, TimeSource, next_time
+from pyhudi.transactions.times.times import CLOCK_TIMES, TimeSource, next_time
 from pyhudi.transactions.visible import VisibilityPolicy
 
 

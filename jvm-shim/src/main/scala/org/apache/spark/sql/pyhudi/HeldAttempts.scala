@@ -18,7 +18,7 @@ import org.apache.spark.sql.DataFrame
   * When a task fails upstream of a worker, Spark 4 ends the attempt while the worker still runs: it
   * takes the end of its input for the end of the rows and finishes its file, perhaps after the
   * commit. So each attempt has a file in the executor's local folder. The worker locks it before
-  * it writes anything (`pyhudi/write/attempt.py`), and the operating system unlocks it should the
+  * it writes anything (`pyhudi/rows/attempt.py`), and the operating system unlocks it should the
   * worker die. The attempt's end waits for the lock and deletes the file: who comes later finds
   * none, and writes nothing.
   */

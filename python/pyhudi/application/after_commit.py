@@ -1,0 +1,43 @@
+"""What a writer does once its commit is there: tell others, and plan table services.
+
+Invariant: the commit stands whatever happens here; errors are logged and go no further.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyhudi.application.commit_notice import CommitNotice, HttpCallback
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import WriteOptions, callback_headers
+from pyhudi.format.instants import Action, Instant, State
+from pyhudi.timeline.history import entry_of
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.transaction import Committed
+
+log = logging.getLogger(__name__)
+
+
+def after_commit(
+    runtime: Runtime, table: Table, options: WriteOptions, action: Action, done: Committed
+) -> None:
+    """Note it, call back, then ask the planners of table services, where there are any."""
+    instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
+    entry = entry_of(instant, done.completion_time, done.metadata)
+    path, name = table.storage.root, table.config.name
+    runtime.last_commit.note(path, name, entry, done)
+    notice = CommitNotice(path, name, entry)
+    runtime.callbacks.tell(notice)
+    if options.callback_on and options.callback_url:
+        HttpCallback(
+            options.callback_url,
+            options.callback_api_key,
+            options.callback_timeout_s,
+            callback_headers(options.callback_headers),
+        ).tell(notice, done.metadata)
+    if not (options.table_services and runtime.services):
+        return
+    try:
+        runtime.services.schedule(runtime.writer(table, options), done.instant)
+    except Exception as e:
+        log.warning("%s is committed, but no table service was scheduled: %s", done.instant, e)

@@ -1,0 +1,273 @@
+"""Answers from the footers of data files: least and greatest values, and rows that are not null.
+
+An answer is exact, or there is none. Statistics of texts may be cut short and those of floats leave
+NaN out. So only bounds of whole numbers, days and times are used; null counts are exact for every
+type. The same bounds leave out files that cannot hold a value that a join looks for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.format.arrow_schemas import arrow_to_spark
+from pyhudi.format.column_ids import file_name
+from pyhudi.reads.filters import FilterJson
+from pyhudi.reads.scan import Query, count_rows, partition_columns
+from pyhudi.recent import Recent
+from pyhudi.rows.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
+
+#: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
+BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
+#: footers that one question reads: more of them take longer than a Spark job
+MOST_FILES = 256
+THREADS = 16
+CACHED_FILES = 10_000
+EPOCH = dt.date(1970, 1, 1)
+
+#: {"function": "min", "max" or "count", "column"}, or {"function": "rows"}
+Aggregate = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """One column of one file: its Spark type, its rows and nulls, and its bounds.
+
+    Times are microseconds since the epoch, dates days. ``bounds`` is None where the footer has none
+    and some row has a value.
+    """
+
+    kind: Any
+    rows: int
+    nulls: int | None
+    bounds: tuple[int, int] | None
+
+
+FileFacts = Mapping[str, ColumnFacts]
+
+
+class Footers:
+    """Known facts of files that never change, by path; the files used last are kept."""
+
+    def __init__(self, limit: int = CACHED_FILES) -> None:
+        self._by_path: Recent[str, FileFacts] = Recent(limit)
+
+    def load(self, path: str, read: Callable[[], FileFacts]) -> FileFacts:
+        """The facts of the file at ``path``, by ``read`` if they are not known yet."""
+        known = self._by_path.get(path)
+        if known is None:
+            known = read()
+            self._by_path.put(path, known)
+        return known
+
+
+FOOTERS = Footers()
+
+
+def aggregate(
+    query: Query, filters: Sequence[FilterJson], wanted: Sequence[Aggregate]
+) -> list[int | None] | None:
+    """The value of each aggregate, None inside for SQL's null; None if only reading can tell.
+
+    Partitions must decide the ``filters``, as for ``count_rows``.
+    """
+    rows = count_rows(query, filters)
+    if rows is None:
+        return None
+    columns = {each["column"] for each in wanted if each["function"] != "rows"}
+    types = query.types()
+    files = base_files(query.slices(filters))
+    if not columns <= set(types) or len(files) > MOST_FILES:
+        return None
+    try:
+        facts = _by_table(query, files, _facts(query, [file.path for file in files]))
+    except (OSError, pa.ArrowException):
+        return None  # the scan itself will say what is wrong with the file
+    answers: list[int | None] = []
+    for each in wanted:
+        if each["function"] == "rows":
+            answers.append(rows)
+            continue
+        name = each["column"]
+        held = [file[name] for file in facts if name in file]
+        if any(column.kind != types[name] for column in held):
+            return None
+        answer = _answer(each["function"], held)
+        if answer is NotImplemented:
+            return None
+        answers.append(answer)
+    return answers
+
+
+def columns_apart(query: Query) -> list[str]:
+    """Columns by whose values a join may leave files out.
+
+    Those of the partitions, and of key and ordering if footers have their bounds.
+    """
+    config, types = query.table.config, query.types()
+    ordered = [*config.record_key_fields, *config.ordering_fields]
+    bounded = [name for name in ordered if types.get(name) in BOUNDED]
+    return list(dict.fromkeys((*partition_columns(query), *bounded)))
+
+
+def slices_in_bounds(
+    query: Query, filters: Sequence[FilterJson], slices: Sequence[FileSlice]
+) -> Sequence[FileSlice]:
+    """Of ``slices`` those that may hold a value of each filter ``column IN (values)``.
+
+    <<<<<<< HEAD
+        All of them if a footer cannot tell, or if there are more than ``MOST_FILES``.
+    =======
+        All of them where a footer cannot tell, or where there are more than ``MOST_FILES``. A slice
+        with logs is kept: they may hold what its base file does not.
+    >>>>>>> 7c27c3c (Speak of file slices in views, scans and statistics)
+    """
+    files = base_files(each for each in slices if not each.logs)
+    types = query.types()
+    wanted = wanted_numbers(filters, types, query.table.config.partition_fields)
+    if not wanted or len(files) > MOST_FILES:
+        return slices
+    try:
+        facts = _by_table(query, files, _facts(query, [file.path for file in files]))
+    except (OSError, pa.ArrowException):
+        return slices
+    out = {
+        file.path
+        for file, known in zip(files, facts, strict=True)
+        if not may_hold(known, types, wanted)
+    }
+    return [each for each in slices if each.logs or each.base is None or each.base.path not in out]
+
+
+def wanted_numbers(
+    filters: Sequence[FilterJson], types: Mapping[str, Any], partition_fields: Sequence[str]
+) -> dict[str, list[int]]:
+    """Column -> the values of its ``IN``, sorted, in the unit of ``ColumnFacts``.
+
+    Without partition columns, which have chosen partitions, and without days that Python cannot
+    tell, as those after the year 9999.
+    """
+    wanted = {}
+    for each in filters:
+        kind = types.get(each.get("column", ""))
+        if each["op"] != "in" or kind not in BOUNDED or each["column"] in partition_fields:
+            continue
+        values = [value for value in each["values"] if value is not None]
+        if kind == "date":
+            try:
+                values = [(dt.date.fromisoformat(day) - EPOCH).days for day in values]
+            except ValueError:
+                continue
+        wanted[each["column"]] = sorted(values)
+    return wanted
+
+
+def may_hold(
+    known: FileFacts, types: Mapping[str, Any], wanted: Mapping[str, Sequence[int]]
+) -> bool:
+    """Whether the file may hold a wanted value of each column; true if that is not known."""
+    held = {name: known[name] for name in wanted if name in known}
+    return all(
+        column.kind != types[name] or column.bounds is None or _any(wanted[name], column.bounds)
+        for name, column in held.items()
+    )
+
+
+def _any(values: Sequence[int], bounds: tuple[int, int]) -> bool:
+    at = bisect_left(values, bounds[0])
+    return at < len(values) and values[at] <= bounds[1]
+
+
+def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
+    """One aggregate over the files that have the column; ``NotImplemented`` if unknown."""
+    if function == "count":
+        counts = [None if c.nulls is None else c.rows - c.nulls for c in held]
+        return NotImplemented if None in counts else sum(c for c in counts if c is not None)
+    some = [column for column in held if column.nulls is None or column.nulls < column.rows]
+    if any(column.bounds is None or column.kind not in BOUNDED for column in some):
+        return NotImplemented
+    bounds = [column.bounds for column in some if column.bounds is not None]
+    if not bounds:
+        return None
+    return min(b[0] for b in bounds) if function == "min" else max(b[1] for b in bounds)
+
+
+def _by_table(
+    query: Query, files: Sequence[BaseFile], facts: Sequence[FileFacts]
+) -> Sequence[FileFacts]:
+    """The facts by the table's names, which in older files may be those of other columns."""
+    schemas = query.file_schemas()
+    if schemas.history.current() is None:
+        return facts
+    found = []
+    for file, known in zip(files, facts, strict=True):
+        held = schemas.of_file(file.instant, file.path, query.schema())["fields"]
+        found.append({f["name"]: known[file_name(f)] for f in held if file_name(f) in known})
+    return found
+
+
+def _facts(query: Query, paths: Sequence[str]) -> list[FileFacts]:
+    storage_root = query.table.storage.root
+    spec, root = query.runtime.filesystem(storage_root)
+    filesystem = spec.open()
+
+    def one(path: str) -> FileFacts:
+        def read() -> FileFacts:
+            with filesystem.open_input_file(f"{root}/{path}") as source:
+                return facts_of(pq.ParquetFile(source))
+
+        return FOOTERS.load(f"{storage_root}/{path}", read)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(one, paths))
+
+
+def facts_of(file: pq.ParquetFile) -> FileFacts:
+    """What a footer says of the columns at the top level."""
+    kinds = {f["name"]: f["type"] for f in arrow_to_spark(file.schema_arrow)["fields"]}
+    metadata = file.metadata
+    old = old_calendar(metadata.metadata)
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    found: dict[str, ColumnFacts] = {}
+    for at in range(metadata.num_columns):
+        name = file.schema.column(at).path
+        if name in kinds:
+            chunks = [group.column(at) for group in groups]
+            facts = _column(kinds[name], metadata.num_rows, chunks)
+            found[name] = facts if old is None else _of_today(facts)
+    return found
+
+
+def _of_today(facts: ColumnFacts) -> ColumnFacts:
+    """Without the bounds of days and times that a file counts by the old calendar."""
+    first = {"date": FIRST_SAME_DAY, "timestamp": FIRST_SAME_MICROS}.get(facts.kind)
+    if first is None or facts.bounds is None or facts.bounds[0] >= first:
+        return facts
+    return replace(facts, bounds=None)
+
+
+def _column(kind: Any, rows: int, chunks: Sequence[Any]) -> ColumnFacts:
+    statistics = [chunk.statistics for chunk in chunks if chunk.is_stats_set]
+    if len(statistics) < len(chunks) or not all(s.has_null_count for s in statistics):
+        return ColumnFacts(kind, rows, None, None)
+    nulls = sum(each.null_count for each in statistics)
+    some = [s for s, c in zip(statistics, chunks, strict=True) if s.null_count < c.num_values]
+    whole = all(s.has_min_max and s.physical_type in ("INT32", "INT64") for s in some)
+    if kind not in BOUNDED or not some or not whole or not _in_micros(some):
+        return ColumnFacts(kind, rows, nulls, None)
+    bounds = min(s.min_raw for s in some), max(s.max_raw for s in some)
+    return ColumnFacts(kind, rows, nulls, bounds)
+
+
+def _in_micros(statistics: Sequence[Any]) -> bool:
+    """Whether times among them are in Spark's unit; true of all that are no times."""
+    kinds = [s.logical_type for s in statistics]
+    return all(k.type != "TIMESTAMP" or "microseconds" in str(k) for k in kinds)

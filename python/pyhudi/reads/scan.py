@@ -1,0 +1,357 @@
+"""Scan plans: which files a query reads, at which instant, and in which schema each was written.
+
+One query is pinned to one state of the table: ``describe`` chooses it, and every later question
+carries its pin and its instant (``reads/pins.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
+from pyhudi.errors import HistoryExpired, TableCorrupt, UnsupportedTable
+from pyhudi.format.instants import InstantTime, format_time, parse_as_of
+from pyhudi.format.keys import DEFAULT_PARTITION
+from pyhudi.format.schemas import with_meta_columns
+from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
+from pyhudi.reads.file_schemas import FileSchemas
+from pyhudi.reads.filters import FilterJson, decided_filters, kept_partitions, texts_of
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
+from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.view import FileSystemView
+
+log = logging.getLogger(__name__)
+
+#: plans longer than this cross to the JVM as an Arrow file
+INLINE_FILES = 500
+NEWEST_VERSION = 9
+#: how many micros an ``as_of_micros`` has per milli of an instant time
+MICROS = 1_000
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a query knows so far; two threads may learn the same twice."""
+
+    schema: SparkSchema | None = None
+    view: FileSystemView | None = None
+    history: SchemaHistory | None = None
+    #: the filters asked for last, the slices and the partitions that they leave
+    slices: tuple[frozenset[str], list[FileSlice], frozenset[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A table as one query sees it: all answers come from one listing."""
+
+    runtime: Runtime
+    table: Table
+    timeline: Timeline
+    as_of: InstantTime | None
+    options: ReadOptions
+    _found: _Found = field(default_factory=_Found, init=False, repr=False, compare=False)
+
+    @property
+    def instant(self) -> InstantTime | None:
+        """The instant that the query is pinned to; None for a table without commits."""
+        latest = self.timeline.latest_commit
+        return self.as_of or (latest.time if latest else None)
+
+    def schema(self) -> SparkSchema:
+        """The table's schema at the query's instant, without meta columns."""
+        if self._found.schema is None:
+            self._found.schema = table_schema(self.table, self.timeline, self.as_of)
+        if self._found.schema is None:
+            files = self.view().latest(self.as_of)
+            self._found.schema = self.file_schemas().of_footer(files)
+        return self._found.schema
+
+    def file_schemas(self) -> FileSchemas:
+        """The schemas of the query's files."""
+        if self._found.history is None:
+            self._found.history = SchemaHistory(self.table, self.timeline, self.as_of)
+        return FileSchemas(self.runtime, self.table, self.timeline, self._found.history)
+
+    def types(self) -> dict[str, Any]:
+        """Column -> type, as Spark's JSON names it."""
+        return {f["name"]: f["type"] for f in self.schema()["fields"]}
+
+    def view(self) -> FileSystemView:
+        view = self._found.view
+        if view is None:
+            view = self.table.view(self.timeline)
+            if view.whole:  # otherwise a lost file may be put back
+                self._found.view = view
+        return view
+
+    @property
+    def listed_files(self) -> int:
+        """File groups that the query holds a listing of; 0 before it has been asked for files."""
+        view = self._found.view
+        return sum(map(len, view.groups.values())) if view is not None else 0
+
+    def slices(self, filters: Sequence[FilterJson]) -> list[FileSlice]:
+        """Slices to read, pruned by partition; without logs where the query does without.
+
+        ``UnsupportedTable`` where logs would count.
+        """
+        return self._kept(filters)[0]
+
+    def pruned(self, filters: Sequence[FilterJson]) -> int:
+        """How many base files ``slices`` leaves out by their partitions."""
+        others = self.view().groups.keys() - self._kept(filters)[1]
+        return len(self.view().slices(self.as_of, others, logs=False)) if others else 0
+
+    def _kept(self, filters: Sequence[FilterJson]) -> tuple[list[FileSlice], frozenset[str]]:
+        wanted = frozenset(json.dumps(f, sort_keys=True) for f in filters)
+        found = self._found.slices
+        if found is not None and found[0] == wanted:
+            return found[1], found[2]
+        view = self.view()
+        partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
+        slices, kept = view.slices(self.as_of, partitions, logs=False), frozenset(partitions)
+        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
+        if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
+            self._refuse_logs(view)
+        self._found.slices = (wanted, slices, kept)
+        return slices, kept
+
+    def decided(self, filters: Sequence[FilterJson]) -> list[bool]:
+        """For each filter whether it is true of every row in the files that all of them leave."""
+        partitions = sorted({f.partition_path for f in self.slices(filters)})
+        return decided_filters(self.table.config, self.types(), partitions, filters)
+
+    def _refuse_logs(self, view: FileSystemView) -> None:
+        touched = next((each for each in view.slices(self.as_of) if each.logs), None)
+        if touched is not None:
+            raise UnsupportedTable(
+                f"The snapshot of {self.table.config.name} needs the log file {touched.file_id} "
+                f"in partition '{touched.partition_path}', and log files are not read yet. Set "
+                "hoodie.datasource.query.type=read_optimized to read the base files alone.",
+                feature="log files",
+            )
+
+
+def open_query(
+    runtime: Runtime,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    as_of: str | None = None,
+    as_of_micros: int | None = None,
+) -> Query:
+    """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept."""
+    travels = as_of is not None or as_of_micros is not None
+    resolved = resolve_read(options, session, travels)
+    storage: Storage = runtime.storage(root)
+    table, timeline = open_with_timeline(storage)
+    utc = table.config.utc
+    asked: InstantTime | None = None
+    if as_of_micros is not None:
+        asked = format_time(as_of_micros // MICROS, utc)
+    elif as_of is not None or resolved.as_of is not None:
+        asked = parse_as_of(as_of or resolved.as_of or "", utc)
+    if asked is not None:
+        check_history(table, timeline, asked)
+    return Query(runtime, table, timeline, asked, resolved)
+
+
+def open_listed(
+    runtime: Runtime,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    as_of: str | None = None,
+    as_of_micros: int | None = None,
+) -> Query:
+    """``open_query`` with the files listed; opened again if the table has changed meanwhile.
+
+    Nobody knows anything of the query yet, so it may still become one of a later state.
+    """
+    for _ in range(LOOKS):
+        query = open_query(runtime, root, options, session, as_of, as_of_micros)
+        if not _has_moved(query):
+            break
+    return query
+
+
+def _has_moved(query: Query) -> bool:
+    """Whether that explains missing files; a question may not need other files."""
+    try:
+        view = query.view()
+        if not view.whole:
+            view.latest(query.as_of)
+    except HistoryExpired as expired:
+        return expired.moved
+    except TableCorrupt:
+        pass
+    return False
+
+
+def describe(query: Query) -> dict[str, Any]:
+    """Schema, partitioning and properties; ``instant`` is what later questions are pinned to."""
+    warning = ignored_warning(query.options.ignored)
+    if warning is not None:
+        _warn_once(warning)
+    config = query.table.config
+    return {
+        "schema": query.schema(),
+        "partitioning": partition_columns(query),
+        "partition_columns": _path_columns(query),
+        "properties": table_properties(config),
+        "instant": query.instant,
+        "meta_fields": config.populate_meta_fields,
+    }
+
+
+def partition_columns(query: Query) -> list[str]:
+    """The columns whose values name the partitions; none where a key generator changes them."""
+    if query.table.config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
+        return []
+    return _path_columns(query)
+
+
+def _path_columns(query: Query) -> list[str]:
+    """The columns that partitions are made of, by whatever key generator."""
+    names = {field["name"] for field in query.schema()["fields"]}
+    return [field for field in query.table.config.partition_fields if field in names]
+
+
+def partition_texts(query: Query) -> list[list[str | None]]:
+    """The partition columns' values of each partition as texts, None for null."""
+    partitions = query.view().partitions(query.as_of)
+    found = [texts_of(query.table.config, partition) for partition in partitions]
+    return [
+        [None if text == DEFAULT_PARTITION else text for text in texts]
+        for texts in found
+        if texts is not None
+    ]
+
+
+@lru_cache(maxsize=256)  # a session's settings come with each of its queries
+def _warn_once(text: str) -> None:
+    log.warning(text)
+
+
+#: properties that a user sets and that SHOW CREATE TABLE repeats where they are not the default
+SHOWN = (
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+)
+
+
+def table_properties(config: TableConfig) -> dict[str, str]:
+    """TBLPROPERTIES that would make a table like this one."""
+    merge_on_read = config.table_type is TableType.MERGE_ON_READ
+    found = {"type": "mor" if merge_on_read else "cow"}
+    if config.record_key_fields:
+        found["primaryKey"] = ",".join(config.record_key_fields)
+    if config.ordering_fields:
+        found["preCombineField"] = ",".join(config.ordering_fields)
+    if config.version != NEWEST_VERSION:
+        found["hoodie.write.table.version"] = str(config.version)
+    for key, value in config.raw.items():
+        if (key in SHOWN and value == "true") or key.startswith("hoodie.keygen."):
+            found[key] = value
+    return found
+
+
+def plan_scan(
+    query: Query,
+    filters: Sequence[FilterJson],
+    taken: Sequence[FilterJson] = (),
+    limit: int | None = None,
+    narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
+) -> dict[str, Any]:
+    """The files of a scan with the physical schemas they were written in.
+
+    Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
+    ``HistoryExpired`` if they have not, since the state in which they were taken is gone.
+    ``narrowed`` says which of the slices that partitions leave are read.
+    """
+    every = [*taken, *filters]
+    kept = query.slices(every)
+    files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
+    if taken and not all(query.decided(every)[: len(taken)]):
+        raise _changed(query)
+    if limit is not None and not filters:
+        files = _enough(files, limit)
+    schemas = query.file_schemas()
+    numbers = schemas.numbers(files, query.schema())
+    found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
+    root = query.table.storage.root
+    start = f"file:{root}" if root.startswith("/") else root
+    pruned = query.pruned(every) + len(kept) - len(files)
+    answer: dict[str, Any] = {"schemas": found, "pruned": pruned}
+    if len(files) <= INLINE_FILES:
+        answer["files"] = [
+            [f"{start}/{f.path}", f.size_bytes, f.rows, n]
+            for f, n in zip(files, numbers, strict=True)
+        ]
+    else:
+        answer["arrow_file"] = _arrow_file(start, files, numbers)
+    return answer
+
+
+def _changed(query: Query) -> HistoryExpired:
+    instant = query.instant
+    return HistoryExpired(
+        f"The table {query.table.config.name} has changed at {instant} since the query was "
+        "planned, as by a commit that began earlier and completed later, and what it was then is "
+        "no longer known. Open the table again.",
+        asked=instant,
+        earliest=instant,
+    )
+
+
+def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
+    """The exact number of rows, None if only reading can tell."""
+    if not all(query.decided(filters)):
+        return None
+    return query.view().rows_of(query.slices(filters))
+
+
+def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:
+    """The first files whose known rows reach ``limit``."""
+    found, rows = [], 0
+    for file in files:
+        found.append(file)
+        rows += max(0, file.rows)
+        if rows >= limit:
+            break
+    return found
+
+
+def _physical(schema: SparkSchema, meta_fields: bool) -> SparkSchema:
+    return with_meta_columns(schema) if meta_fields else schema
+
+
+def _arrow_file(start: str, files: Sequence[BaseFile], numbers: Sequence[int]) -> str:
+    """The plan as an Arrow stream in a private temporary file, which the reader deletes."""
+    table = pa.table(
+        {
+            "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
+            "size": pa.array([f.size_bytes for f in files], pa.int64()),
+            "rows": pa.array([f.rows for f in files], pa.int64()),
+            "schema": pa.array(numbers, pa.int32()),
+        }
+    )
+    handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
+    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return name

@@ -1,0 +1,87 @@
+"""The worker function for planned file groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import WriteFailed
+from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.merge import Append, Merge
+from pyhudi.rows.rows import Sequencer, incoming_table
+from pyhudi.rows.spec import GROUP, STAT_SCHEMA, GroupPlan, WriteSpec
+from pyhudi.rows.stored_types import stored_schema
+from pyhudi.rows.task import Batches, current_task, reporting
+
+
+def write_groups(
+    spec: WriteSpec,
+    groups: Mapping[int, GroupPlan],
+    task_of: Mapping[int, int] | None = None,
+) -> Callable[[Batches], Batches]:
+    """The function for ``mapInArrow`` that writes the file groups of a task.
+
+    ``task_of`` tells by ordinal which task a group goes to, so that a task can announce all its
+    files at once; it is a hint, and without it each file is announced when its turn comes.
+    Its input has ``_pyhudi_group`` (int32, sorted, a group wholly in one task),
+    ``_hoodie_record_key``, perhaps ``_pyhudi_delete``, and the data columns; its output has
+    ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
+    ``InvalidRecord``, ``TableCorrupt``, ``StorageError`` or ``WriteFailed``.
+    """
+
+    def write(batches: Batches) -> Batches:
+        task = current_task()
+        files = TableFiles(spec, task)
+        try:
+            mine = [groups[o] for o, owner in (task_of or {}).items() if owner == task.partition]
+            files.expect(mine)
+            yield from write_with(files, batches)
+        finally:
+            files.close()
+
+    def write_with(files: TableFiles, batches: Batches) -> Batches:
+        task = files.task
+        schema = stored_schema(spec.schema)
+        sequencer = Sequencer(spec.instant, task.partition)
+        done: set[int] = set()
+        job: Append | Merge | None = None
+        current = -1
+        for ordinal, rows in _by_group(batches):
+            if ordinal != current:
+                if job is not None:
+                    yield _as_batch(job.finish())
+                if ordinal in done or ordinal not in groups:
+                    raise WriteFailed(
+                        f"File group {ordinal} came to task {task.partition} unsorted or without "
+                        "a plan. Nothing was committed; this is a fault of pyhudi, report it."
+                    )
+                done.add(ordinal)
+                current = ordinal
+                plan = groups[ordinal]
+                merges = spec.combine if plan.base_file is None else spec.match_keys
+                job = (Merge if merges else Append)(files, plan, schema, sequencer)
+            assert job is not None
+            job.add(incoming_table(rows, spec, schema))
+        if job is not None:
+            yield _as_batch(job.finish())
+
+    return reporting(write)
+
+
+def _by_group(batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each run of rows of one group, with the group's ordinal."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        ordinals = batch.column(GROUP).to_numpy(zero_copy_only=False)
+        bounds = np.flatnonzero(np.diff(ordinals)) + 1
+        begin = 0
+        for end in [*bounds.tolist(), batch.num_rows]:
+            yield int(ordinals[begin]), batch.slice(begin, end - begin)
+            begin = end
+
+
+def _as_batch(stat: dict[str, object]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([stat], schema=STAT_SCHEMA)

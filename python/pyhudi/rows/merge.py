@@ -1,0 +1,154 @@
+"""One file group's work: appending rows to a new or copied file, or merging them into the old one.
+
+A merge takes the old file a unit at a time: it replaces the rows that lose, drops the deleted ones
+and leaves the rest as they are; keys that the old file does not have follow at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.rows.base_file import BaseFileWriter, TableFiles
+from pyhudi.rows.footer import Footer, reusable_filter
+from pyhudi.rows.incoming import Inbox, IncomingRows
+from pyhudi.rows.merge_rules import as_mask, incoming_wins
+from pyhudi.rows.meta_columns import TEXT
+from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.rows import Sequencer, new_rows, overlaid, single, without_deletes
+from pyhudi.rows.spec import DELETE, KEY_COLUMN, GroupPlan
+
+
+class Append:
+    """Rows written as they come: a new file, or a copy of the old one with rows after it."""
+
+    def __init__(
+        self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
+    ) -> None:
+        self._files, self._sequencer = files, sequencer
+        if plan.base_file is None:
+            self._footer = Footer(files.spec.bloom)
+            self._writer = BaseFileWriter(files, plan, schema, self._footer)
+            return
+        old = OldFile(files, plan.base_file, schema, plan.names)
+        self._footer = Footer(files.spec.bloom)
+        self._writer = BaseFileWriter(files, plan, schema, self._footer, old.coded)
+        for unit in old.units():
+            self._footer.copied(single(unit.column(KEY_COLUMN)))
+            self._writer.write(unit)
+        old.close()
+
+    def add(self, incoming: pa.Table) -> None:
+        """Write rows; those marked as deleted have nothing to delete."""
+        write_new(self._files, self._writer, self._footer, self._sequencer, incoming)
+
+    def finish(self) -> dict[str, object]:
+        """Close the file; the answer is its row of ``STAT_SCHEMA``."""
+        return self._writer.close()
+
+
+class Merge:
+    """Rows gathered until the last one is in, then merged by key."""
+
+    def __init__(
+        self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
+    ) -> None:
+        self._files, self._plan, self._schema = files, plan, schema
+        self._sequencer = sequencer
+        self._old = None
+        if plan.base_file is not None:
+            self._old = OldFile(files, plan.base_file, schema, plan.names)
+        keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
+        self._inbox = Inbox(files.spec, self._old, keyed)
+        self._rows = 0
+
+    def add(self, incoming: pa.Table) -> None:
+        """Take incoming rows in."""
+        self._rows += incoming.num_rows
+        self._inbox.add(incoming)
+
+    def finish(self) -> dict[str, object]:
+        """Merge and write; the answer is the file's row of ``STAT_SCHEMA``."""
+        incoming = self._inbox.settled()
+        try:
+            return self._write(incoming)
+        finally:
+            incoming.close()
+            if self._old is not None:
+                self._old.close()
+
+    def _write(self, incoming: IncomingRows) -> dict[str, object]:
+        spec, old = self._files.spec, self._old
+        if old is None:
+            footer = Footer(spec.bloom, self._rows)
+            writer = BaseFileWriter(self._files, self._plan, self._schema, footer)
+        else:
+            most = old.rows + self._rows
+            entries = old.metadata.metadata or {}
+            kept_filter = reusable_filter(spec.bloom, entries, most, self._plan.base_file or "")
+            footer = Footer(spec.bloom, most, kept_filter)
+            writer = BaseFileWriter(self._files, self._plan, self._schema, footer, old.coded)
+            for number, unit in enumerate(old.units()):
+                merged = self._merged(writer, number, unit, incoming)
+                footer.copied(single(merged.column(KEY_COLUMN)))
+                writer.write(merged)
+        for rest in incoming.rest():
+            write_new(self._files, writer, footer, self._sequencer, rest)
+        return writer.close()
+
+    def _merged(
+        self, writer: BaseFileWriter, number: int, unit: pa.Table, incoming: IncomingRows
+    ) -> pa.Table:
+        """A unit of the old file after the incoming rows of its keys."""
+        spec = self._files.spec
+        rows = incoming.of_unit(number)
+        if not rows.num_rows:
+            return unit
+        found = pc.index_in(unit.column(KEY_COLUMN), value_set=single(rows.column(KEY_COLUMN)))
+        hit = as_mask(pc.is_valid(found))
+        at = np.flatnonzero(hit)
+        picks = single(found).drop_null().to_numpy().astype(np.int64)
+        incoming.settle(number, picks)
+        if not len(at):
+            return unit
+        compared = [*spec.ordering_columns, *([DELETE] if DELETE in rows.column_names else [])]
+        wins = incoming_wins(
+            spec,
+            rows.select(compared).take(pa.array(picks)),
+            unit.select(list(spec.ordering_columns)).take(pa.array(at)),
+        )
+        if wins is not None:
+            at, picks = at[wins], picks[wins]
+        keep = None
+        if DELETE in rows.column_names:
+            deletes = as_mask(rows.column(DELETE))[picks]
+            if deletes.any():
+                keep = np.ones(unit.num_rows, dtype=np.bool_)
+                keep[at[deletes]] = False
+                writer.counts.deletes += int(deletes.sum())
+                at, picks = at[~deletes], picks[~deletes]
+        writer.counts.updates += len(at)
+        if not len(at):
+            return overlaid(unit, at, unit, keep)
+        winners = rows.take(pa.array(picks)).drop_columns(
+            [DELETE] if DELETE in rows.column_names else []
+        )
+        return overlaid(unit, at, new_rows(winners, spec, self._sequencer), keep)
+
+
+def write_new(
+    files: TableFiles,
+    writer: BaseFileWriter,
+    footer: Footer,
+    sequencer: Sequencer,
+    incoming: pa.Table,
+) -> None:
+    """Write incoming rows whose keys the file does not have; deletes have nothing to delete."""
+    rows = without_deletes(incoming)
+    if not rows.num_rows:
+        return
+    for chunk in rows.column(KEY_COLUMN).chunks:
+        footer.added(chunk)
+    writer.counts.inserts += rows.num_rows
+    writer.write(new_rows(rows, files.spec, sequencer))

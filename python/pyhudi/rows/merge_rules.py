@@ -1,0 +1,122 @@
+"""Which row wins: spec/merging.md R1, on whole columns.
+
+With event time the larger ordering value wins and the incoming row wins a tie; several ordering
+columns compare one after the other; null is smaller than any value. With commit time the incoming
+row wins. A delete without ordering values always wins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.rows.spec import DELETE, EVENT_TIME, KEY_COLUMN, WriteSpec
+
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | None:
+    """For pairs of rows of the same key, whether the incoming one wins; ``None`` if all do.
+
+    Both tables have the ordering columns; ``incoming`` may have ``_pyhudi_delete``.
+    """
+    if spec.merge_mode != EVENT_TIME or not spec.ordering_columns:
+        return None
+    wins = np.zeros(incoming.num_rows, dtype=np.bool_)
+    tied = np.ones(incoming.num_rows, dtype=np.bool_)
+    for name in spec.ordering_columns:
+        greater, equal = _compared(incoming.column(name), old.column(name))
+        wins |= tied & greater
+        tied &= equal
+    wins |= tied
+    if DELETE in incoming.column_names:
+        wins |= forced_deletes(spec, incoming)
+    return None if bool(wins.all()) else wins
+
+
+def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
+    """The rows that delete whatever they meet, their ordering value aside."""
+    deletes = as_mask(incoming.column(DELETE))
+    if spec.always_delete:
+        return deletes
+    for name in spec.ordering_columns:
+        deletes = deletes & as_mask(pc.is_null(incoming.column(name)))
+    return deletes
+
+
+def combined(spec: WriteSpec, incoming: pa.Table) -> pa.Table:
+    """One row per key: the winner among its rows, the later one where they tie.
+
+    The result keeps the order in which the winners came.
+    """
+    keys = incoming.column(KEY_COLUMN)
+    codes = _codes(keys)
+    counts = np.bincount(codes)
+    if len(counts) == len(codes):
+        return incoming
+    repeated = np.flatnonzero(counts[codes] > 1)
+    rivals = incoming.take(pa.array(repeated))
+    order = _ranking(spec, rivals, codes[repeated])
+    last_of_key = np.append(np.diff(codes[repeated][order]) != 0, True)
+    keep = counts[codes] == 1
+    keep[repeated[order[last_of_key]]] = True
+    return incoming.filter(pa.array(keep))
+
+
+def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:
+    """Positions sorted by key and, within a key, from the weakest row to the winner."""
+    by = [("code", "ascending")]
+    columns = {"code": pa.array(codes)}
+    if spec.merge_mode == EVENT_TIME and spec.ordering_columns:
+        if DELETE in rivals.column_names:
+            columns["forced"] = pa.array(forced_deletes(spec, rivals).astype(np.int8))
+            by.append(("forced", "ascending"))
+        for at, name in enumerate(spec.ordering_columns):
+            # A column of its own puts nulls first: older and newer pyarrow differ in the option.
+            columns[f"present{at}"] = pa.array(as_mask(pc.is_valid(rivals.column(name))))
+            columns[f"order{at}"] = rivals.column(name)
+            by += [(f"present{at}", "ascending"), (f"order{at}", "ascending")]
+    columns["position"] = pa.array(np.arange(len(codes)))
+    by.append(("position", "ascending"))
+    order = pc.sort_indices(pa.table(columns), sort_keys=by)
+    return np.asarray(order, dtype=np.int64)
+
+
+def _codes(keys: pa.ChunkedArray) -> Positions:
+    encoded = keys.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    return np.asarray(encoded.indices, dtype=np.int64)
+
+
+def _compared(incoming: pa.ChunkedArray, old: pa.ChunkedArray) -> tuple[Mask, Mask]:
+    """(incoming > old, incoming = old) with null below every value and NaN above."""
+    incoming, old = _plain(incoming), _plain(old)
+    greater = as_mask(pc.greater(incoming, old))
+    equal = as_mask(pc.equal(incoming, old))
+    if incoming.null_count or old.null_count:
+        no_incoming, no_old = as_mask(pc.is_null(incoming)), as_mask(pc.is_null(old))
+        greater |= no_old & ~no_incoming
+        equal |= no_old & no_incoming
+    if pa.types.is_floating(incoming.type):
+        odd, old_odd = as_mask(pc.is_nan(incoming)), as_mask(pc.is_nan(old))
+        greater |= odd & ~old_odd
+        equal |= odd & old_odd
+    return greater, equal
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def as_mask(column: pa.ChunkedArray | pa.Array) -> Mask:
+    filled = pc.fill_null(column, False) if column.null_count else column
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+        if isinstance(filled, pa.ChunkedArray):
+            filled = pa.concat_arrays(filled.chunks)
+    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)

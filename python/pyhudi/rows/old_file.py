@@ -1,0 +1,226 @@
+"""Reading the base file that a merge replaces, in units of bounded size.
+
+A unit is a run of small row groups, or a part of a large one: what is held of a file never grows
+with the file. Units are the same in every pass over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.errors import StorageError, TableCorrupt
+from pyhudi.rows.base_file import TableFiles, rows_per_unit
+from pyhudi.rows.calendars import old_calendar
+from pyhudi.rows.damage import damaged
+from pyhudi.rows.encoding import coded_in_file
+from pyhudi.rows.meta_columns import TEXT
+from pyhudi.rows.spec import (
+    COMMIT_TIME_COLUMN,
+    KEY_COLUMN,
+    META_COLUMNS,
+    SEQNO_COLUMN,
+    FileNames,
+)
+from pyhudi.rows.stored_types import converted
+
+_COPIED_META = (COMMIT_TIME_COLUMN, SEQNO_COLUMN, KEY_COLUMN)
+_READ_AHEAD_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Row groups that are read together, in ``units`` of at most ``unit_rows`` rows."""
+
+    row_groups: tuple[int, ...]
+    rows: int
+    unit_rows: int
+
+    @property
+    def units(self) -> int:
+        return -(-self.rows // self.unit_rows)
+
+
+class OldFile:
+    """The base file at ``path`` (relative to the table) as rows of the table's schema.
+
+    ``names`` are those that the file has for columns where they are others than the table's.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        path: str,
+        schema: pa.Schema,
+        names: FileNames | None = None,
+    ) -> None:
+        """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is gone or none."""
+        self._names = names or {}
+        self._files, self._path, self._schema = files, path, schema
+        try:
+            self._source = files.fs.open_input_file(files.absolute(path))
+            footer = pq.ParquetFile(self._source)
+        except FileNotFoundError as error:
+            raise damaged(path, "is not there") from error
+        except OSError as error:
+            raise StorageError(
+                f"Base file '{path}' cannot be read: {error}. The write was given up; try again "
+                "once the storage answers.",
+                path=path,
+            ) from error
+        except pa.ArrowInvalid as error:
+            raise _corrupt(path, str(error)) from error
+        self.metadata = footer.metadata
+        self._calendar = old_calendar(self.metadata.metadata)
+        self._int96 = _int96_columns(footer.schema) if self._calendar else frozenset()
+        held = set(footer.schema_arrow.names)
+        if missing := [name for name in META_COLUMNS if name not in held]:
+            raise _corrupt(path, f"it lacks {', '.join(missing)}")
+        self._present = [column.name for column in schema if self._in_file(column.name) in held]
+        # The column that the keys were made of is not read a second time.
+        source = files.spec.key_from
+        is_key = source in self._present and schema.field(source).type == TEXT
+        self._key_copy = source if is_key else None
+        texts = [name for name in self._present if schema.field(name).type == TEXT]
+        coded = coded_in_file(self.metadata, map(self._in_file, self._present))
+        self.coded = frozenset(name for name in self._present if self._in_file(name) in coded)
+        self._read_coded = [self._in_file(name) for name in texts if name in self.coded]
+        self._parquet = self._reader([COMMIT_TIME_COLUMN, *self._read_coded])
+        self._runs = self._plan_runs()
+
+    def _in_file(self, name: str) -> str:
+        return self._names[name][0] if name in self._names else name
+
+    def _reader(self, read_dictionary: Sequence[str]) -> pq.ParquetFile:
+        # Ranges are fetched ahead where a request costs a round trip; a local disk needs no copy.
+        remote = self._files.spec.fs.kind != "local"
+        return pq.ParquetFile(
+            self._source,
+            metadata=self.metadata,
+            read_dictionary=list(read_dictionary),
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=remote,
+            buffer_size=0 if remote else _READ_AHEAD_BYTES,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return int(self.metadata.num_rows)
+
+    @property
+    def unit_count(self) -> int:
+        """How many units ``units`` and ``unit_keys`` yield."""
+        return sum(run.units for run in self._runs)
+
+    def units(self) -> Iterator[pa.Table]:
+        """Commit time, sequence number, key and the table's data columns, unit by unit."""
+        wanted = [self._in_file(name) for name in self._present if name != self._key_copy]
+        for unit in self._read(self._parquet, [*_COPIED_META, *wanted]):
+            yield self._in_table_types(unit)
+
+    def unit_keys(self) -> Iterator[pa.Array]:
+        """The record keys alone, unit by unit."""
+        for unit in self._read(self._parquet, [KEY_COLUMN]):
+            yield _single(unit.column(KEY_COLUMN))
+
+    def close(self) -> None:
+        """Give the file handle back."""
+        self._source.close()
+
+    def _plan_runs(self) -> list[_Run]:
+        groups = [self.metadata.row_group(at) for at in range(self.metadata.num_row_groups)]
+        total = sum(group.total_byte_size for group in groups)
+        limit = rows_per_unit(self._files.spec, total // max(1, self.rows))
+        runs: list[_Run] = []
+        gathered: list[int] = []
+        rows = 0
+        for at, group in enumerate(groups):
+            if gathered and rows + group.num_rows > limit * 5 // 4:
+                runs.append(_Run(tuple(gathered), rows, rows))
+                gathered, rows = [], 0
+            if group.num_rows > limit * 5 // 4:
+                runs.append(_Run((at,), group.num_rows, limit))
+            elif group.num_rows:
+                gathered.append(at)
+                rows += group.num_rows
+        if gathered:
+            runs.append(_Run(tuple(gathered), rows, rows))
+        return runs
+
+    def _read(self, parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
+        for run in self._runs:
+            if run.units == 1:
+                yield parquet.read_row_groups(run.row_groups, columns=columns, use_threads=False)
+                continue
+            batches = parquet.iter_batches(
+                run.unit_rows, row_groups=run.row_groups, columns=columns, use_threads=False
+            )
+            yield from _regrouped(batches, run.unit_rows)
+
+    def _in_table_types(self, unit: pa.Table) -> pa.Table:
+        names = [*_COPIED_META, *self._schema.names]
+        columns = [unit.column(name) for name in _COPIED_META]
+        for wanted in self._schema:
+            if wanted.name not in self._present:
+                columns.append(pa.chunked_array([pa.nulls(unit.num_rows, wanted.type)]))
+                continue
+            own, inner = self._names.get(wanted.name, (wanted.name, None))
+            column = unit.column(KEY_COLUMN if wanted.name == self._key_copy else own)
+            if self._calendar is not None:
+                column = self._calendar.turned(column, own in self._int96, self._path)
+            if inner or (column.type != wanted.type and not pa.types.is_dictionary(column.type)):
+                column = self._converted(column, wanted, inner)
+            columns.append(column)
+        return pa.table(columns, names=names)
+
+    def _converted(
+        self, column: pa.ChunkedArray, wanted: pa.Field, names: FileNames | None
+    ) -> pa.ChunkedArray:
+        try:
+            parts = [converted(chunk, wanted.type, False, names) for chunk in column.chunks]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            reason = " ".join(str(error).split())
+            raise _corrupt(
+                self._path,
+                f"column '{wanted.name}' is {column.type}, which cannot become the table's "
+                f"{wanted.type} ({reason})",
+            ) from error
+        return pa.chunked_array(parts, wanted.type)
+
+
+def _int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
+    leaves = (schema.column(at) for at in range(len(schema)))
+    return frozenset(c.path.split(".")[0] for c in leaves if c.physical_type == "INT96")
+
+
+def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The rows of ``batches`` in tables of exactly ``rows`` rows, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, rows)
+            held, count = table.slice(rows).to_batches(), count - rows
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _corrupt(path: str, fault: str) -> TableCorrupt:
+    fault = " ".join(fault.split()).rstrip(".")
+    return TableCorrupt(
+        f"Base file '{path}' cannot be merged: {fault}. Nothing was committed. Restore the file or "
+        "repair the table with Apache Hudi.",
+        path=path,
+        rule="a base file is Parquet with the five meta columns and the table's types",
+    )

@@ -1,0 +1,226 @@
+"""Bringing columns into the types that are stored: Spark's rows, and base files of older schemas.
+
+What is stored keeps to spec/data_files.md D4: INT32 for byte and short, 3-level lists without null
+elements (Apache Hudi cannot merge a file that has one), every field nullable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import InvalidRecord
+from pyhudi.rows.meta_columns import TEXT
+from pyhudi.rows.spec import DELETE, KEY_COLUMN, FileNames, WriteSpec
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The table's data columns as they are stored."""
+    return pa.schema([pa.field(column.name, stored_type(column.type)) for column in schema])
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type whose Parquet form Hudi's readers and writers understand."""
+    if pa.types.is_integer(kind) and kind.bit_width < 32:
+        return pa.int32()
+    if pa.types.is_large_string(kind):
+        return TEXT
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_map(kind):
+        return pa.map_(stored_type(kind.key_type), stored_type(kind.item_type))
+    if _is_list(kind):
+        return pa.list_(pa.field("element", stored_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, stored_type(part.type)) for part in kind])
+    return kind
+
+
+def required_names(schema: pa.Schema) -> frozenset[str]:
+    """The columns that the table declares as never null."""
+    return frozenset(column.name for column in schema if not column.nullable)
+
+
+def incoming_rows(
+    batch: pa.RecordBatch, schema: pa.Schema, required: frozenset[str] = frozenset()
+) -> list[pa.Array]:
+    """The data columns of incoming rows in the stored ``schema``'s order; absent ones are null.
+
+    ``InvalidRecord`` with ``column`` for a value that does not fit, a null list element, or a null
+    in a ``required`` column of a row that is not to be deleted.
+    """
+    names = set(batch.schema.names)
+    columns = []
+    for wanted in schema:
+        if wanted.name in names:
+            array = _fitted(batch.column(wanted.name), wanted)
+        else:
+            array = pa.nulls(batch.num_rows, wanted.type)
+        if array.null_count and wanted.name in required:
+            _refuse_nulls(array, wanted.name, batch)
+        if pa.types.is_nested(wanted.type):
+            _refuse_null_elements(array, wanted.name)
+        columns.append(array)
+    return columns
+
+
+def _refuse_nulls(array: pa.Array, column: str, batch: pa.RecordBatch) -> None:
+    faults = pc.is_null(array)
+    if DELETE in batch.schema.names:
+        deleted = pc.fill_null(batch.column(DELETE), False)
+        faults = pc.and_(faults, pc.invert(deleted))
+    if pc.any(faults).as_py():
+        raise InvalidRecord(
+            f"A value of column '{column}' is null, but the table declares the column NOT NULL. "
+            "Nothing was written. Fill the column in, or filter these rows out.",
+            column=column,
+        )
+
+
+def incoming_keys(batch: pa.RecordBatch, spec: WriteSpec) -> pa.Array:
+    """The record keys; ``InvalidRecord`` with the key's column where one is null."""
+    given = KEY_COLUMN in batch.schema.names or spec.key_from is None
+    keys = batch.column(KEY_COLUMN if given else spec.key_from)
+    if keys.null_count:
+        column = ",".join(spec.key_columns) or KEY_COLUMN
+        raise InvalidRecord(
+            f"{keys.null_count} row(s) have a null record key (column '{column}'). Nothing was "
+            "written. Filter these rows out or choose another key column.",
+            column=column,
+        )
+    return keys if keys.type == TEXT else keys.cast(TEXT)
+
+
+def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
+    try:
+        return converted(array, wanted.type, exact=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InvalidRecord(
+            f"A value of column '{wanted.name}' does not fit its type {wanted.type}: {reason}. "
+            "Nothing was written. Correct the value or widen the column.",
+            column=wanted.name,
+        ) from error
+
+
+def converted(
+    array: pa.Array, kind: pa.DataType, exact: bool, names: FileNames | None = None
+) -> pa.Array:
+    """``array`` as ``kind``: structs by field name, lists and maps by what they hold.
+
+    ``names`` are those that ``array`` has for the fields of ``kind`` where they are others.
+
+    ``exact`` refuses a value that changes; without it integers may round to floating point, as
+    Avro's promotions do (spec/schema_evolution.md S2). Raises Arrow's own errors.
+    """
+    if array.type == kind and not names:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        return _struct(array, kind, exact, names or {})
+    if pa.types.is_map(kind) and pa.types.is_map(array.type):
+        array = _compact(array)
+        keys = converted(array.keys, kind.key_type, exact, _inside(names, "key"))
+        items = converted(array.items, kind.item_type, exact, _inside(names, "value"))
+        moved = pa.MapArray.from_arrays(array.offsets, keys, items)
+        return _with_nulls_of(array, moved, kind)
+    if _is_list(kind) and _is_list(array.type):
+        array = _compact(array)
+        held = converted(array.values, kind.value_type, exact, _inside(names, "element"))
+        moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
+        return _with_nulls_of(array, moved, kind)
+    rounds = pa.types.is_integer(array.type) and pa.types.is_floating(kind)
+    return array.cast(kind, safe=exact or not rounds)
+
+
+def with_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """``array`` after ``change``, which keeps types, of what its structs, lists and maps hold."""
+    kind = array.type
+    if not pa.types.is_nested(kind):
+        return change(array)
+    array = _compact(array)
+    if pa.types.is_struct(kind):
+        parts = [with_leaves(array.field(at), change) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
+    if pa.types.is_map(kind):
+        keys, items = with_leaves(array.keys, change), with_leaves(array.items, change)
+        return _with_nulls_of(array, pa.MapArray.from_arrays(array.offsets, keys, items), kind)
+    held = with_leaves(array.values, change)
+    moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
+    return _with_nulls_of(array, moved, kind)
+
+
+def _inside(names: FileNames | None, part: str) -> FileNames | None:
+    return names[part][1] if names and part in names else None
+
+
+def _struct(array: pa.StructArray, kind: pa.StructType, exact: bool, names: FileNames) -> pa.Array:
+    array = _compact(array)
+    parts = []
+    for wanted in kind:
+        own, inner = names.get(wanted.name, (wanted.name, None))
+        at = array.type.get_field_index(own)
+        if at < 0:
+            parts.append(pa.nulls(len(array), wanted.type))
+        else:
+            parts.append(converted(array.field(at), wanted.type, exact, inner))
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
+
+
+def _with_nulls_of(array: pa.Array, moved: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``moved``, built from offsets alone, with the null bits of ``array`` (both start at 0)."""
+    children = [moved.values]
+    buffers = [array.buffers()[0] if array.null_count else None, moved.buffers()[1]]
+    return pa.Array.from_buffers(kind, len(array), buffers, children=_as_child(children, kind))
+
+
+def _as_child(children: list[pa.Array], kind: pa.DataType) -> list[pa.Array]:
+    """Children whose field names and nullability are those that ``kind`` declares."""
+    if not pa.types.is_map(kind):
+        return children
+    entries = children[0]
+    parts = [kind.key_field, kind.item_field]
+    arrays = [entries.field(0), entries.field(1)]
+    return [pa.StructArray.from_arrays(arrays, fields=parts)]
+
+
+def _compact(array: pa.Array) -> pa.Array:
+    """``array`` with offset 0 and buffers of its own rows, whatever it was sliced from."""
+    return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
+
+
+def _offsets32(offsets: pa.Array) -> pa.Array:
+    return offsets if offsets.type == pa.int32() else offsets.cast(pa.int32())
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _refuse_null_elements(array: pa.Array, column: str) -> None:
+    if _has_null_element(array):
+        raise InvalidRecord(
+            f"A list in column '{column}' has a null element, which Apache Hudi could not merge "
+            "later. Nothing was written. Remove the nulls, e.g. by array_compact.",
+            column=column,
+        )
+
+
+def _has_null_element(array: pa.Array) -> bool:
+    kind = array.type
+    if _is_list(kind):
+        # flatten() drops what lies behind null lists and outside of the slice.
+        held = array.flatten()
+        return bool(held.null_count) or (pa.types.is_nested(held.type) and _has_null_element(held))
+    if pa.types.is_map(kind):
+        compact = _compact(array)
+        if not pa.types.is_nested(kind.item_type):
+            return False
+        return _has_null_element(compact.items)
+    if pa.types.is_struct(kind):
+        return any(
+            pa.types.is_nested(part.type) and _has_null_element(array.field(at))
+            for at, part in enumerate(kind)
+        )
+    return False

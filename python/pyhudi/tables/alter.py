@@ -1,0 +1,111 @@
+"""ALTER TABLE of columns: a commit without files that declares another schema.
+
+Rules: spec/schema_evolution.md S4.
+
+New columns at the end and wider types are read by name, so every reader follows them. The first
+change that names cannot express (a rename, a drop, another order, anything inside a column) gives
+the table a schema history, as Hudi does with schema-on-read; from then on columns have ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+from pyhudi.application.after_commit import after_commit
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import WriteOptions, resolve_write
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.column_ids import all_ids, first_ids, identified, version_of, without_ids
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.instants import Action
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
+from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.table_config import TableConfig
+from pyhudi.reads.scan import open_query
+from pyhudi.tables.column_changes import Altered, ColumnChange, altered
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.table import open_table
+from pyhudi.transactions.conflicts.comparison import Footprint
+from pyhudi.transactions.schema_saving import first_version
+from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.writable import refuse_writes_to
+
+ALTER = "alter_schema"
+
+
+def alter_columns(
+    runtime: Runtime,
+    root: str,
+    changes: Sequence[ColumnChange],
+    given: Mapping[str, str],
+    session: Mapping[str, str],
+) -> Committed:
+    """Commit the table's schema with ``changes`` applied.
+
+    ``SchemaConflict`` (column, ours, theirs, rule) for a change that old files cannot follow, and
+    if another writer has changed the schema meanwhile.
+    """
+    table = open_table(runtime.storage(root))
+    refuse_writes_to(table)
+    query = open_query(runtime, root, {}, {})
+    version = SchemaHistory(table, query.timeline).current()
+    _altered(query.schema(), version, changes, table.config)
+    options = resolve_write(given, table.config.raw, session)
+    groups = runtime.group_locks(table, options)
+    with groups or nullcontext():
+        writer = runtime.writer(table, options)
+        with Transaction.begin(
+            writer, Action.COMMIT, ALTER, groups, cancelled=runtime.cancelled
+        ) as transaction:
+            done = _committed(runtime, transaction, changes, options)
+    after_commit(runtime, table, options, Action.COMMIT, done)
+    return done
+
+
+def _committed(
+    runtime: Runtime,
+    transaction: Transaction,
+    changes: Sequence[ColumnChange],
+    options: WriteOptions,
+) -> Committed:
+    table, timeline, history = transaction.table, transaction.timeline, transaction.keep_history()
+    declared = table_schema(table, timeline, None)
+    current = declared or open_query(runtime, table.storage.root, {}, {}).schema()
+    version = history.current()
+    found = _altered(current, version, changes, table.config)
+    # Through Avro and back, as readers will have it: there a short is an int.
+    avro = spark_to_avro(without_ids(found.columns), table.config.name)
+    extra = {**options.commit_metadata, SCHEMA_KEY: canonical_json(avro)}
+    if version is not None or found.by_ids:
+        if declared is None:
+            raise _undeclared(table.config)
+        before = version or first_version(current, timeline.layout)
+        own = int(transaction.instant)
+        made = version_of(found.columns, own, before, timeline.layout)
+        extra[LATEST_SCHEMA_KEY] = render_version(made)
+    transaction.inflight(None)
+    transaction.seal(lambda timeout_s: True, ())
+    return transaction.commit(
+        CommitMetadata(ALTER.upper(), (), extra), Footprint(f"{ALTER} {transaction.instant}")
+    )
+
+
+def _altered(
+    current: SparkSchema,
+    version: SchemaVersion | None,
+    changes: Sequence[ColumnChange],
+    config: TableConfig,
+) -> Altered:
+    columns = first_ids(current) if version is None else identified(current, version)
+    most = max((*all_ids(columns), version.max_column_id if version is not None else 0))
+    return altered(columns, most, changes, config)
+
+
+def _undeclared(config: TableConfig) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"No commit of {config.name} declares a schema, so a history of its columns cannot begin. "
+        "Write to the table once, then alter it.",
+        feature="schema history without a schema",
+    )

@@ -1,0 +1,196 @@
+"""New tables: what a first write or a CREATE TABLE puts into ``hoodie.properties``.
+
+Of two creators one wins, and the other adopts its table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
+from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.schemas import avro_to_spark, spark_to_avro, type_text
+from pyhudi.format.table_config import (
+    KeyGenerator,
+    MergeMode,
+    TableConfig,
+    TableType,
+    parse_table_config,
+)
+from pyhudi.format.widening import same_type
+from pyhudi.storage.base import Storage
+from pyhudi.tables.columns import check_distinct, check_names, own_spelling, partitions_last
+from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.table import PROPERTIES, Table
+from pyhudi.transactions.pessimistic import MARK
+from pyhudi.transactions.presence import discard, make_table
+
+log = logging.getLogger(__name__)
+
+KEYGEN = "hoodie.keygen.timebased."
+
+
+def new_table_config(
+    root: str, options: WriteOptions, schema: SparkSchema, record_schema: bool
+) -> TableConfig:
+    """The properties of a table to be made at ``root``, checked against its columns; no I/O.
+
+    ``record_schema`` keeps the schema in the properties, as CREATE TABLE does.
+    """
+    if options.table_type is not TableType.COPY_ON_WRITE:
+        raise UnsupportedTable(
+            "Merge-on-read tables cannot be created yet. Leave the table type out for "
+            "copy-on-write.",
+            feature="merge-on-read",
+        )
+    struct = StructType.fromJson(schema)
+    check_names(schema)
+    check_distinct(struct)
+    options = replace(
+        options,
+        record_key_fields=own_spelling(struct, options.record_key_fields, "record key column"),
+        partition_fields=own_spelling(struct, options.partition_fields, "partition column"),
+        ordering_fields=own_spelling(struct, options.ordering_fields, "ordering column"),
+    )
+    nested = [column for column in options.ordering_fields if "." in column]
+    if nested:
+        raise ConfigError(
+            f"The ordering column '{nested[0]}' lies inside a struct, which is not served yet. "
+            "Copy it to a column of its own.",
+            key="hoodie.table.ordering.fields",
+        )
+    name = options.table_name or _default_name(root)
+    declared = {**schema, "fields": partitions_last(schema["fields"], options.partition_fields)}
+    properties = new_table_properties(
+        name=name,
+        database=options.database or "",
+        version=options.table_version,
+        record_key_fields=options.record_key_fields,
+        partition_fields=options.partition_fields,
+        ordering_fields=options.ordering_fields,
+        merge_mode=_merge_mode(options),
+        key_generator=_key_generator(options),
+        hive_style=options.hive_style,
+        url_encode=options.url_encode,
+        create_schema=spark_to_avro(declared, name) if record_schema else None,
+        extra=_timestamp_properties(options) | _concurrency(options),
+    )
+    return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
+
+
+def create_table(
+    runtime: Runtime, storage: Storage, config: TableConfig, options: WriteOptions
+) -> Table:
+    """Make the table under its lock; errors of ``presence.make_table``."""
+    return make_table(runtime.writer(Table(storage, config), options))
+
+
+def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
+    """Remove a table that could not be filled, if its creator alone uses it.
+
+    Whether it is gone. Raises no error: it would hide why the table could not be filled.
+    """
+    try:
+        gone = discard(runtime.writer(table, options))
+    except Exception as e:
+        log.warning(
+            "The table at %s was made, and its first write failed. It stays, empty, as it could "
+            "not be taken away: %s", table.storage.root, e,
+        )  # fmt: skip
+        return False
+    if not gone:
+        log.warning(
+            "The first write of the table at %s failed. The table stays: another writer has to do "
+            "with it by now.", table.storage.root,
+        )  # fmt: skip
+    return gone
+
+
+def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:
+    """Whether a CREATE TABLE over an existing table gives a definition that agrees with it.
+
+    ``ConfigError`` for a property, ``SchemaConflict`` for a column that contradicts the table.
+    """
+    resolve_write(options, table.config.raw)
+    if not schema["fields"]:
+        return
+    name = table.config.name
+    said = avro_to_spark(spark_to_avro(schema, name))["fields"]
+    given = {f["name"].lower(): f["type"] for f in said}
+    current = table_schema(table, table.timeline(), None)
+    if current is None:
+        return
+    theirs = {f["name"].lower(): f["type"] for f in current["fields"]}
+    for column in (f["name"] for f in (*said, *current["fields"])):
+        ours, stored = given.get(column.lower()), theirs.get(column.lower())
+        if ours is None or stored is None or not same_type(ours, stored):
+            raise SchemaConflict(
+                f"The table at {table.storage.root} exists already, and its columns are not those "
+                f"of this definition: column '{column}' is {type_text(stored)} there and "
+                f"{type_text(ours)} here. Leave the column list out to adopt the table as it is.",
+                column=column,
+                ours=ours,
+                theirs=stored,
+                rule="adoption",
+            )
+
+
+def _default_name(root: str) -> str:
+    name = root.rsplit("/", 1)[-1]
+    if not name:
+        raise ConfigError("The table has no name: set hoodie.table.name.", key="hoodie.table.name")
+    return name
+
+
+def _merge_mode(options: WriteOptions) -> MergeMode:
+    if options.merge_mode is not None:
+        if options.merge_mode is MergeMode.EVENT_TIME_ORDERING and not options.ordering_fields:
+            raise ConfigError(
+                "EVENT_TIME_ORDERING needs an ordering column: set "
+                "hoodie.table.ordering.fields, or choose COMMIT_TIME_ORDERING.",
+                key="hoodie.table.ordering.fields",
+            )
+        return options.merge_mode
+    ordered = bool(options.ordering_fields)
+    return MergeMode.EVENT_TIME_ORDERING if ordered else MergeMode.COMMIT_TIME_ORDERING
+
+
+def _key_generator(options: WriteOptions) -> KeyGenerator:
+    if options.key_generator is not None:
+        return options.key_generator
+    if not options.partition_fields:
+        return KeyGenerator.NON_PARTITION
+    if options.timestamp_type is not None:
+        return KeyGenerator.TIMESTAMP
+    several = len(options.record_key_fields) > 1 or len(options.partition_fields) > 1
+    return KeyGenerator.COMPLEX if several else KeyGenerator.SIMPLE
+
+
+def _concurrency(options: WriteOptions) -> dict[str, str]:
+    """What makes the table one of pessimistic writers from the start."""
+    return MARK if options.concurrency_mode is ConcurrencyMode.PESSIMISTIC else {}
+
+
+def _timestamp_properties(options: WriteOptions) -> dict[str, str]:
+    kind: TimestampType | None = options.timestamp_type
+    if kind is None:
+        return {}
+    values: dict[str, Any] = {
+        "timestamp.type": kind.value,
+        "input.dateformat": ",".join(options.timestamp_input_formats),
+        "output.dateformat": options.timestamp_output_format,
+        "timezone": options.timestamp_zone,
+        "input.timezone": options.timestamp_input_zone,
+        "output.timezone": options.timestamp_output_zone,
+    }
+    if kind is TimestampType.SCALAR:
+        values["timestamp.scalar.time.unit"] = options.timestamp_unit
+    return {KEYGEN + key: value for key, value in values.items() if value}

@@ -1,0 +1,58 @@
+"""Early conflict detection: a look at the markers of running writes before data is written.
+
+A write that finds a running write on its file groups gives up while that is cheap. The look proves
+nothing, since the other's markers may come a moment later: the check at the commit decides.
+"""
+
+from __future__ import annotations
+
+from pyhudi.clock import Clock
+from pyhudi.errors import CommitConflict
+from pyhudi.format.filenames import parse_data_file_name
+from pyhudi.format.instants import InstantTime
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.comparison import Footprint, Group
+from pyhudi.transactions.heartbeat import HeartbeatPolicy, last_beat_ms
+from pyhudi.transactions.markers.markers import marked_files
+from pyhudi.transactions.recovery.rollback import WRITES
+
+
+def check_running(
+    table: Table,
+    clock: Clock,
+    heartbeat: HeartbeatPolicy,
+    now: Timeline,
+    instant: InstantTime,
+    ours: Footprint,
+) -> None:
+    """``CommitConflict`` if a living write of ``now`` has a marker for one of our groups."""
+    for pending in now.pending:
+        if pending.time == instant or pending.action not in WRITES:
+            continue
+        beat = last_beat_ms(table.storage, pending.time)
+        if beat is None or clock.now_ms() - beat >= heartbeat.lapse_ms:
+            continue
+        both = sorted(ours.updated & _marked_groups(table.storage, pending.time))
+        if both:
+            names = tuple(f"{p}/{g}" if p else g for p, g in both)
+            raise CommitConflict(
+                f"{ours.who} and the running write {pending.time} change the same file groups: "
+                f"{', '.join(names[:5])}. This one gave up before it wrote data "
+                "(hoodie.write.concurrency.early.conflict.detection.enable). Nothing of it is "
+                "visible. Run it again once the other has ended.",
+                ours=instant,
+                theirs=pending.time,
+                overlap=names,
+            )
+
+
+def _marked_groups(storage: Storage, instant: InstantTime) -> frozenset[Group]:
+    found = set()
+    for path in marked_files(storage, instant) or ():
+        partition, _, name = path.rpartition("/")
+        parsed = parse_data_file_name(name)
+        if parsed is not None:
+            found.add((partition, parsed.file_id))
+    return frozenset(found)

@@ -1,0 +1,39 @@
+"""From options to where a table's instant times come from.
+
+Counters are imported where they are asked for, as the clients of lock services are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyhudi.choices import TimeSourceType
+from pyhudi.clock import Clock
+from pyhudi.lock_options import LockOptions
+from pyhudi.locks.open import zookeeper_place
+from pyhudi.transactions.times.times import CLOCK_TIMES, TimeSource
+
+#: suffix that turns the lock's key or path into the counter's
+SUFFIX = ".time"
+
+
+def open_times(
+    kind: TimeSourceType, said: LockOptions, table_name: str, root: str, clock: Clock
+) -> TimeSource:
+    """The source of instant times for the table ``table_name`` at ``root``.
+
+    Counters are beside the table's lock in the same service, by the lock's options, whatever the
+    lock itself is. ``SetupError`` where a package is missing. Asks no service yet.
+    """
+    if kind is TimeSourceType.ZOOKEEPER:
+        from pyhudi.transactions.times.zookeeper_times import ZookeeperTimes
+
+        place = zookeeper_place(said, table_name, root)
+        return ZookeeperTimes(replace(place, path=place.path + SUFFIX), clock)
+    if kind is TimeSourceType.DYNAMODB:
+        from pyhudi.locks.dynamodb import DynamoTable
+        from pyhudi.transactions.times.dynamodb_times import DynamoTimes
+
+        key = (said.dynamodb_partition_key or table_name) + SUFFIX
+        return DynamoTimes(DynamoTable.of(said, said.dynamodb_table or ""), key, clock)
+    return CLOCK_TIMES

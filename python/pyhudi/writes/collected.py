@@ -1,0 +1,260 @@
+"""Grouped writes of inputs that fit the driver's memory: no join, no shuffle, no cache.
+
+The rows come to the driver once, as Arrow. Tag, profile and assignment are work on arrays there;
+then each task gets only its rows. The same code writes the same files as for large inputs;
+``grouped.py`` is the way without a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.keys import java_string_hashes
+from pyhudi.index.matches import File, Match, MatchSpec, match_files
+from pyhudi.rows.spec import DELETE, GROUP
+from pyhudi.rows.stored_types import incoming_keys
+from pyhudi.slices.files import BaseFile
+from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
+from pyhudi.writes.keys.partition_paths import check_partition_paths
+from pyhudi.writes.orders import combines, group_work, group_work_here, write_spec
+from pyhudi.writes.placement.assign import Assignment, assign
+from pyhudi.writes.placement.sizing import sizing_of
+from pyhudi.writes.placement.task_routes import balanced, task_count
+from pyhudi.writes.placement.workload import new_file_id, workload
+from pyhudi.writes.prepare import HOME
+from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
+from pyhudi.writes.stage import Written, job, run_here
+from pyhudi.writes.write_context import Write, few_rows
+
+#: the largest input that is collected
+COLLECT_BYTES = 64 << 20
+#: below both, the driver itself writes: a Spark job would take longer than the work
+HERE_BYTES = 2 << 20
+HERE_BASE_BYTES = 16 << 20
+
+Ints = npt.NDArray[np.int64]
+
+
+def collected(write: Write) -> pa.Table | None:
+    """The rows, if this write may take the driver's way and they are few enough for it."""
+    options = write.options
+    simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
+    inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    # An insert into an existing file looks at no keys: Spark combines such rows before.
+    combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
+    plain = not inserting or not combining
+    keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
+    if not (simple and plain and keyed):
+        return None
+    kept = write.kept
+    if kept.table is None and kept.rows is None:
+        kept.table = few_rows(write, write.prepared.rows, COLLECT_BYTES)
+    return kept.table
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Incoming keys by partition: the distinct ones, and for each row its partition and key."""
+
+    partitions: list[str]
+    rows: list[Ints]
+    codes: list[Ints]
+    distinct: list[pa.Array]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Keys:
+        """Group the rows of ``table`` by partition path and number the distinct keys of each."""
+        paths = _single(table[PARTITION_PATH]).dictionary_encode()
+        keys = _single(table[RECORD_KEY])
+        names = paths.dictionary.to_pylist()
+        numbers = paths.indices.to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=len(names)))
+        rows = [np.asarray(r, np.int64) for r in np.split(order, ends[:-1])] if names else []
+        encoded = [keys.take(pa.array(r)).dictionary_encode() for r in rows]
+        codes = [e.indices.to_numpy().astype(np.int64) for e in encoded]
+        return cls(names, rows, codes, [e.dictionary for e in encoded])
+
+
+def write_collected(write: Write, table: pa.Table) -> Written:
+    """Tag, profile, assign and write ``table``; ``InvalidRecord`` where a key is null."""
+    incoming_keys(table, write_spec(write))
+    keys = Keys.of(table)
+    check_partition_paths(keys.partitions)
+    files = write.view.latest(partitions=keys.partitions)
+    write.transaction.check_targets(files)
+    groups = np.full(table.num_rows, -1, np.int64)
+    if write.prepared.changes is not None:
+        groups = _homes(write, table, files)
+    elif write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
+        copies, homes = _tag(write, keys, files, groups)
+        if len(copies):
+            table = pa.concat_tables([table, table.take(pa.array(copies))]).combine_chunks()
+            groups = np.concatenate([groups, homes])
+    if write.operation is Operation.DELETE:
+        table, groups = table.filter(pa.array(groups >= 0)), groups[groups >= 0]
+        keys = Keys([], [], [], [])
+    updates = _counts(groups[groups >= 0])
+    inserts = {
+        partition: int(np.count_nonzero(groups[rows] < 0))
+        for partition, rows in zip(keys.partitions, keys.rows, strict=True)
+    }
+    sizing = sizing_of(write, files)
+    assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+    _place(table, keys, assignment.slots, groups)
+    write.transaction.check_updates(assignment.updated())
+    profile: CommitMetadata = workload(write, assignment, updates, inserts)
+    write.transaction.inflight(profile)
+    if not assignment.groups:
+        return Written()
+    return _write(write, table, groups, assignment)
+
+
+def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
+    """The ordinals of the files that are known to hold rows; ``InvalidRecord`` for new rows
+    whose keys exist."""
+    ids = pa.array([file.file_id for file in files], pa.string())
+    homes = _single(table[HOME])
+    places = pc.fill_null(pc.index_in(homes, value_set=ids), -1)
+    groups: Ints = places.to_numpy().astype(np.int64)
+    assert write.prepared.changes is not None
+    check_homes(write.prepared.changes, int(np.count_nonzero(groups < 0)))
+    if homes.null_count:
+        keys = Keys.of(table.filter(homes.is_null()))
+        position = {name: at for at, name in enumerate(keys.partitions)}
+        for ordinal, found in _matches(write, keys, files):
+            known = keys.distinct[position[files[ordinal].partition_path]]
+            shown = known.take(pa.array(np.frombuffer(found, np.int32)[:SHOWN]))
+            refuse_known_keys(shown.to_pylist(), write.config)
+    return groups
+
+
+def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> tuple[Ints, Ints]:
+    """Put the ordinal of the file that holds its key into each row's place in ``groups``.
+
+    Inserts may have left copies of a key in several files, and each copy changes. The answer has
+    the rows that are needed once more, and for each of them the ordinal of the other file.
+    """
+    more_rows, more_homes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    if not files:
+        return more_rows[0], more_homes[0]
+    position = {name: at for at, name in enumerate(keys.partitions)}
+    homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
+    for ordinal, found in _matches(write, keys, files):
+        number = position[files[ordinal].partition_path]
+        home, at = homes[number], np.unique(np.frombuffer(found, np.int32))
+        taken = at[home[at] >= 0]
+        home[at[home[at] < 0]] = ordinal
+        if len(taken):
+            again = keys.rows[number][np.isin(keys.codes[number], taken)]
+            more_rows.append(again)
+            more_homes.append(np.full(len(again), ordinal, np.int64))
+    for rows, codes, home in zip(keys.rows, keys.codes, homes, strict=True):
+        groups[rows] = home[codes]
+    return np.concatenate(more_rows), np.concatenate(more_homes)
+
+
+def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
+    """The places of the keys; files that an earlier attempt has read are not read again."""
+    known = write.kept.matches
+    unknown = [file for file in files if file.path not in known]
+    for number, found in _ask(write, keys, unknown) if unknown else ():
+        known[unknown[number].path] = found
+    return [(o, known[file.path]) for o, file in enumerate(files) if file.path in known]
+
+
+def _ask(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
+    wanted = dict(zip(keys.partitions, keys.distinct, strict=True))
+    sizes = {file.path: file.size_bytes for file in files}
+    asked = [(o, f.path, f.partition_path) for o, f in enumerate(files)]
+    return find_keys(write, wanted, asked, sizes, "find file groups")
+
+
+def find_keys(
+    write: Write,
+    wanted: Mapping[str, pa.Array],
+    asked: Sequence[File],
+    size_bytes: Mapping[str, int],
+    step: str,
+) -> list[Match]:
+    """Look up keys in base files: here if that is little work, otherwise on executors.
+
+    ``wanted`` maps partition paths to distinct keys, ``size_bytes`` is by path; ``step`` names the
+    Spark job, if there is one.
+    """
+    filesystem, root = write.runtime.filesystem(write.table.storage.root)
+    use_bloom = write.options.index_type is IndexType.BLOOM
+    spec = MatchSpec(root, filesystem, wanted, use_bloom)
+    if sum(size_bytes[path] for _, path, _ in asked) <= HERE_BASE_BYTES:
+        return list(match_files(spec)(asked))
+    context = write.spark.sparkContext
+    slices = task_count(len(asked), context.defaultParallelism)
+    largest = sorted(asked, key=lambda file: -size_bytes[file[1]])
+    spread = [file for first in range(slices) for file in largest[first::slices]]
+    with job(write.spark, write.describe(step)):
+        return context.parallelize(spread, slices).mapPartitions(match_files(spec)).collect()
+
+
+def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], groups: Ints) -> None:
+    """Give rows with new keys a group by the hash of their key."""
+    for partition, rows, codes, distinct in zip(
+        keys.partitions, keys.rows, keys.codes, keys.distinct, strict=True
+    ):
+        if partition in slots:
+            choice = np.asarray(slots[partition], np.int64)
+            hashed = java_string_hashes(distinct).astype(np.int64) % len(choice)
+            fresh = groups[rows] < 0
+            groups[rows[fresh]] = choice[hashed[codes[fresh]]]
+
+
+def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) -> Written:
+    """Send each task its rows, sorted by group; little work is done here instead."""
+    order = np.argsort(groups, kind="stable")
+    columns = [c for c in (RECORD_KEY, DELETE) if c in table.column_names]
+    columns += write.prepared.data_columns
+    rows = table.select(columns).take(pa.array(order))
+    ordinals = pa.array(groups[order].astype(np.int32))
+    rows = rows.add_column(0, GROUP, ordinals)
+    base = sum(assignment.bytes_of.values())
+    if rows.nbytes <= HERE_BYTES and base <= HERE_BASE_BYTES:
+        return run_here(group_work_here(write, assignment.groups), rows)
+    tasks = task_count(len(assignment.groups), write.spark.sparkContext.defaultParallelism)
+    task_of = balanced(assignment.bytes_of, tasks)
+    blobs = list(_blobs(rows, ordinals, task_of, tasks))
+    work = group_work(write, assignment.groups, task_of)
+    return write.stage.run_blobs(blobs, work)
+
+
+def _blobs(
+    rows: pa.Table, ordinals: pa.Array, task_of: Mapping[int, int], tasks: int
+) -> Iterator[bytes]:
+    """One Arrow stream for each task, its groups in ascending order."""
+    route = np.zeros(max(task_of) + 1, np.int64)
+    for ordinal, task in task_of.items():
+        route[ordinal] = task
+    task = route[ordinals.to_numpy()]
+    for number in range(tasks):
+        mine = rows.filter(pa.array(task == number))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, mine.schema) as stream:
+            stream.write_table(mine)
+        yield sink.getvalue().to_pybytes()
+
+
+def _counts(groups: Ints) -> dict[int, int]:
+    """Rows by group."""
+    ordinals, counts = np.unique(groups, return_counts=True)
+    return dict(zip(ordinals.tolist(), counts.tolist(), strict=True))
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.combine_chunks()
+    return pc.cast(chunks, pa.string()) if chunks.type != pa.string() else chunks

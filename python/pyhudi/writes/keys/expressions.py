@@ -1,0 +1,114 @@
+"""Record keys and partition paths as Spark SQL expressions: no Python per row, no UDF.
+
+The text of a key must be the one that Apache Hudi makes from the same value, or the two would
+hold one row under two keys (spec/keys.md K1 to K5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import ConfigError
+from pyhudi.format.keys import (
+    DEFAULT_PARTITION,
+    EMPTY_KEY,
+    ESCAPED_CHARACTERS,
+    NULL_KEY,
+)
+from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.tables.columns import find_field
+from pyhudi.writes.keys.timestamp_keys import TimestampFormat, timestamp_path
+
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+
+
+def column(path: str) -> Column:
+    """The column at a dotted path; its names may hold any characters."""
+    return F.col(quoted(path))
+
+
+def key_text(schema: StructType, path: str) -> Column:
+    """The text under which a value enters keys and paths; null stays null.
+
+    Timestamps enter as microseconds since the epoch, as Hudi's generators do by default.
+    """
+    kind = find_field(schema, path, "key column")[1].dataType
+    if isinstance(kind, BinaryType | StructType) or kind.typeName() in ("array", "map"):
+        raise ConfigError(
+            f"Column '{path}' is of type {kind.simpleString()}, which cannot be a key. "
+            "Choose a column of a plain type.",
+            key=path,
+        )
+    value = column(path)
+    if isinstance(kind, TimestampType):
+        return F.unix_micros(value).cast("string")
+    if isinstance(kind, TimestampNTZType):
+        epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+        return F.expr(f"cast(timestampdiff(MICROSECOND, {epoch}, {quoted(path)}) as string)")
+    return value.cast("string")
+
+
+def quoted(path: str) -> str:
+    """A dotted path with each name in backticks."""
+    return ".".join(f"`{name.replace('`', '``')}`" for name in path.split("."))
+
+
+def record_key(schema: StructType, fields: Sequence[str], named: bool) -> Column:
+    """The record key, ``named`` with its columns' names: ``id:1``.
+
+    Null if Hudi has no key for the row (the writer refuses it).
+    """
+    if not named:
+        text = key_text(schema, fields[0])
+        return F.when(text != "", text)
+    parts, present = [], []
+    for path in fields:
+        text = key_text(schema, path)
+        present.append(F.coalesce(text != "", F.lit(False)))
+        shown = F.when(text.isNull(), NULL_KEY).when(text == "", EMPTY_KEY).otherwise(text)
+        parts.append(F.concat(F.lit(f"{path}:"), shown))
+    some = reduce(lambda a, b: a | b, present)
+    return F.when(some, F.concat_ws(",", *parts))
+
+
+def partition_path(
+    schema: StructType, config: TableConfig, timestamps: TimestampFormat | None
+) -> Column:
+    """The partition path relative to the table, as Hudi writes it; ``""`` if unpartitioned."""
+    if not config.partition_fields:
+        return F.lit("")
+    parts = []
+    for name, kind in zip(config.partition_fields, config.partition_kinds, strict=True):
+        by_time = config.key_generator is KeyGenerator.TIMESTAMP or kind == "TIMESTAMP"
+        if by_time:
+            _, field = find_field(schema, name, "partition column")
+            text = timestamp_path(column(name), field.dataType, timestamps, name)
+        else:
+            text = key_text(schema, name)
+        if config.slash_separated_dates:
+            text = F.translate(text, "-", "/")
+        if config.url_encode:
+            text = escaped(text)
+        text = F.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(text)
+        parts.append(F.concat(F.lit(f"{name}="), text) if config.hive_style else text)
+    return F.concat_ws("/", *parts) if len(parts) > 1 else parts[0]
+
+
+def escaped(text: Column) -> Column:
+    """Percent-encoding of the characters that Hudi encodes in partition paths."""
+    encoded = F.replace(text, F.lit("%"), F.lit("%25"))
+    for character in ESCAPED_CHARACTERS:
+        if character != "%":
+            encoded = F.replace(encoded, F.lit(character), F.lit(f"%{ord(character):02X}"))
+    return encoded

@@ -1,0 +1,143 @@
+"""Assignment: which file group takes which rows.
+
+Pure: the plan is a function of the size profile and of what the table holds. A row's group is
+then a pure function of its key and this plan (ARCHITECTURE.md, "One commit, end to end").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyhudi.format.filenames import FileId
+from pyhudi.rows.spec import GroupPlan
+from pyhudi.slices.files import BaseFile
+from pyhudi.transactions.conflicts.comparison import Group
+
+#: shares are as exact as one part in this many of the largest share
+MAX_RESOLUTION = 64
+#: slots of one partition: they travel in every row's plan
+MAX_SLOTS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """File sizes in bytes; ``row_bytes`` is the expected size of a stored row."""
+
+    target_file_bytes: int
+    small_file_bytes: int
+    row_bytes: int
+    fill_small_files: bool
+
+    def rows_per_file(self) -> int:
+        """How many rows fill one file."""
+        return max(1, self.target_file_bytes // max(1, self.row_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Groups by ordinal; ``slots`` gives, by partition, the ordinals that new keys hash over."""
+
+    groups: Mapping[int, GroupPlan]
+    slots: Mapping[str, Sequence[int]]
+    bytes_of: Mapping[int, int]
+    rows_of: Mapping[int, int] = field(default_factory=dict)
+
+    def updated(self) -> frozenset[Group]:
+        """The groups that exist and get a new base file."""
+        groups = self.groups.values()
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if g.base_file)
+
+    def created(self) -> frozenset[Group]:
+        """The groups that are new."""
+        groups = self.groups.values()
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not g.base_file)
+
+
+def assign(
+    files: Sequence[BaseFile],
+    updates: Mapping[int, int],
+    inserts: Mapping[str, int],
+    sizing: Sizing,
+    new_file_id: Callable[[str], str],
+) -> Assignment:
+    """Spread new rows over groups.
+
+    ``files`` are the newest base files, their position is their ordinal; ``updates`` counts rows
+    by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
+    single writer) or groups that are updated in any case and have room, then new groups.
+    """
+    by_partition: dict[str, list[int]] = {}
+    for ordinal, file in enumerate(files):
+        by_partition.setdefault(file.partition_path, []).append(ordinal)
+    groups = {o: _existing(o, files[o]) for o in updates}
+    bytes_of = {o: files[o].size_bytes + n * sizing.row_bytes for o, n in updates.items()}
+    rows_of = dict(updates)
+    slots: dict[str, list[int]] = {}
+    next_ordinal = len(files)
+    for partition, rows in sorted(inserts.items()):
+        if rows <= 0:
+            continue
+        candidates = _candidates(by_partition.get(partition, ()), files, updates, sizing)
+        room = [(o, _room(files[o], sizing)) for o in candidates]
+        chosen, left = _fill(room, rows)
+        fresh = -(-left // sizing.rows_per_file())
+        for ordinal in range(next_ordinal, next_ordinal + fresh):
+            groups[ordinal] = GroupPlan(ordinal, new_file_id(partition), partition)
+            chosen.append((ordinal, -(-left // fresh)))
+        next_ordinal += fresh
+        for ordinal, share in chosen:
+            if ordinal < len(files):
+                groups.setdefault(ordinal, _existing(ordinal, files[ordinal]))
+            base = files[ordinal].size_bytes if ordinal < len(files) else 0
+            bytes_of[ordinal] = bytes_of.get(ordinal, base) + share * sizing.row_bytes
+            rows_of[ordinal] = rows_of.get(ordinal, 0) + share
+        slots[partition] = _weighted(chosen)
+    return Assignment(groups, slots, bytes_of, rows_of)
+
+
+def _candidates(
+    ordinals: Iterable[int],
+    files: Sequence[BaseFile],
+    updates: Mapping[int, int],
+    sizing: Sizing,
+) -> list[int]:
+    """Existing groups that may take new rows, the smallest first."""
+    if sizing.fill_small_files:
+        found = [o for o in ordinals if files[o].size_bytes < sizing.small_file_bytes]
+    else:
+        found = [o for o in ordinals if o in updates]
+    return sorted(found, key=lambda o: (files[o].size_bytes, o))
+
+
+def _room(file: BaseFile, sizing: Sizing) -> int:
+    return max(0, (sizing.target_file_bytes - file.size_bytes) // max(1, sizing.row_bytes))
+
+
+def _fill(room: Sequence[tuple[int, int]], rows: int) -> tuple[list[tuple[int, int]], int]:
+    """Fill groups in order; returns (ordinal, rows) and the rows that found no room."""
+    chosen, left = [], rows
+    for ordinal, free in room:
+        share = min(free, left)
+        if share > 0:
+            chosen.append((ordinal, share))
+            left -= share
+    return chosen, left
+
+
+def _weighted(chosen: Sequence[tuple[int, int]]) -> list[int]:
+    """Ordinals repeated by their share of the rows, so that a plain hash respects the shares.
+
+    Shares are finer if there are fewer groups: at most about ``MAX_SLOTS`` slots, and at least one
+    for each group. Equal shares need no repetition.
+    """
+    shares = [share for _, share in chosen]
+    if len(set(shares)) == 1:
+        return [ordinal for ordinal, _ in chosen]
+    resolution = min(MAX_RESOLUTION, max(1, MAX_SLOTS // len(chosen)))
+    least = max(shares) / resolution
+    return [o for o, share in chosen for _ in range(max(1, round(share / least)))]
+
+
+def _existing(ordinal: int, file: BaseFile) -> GroupPlan:
+    return GroupPlan(ordinal, file.file_id, file.partition_path, file.path, file.instant)

@@ -1,0 +1,47 @@
+"""How large rows and files are expected to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyhudi.config import ConcurrencyMode
+from pyhudi.slices.files import BaseFile
+from pyhudi.writes.placement.assign import Sizing
+from pyhudi.writes.write_context import Write
+
+#: base files looked at for the average row
+SAMPLE = 200
+META_COLUMN_BYTES = 24
+#: stored bytes per value by Spark type, before the table's own files tell
+TYPE_BYTES = {"boolean": 1, "byte": 2, "short": 2, "integer": 4, "float": 4, "date": 4}
+TEXT_BYTES = 16
+NESTED_BYTES = 64
+
+
+def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
+    """The sizing of a write: row sizes of the table's files, otherwise estimated by type."""
+    sample = write.view.with_rows(list(files)[:SAMPLE])
+    known = [(f.size_bytes, f.rows) for f in sample if f.rows > 0]
+    rows = sum(n for _, n in known)
+    row_bytes = sum(size for size, _ in known) // rows if rows else guessed_row_bytes(write)
+    alone = write.options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+    return Sizing(
+        target_file_bytes=write.options.max_file_bytes,
+        small_file_bytes=write.options.small_file_bytes,
+        row_bytes=max(1, row_bytes),
+        fill_small_files=alone and write.options.small_file_bytes > 0,
+    )
+
+
+def guessed_row_bytes(write: Write) -> int:
+    """A row's stored size from its types; no more than the configured estimate."""
+    total = META_COLUMN_BYTES
+    for field in write.prepared.schema["fields"]:
+        kind = field["type"]
+        if not isinstance(kind, str):
+            total += NESTED_BYTES
+        elif kind in ("string", "binary"):
+            total += TEXT_BYTES
+        else:
+            total += TYPE_BYTES.get(kind, 8)
+    return min(total, write.options.record_bytes)

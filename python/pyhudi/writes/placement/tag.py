@@ -1,0 +1,179 @@
+"""Tagging: which base file holds each incoming key.
+
+Executors read the keys of the base files with pyarrow, and Spark joins them, with only the key
+columns; partitions and files are pruned before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
+
+from pyhudi.config import IndexType, MergeMode, Operation
+from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
+from pyhudi.rows.spec import DELETE
+from pyhudi.slices.files import BaseFile
+from pyhudi.writes.kept import Tagged
+from pyhudi.writes.keys.expressions import PARTITION_PATH
+from pyhudi.writes.placement.task_routes import as_sql_array
+from pyhudi.writes.write_context import Write
+
+BASE_PARTITION = "_pyhudi_base_partition"
+ARRIVAL = "_pyhudi_arrival"
+WAVES = 3
+
+
+class KeyFile(Protocol):
+    """The parts of a base file that a lookup of keys needs."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def partition_path(self) -> str: ...
+
+
+def base_keys(
+    write: Write,
+    files: Sequence[KeyFile],
+    beside: Sequence[str] = (),
+    ordinals: Sequence[int] | None = None,
+) -> DataFrame:
+    """(key, ordinal, base partition) of every row in ``files``, and columns ``beside`` it.
+
+    ``ordinals`` are the positions in ``files`` to read; all by default.
+    """
+    filesystem, root = write.runtime.filesystem(write.table.storage.root)
+    wanted = list(range(len(files)) if ordinals is None else ordinals)
+    spec = LookupSpec(
+        root=root,
+        fs=filesystem,
+        files={o: (files[o].path, files[o].partition_path) for o in wanted},
+        use_bloom=write.options.index_type is IndexType.BLOOM,
+        beside=pa.schema([write.prepared.arrow.field(name) for name in beside]),
+    )
+    spark = write.spark
+    slices = max(1, min(len(wanted), spark.sparkContext.defaultParallelism * WAVES))
+    chosen = F.col("id").cast("int")
+    if ordinals is not None:
+        chosen = F.split(F.lit(as_sql_array(wanted)), ",").cast("array<int>")[chosen]
+    asked = spark.range(0, len(wanted), 1, slices).select(chosen.alias(ORDINAL))
+    schema = _hits_schema(write, beside)
+    return asked.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
+
+
+def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
+    text = StringType()
+    fields: list[tuple[str, DataType]] = [
+        (KEY, text),
+        (ORDINAL, IntegerType()),
+        (BASE_PARTITION, text),
+    ]
+    incoming = write.prepared.rows.schema
+    fields += [(f"{OLD}{at}", incoming[name].dataType) for at, name in enumerate(beside)]
+    return StructType([StructField(name, kind) for name, kind in fields])
+
+
+def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
+    """Rows with ``ORDINAL``: a key belongs to the file of its own partition that holds it.
+
+    After a lost race only files that are new since then are read; matches in the other files are
+    kept.
+    """
+    before = write.kept.tagged
+    known = {} if before is None else {f.path: o for o, f in enumerate(before.files)}
+    new = [o for o, file in enumerate(files) if file.path not in known]
+    found = base_keys(write, files, ordinals=new if known else None)
+    keys = found.withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
+    if before is not None:
+        keys = keys.unionByName(_still_tagged(before, files))
+    return rows.join(keys, [KEY, PARTITION_PATH], "left")
+
+
+def _still_tagged(before: Tagged, files: Sequence[BaseFile]) -> DataFrame:
+    """(key, ordinal, partition path) of the keys found before in files that are still newest."""
+    place = {file.path: ordinal for ordinal, file in enumerate(files)}
+    now = [place.get(file.path, -1) for file in before.files]
+    moved = F.split(F.lit(as_sql_array(now)), ",").cast("array<int>")[F.col(ORDINAL)]
+    columns = [KEY, PARTITION_PATH, ORDINAL]
+    known = before.rows.where(F.col(ORDINAL).isNotNull()).select(*columns).distinct()
+    return known.withColumn(ORDINAL, moved).where(F.col(ORDINAL) >= 0)
+
+
+def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
+    """The same over all partitions; a row whose partition changed moves, unless the old one wins.
+
+    A move is a delete in the old group and an insert in the new partition. With
+    ``hoodie.simple.index.update.partition.path`` off the row stays in its old partition instead.
+    """
+    moves = write.options.update_partition_path
+    ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
+    tagged = rows.join(base_keys(write, files, ordering), KEY, "left")
+    elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
+    if not moves:
+        path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
+        return tagged.withColumn(PARTITION_PATH, path).drop(BASE_PARTITION)
+    if DELETE not in tagged.columns:
+        tagged = tagged.withColumn(DELETE, F.lit(False))
+    if ordering:
+        # Structs compare field by field, null first; their fields' names must be the same.
+        names = [f"{OLD}{at}" for at in range(len(ordering))]
+        old = F.struct(*[F.col(each) for each in names])
+        new = F.struct(*[F.col(f"`{o}`").alias(n) for o, n in zip(ordering, names, strict=True)])
+        loses = elsewhere & ~forced(write, tagged) & (new < old)
+        tagged = tagged.where(~loses | loses.isNull())
+        tagged = tagged.drop(*names)
+    return _moved(tagged, elsewhere)
+
+
+def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:
+    """The winner among incoming rows of a key, by default in any partitions.
+
+    A group combines its own rows; under a global index the rivals may go to different groups.
+    """
+    fields = list(write.config.ordering_fields) if _by_event_time(write) else []
+    rank = F.struct(forced(write, rows), *[F.col(f"`{name}`") for name in fields], F.col(ARRIVAL))
+    kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
+    numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
+    return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
+
+
+def forced(write: Write, rows: DataFrame) -> Column:
+    """Whether a row always deletes: its ordering values are null, or the operation is delete."""
+    if write.operation is Operation.DELETE:
+        return F.lit(True)
+    if DELETE not in rows.columns or not write.config.ordering_fields:
+        return F.lit(False)
+    nulls = [F.col(f"`{name}`").isNull() for name in write.config.ordering_fields]
+    return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
+
+
+def _by_event_time(write: Write) -> bool:
+    return write.config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+
+
+def _moved(tagged: DataFrame, elsewhere: Column) -> DataFrame:
+    """Rows for an arrival, and for a departure where they live elsewhere; a delete only departs."""
+    arrival = F.struct(
+        F.when(elsewhere, F.lit(None).cast("int")).otherwise(F.col(ORDINAL)).alias(ORDINAL),
+        F.col(PARTITION_PATH),
+        F.col(DELETE),
+    )
+    departure = F.struct(
+        F.col(ORDINAL), F.col(BASE_PARTITION).alias(PARTITION_PATH), F.lit(True).alias(DELETE)
+    )
+    steps = (
+        F.when(elsewhere & F.col(DELETE), F.array(departure))
+        .when(elsewhere, F.array(arrival, departure))
+        .otherwise(F.array(arrival))
+    )
+    others = [
+        c for c in tagged.columns if c not in (ORDINAL, PARTITION_PATH, DELETE, BASE_PARTITION)
+    ]
+    exploded = tagged.select(*[F.col(f"`{c}`") for c in others], F.explode(steps).alias("_s"))
+    return exploded.select("*", "_s.*").drop("_s")

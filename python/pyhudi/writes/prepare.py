@@ -1,0 +1,203 @@
+"""Preparing incoming rows: columns aligned with the table, keys and paths as expressions.
+
+Rule of alignment: by name; a missing column is filled with null only if the option says so, a new
+one is added at the end, and of two types the wider wins, if Hudi's readers can follow
+(spec/schema_evolution.md S1 to S3). Everything is decided before the first file is written.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Operation, WriteOptions
+from pyhudi.errors import SchemaConflict
+from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
+from pyhudi.format.table_config import TableConfig
+from pyhudi.format.widening import merged_type, typed
+from pyhudi.rows.spec import DELETE
+from pyhudi.tables.columns import check_distinct, check_names
+from pyhudi.timeline.schema import SparkSchema
+from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
+from pyhudi.writes.keys.key_columns import with_key_columns
+from pyhudi.writes.keys.timestamp_keys import TimestampFormat
+
+SOFT_DELETE = "_hoodie_is_deleted"
+#: file id of the group that holds a row, in rows that change; null for a new row
+HOME = "_pyhudi_home"
+OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How many rows a statement changes, by kind."""
+
+    inserted: int = 0
+    moved: int = 0
+
+    @property
+    def adds(self) -> bool:
+        """Whether a partition gets rows that it did not have."""
+        return self.inserted + self.moved > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows ready to be tagged: key, path, delete mark, then the data columns in table order.
+
+    The ``changes`` of a statement have their ``HOME`` before the data columns.
+    """
+
+    rows: DataFrame
+    schema: SparkSchema
+    avro: dict[str, Any]
+    arrow: pa.Schema
+    data_columns: tuple[str, ...]
+    has_deletes: bool
+    named_keys: bool = False
+    changes: Survey | None = None
+
+
+def prepare(
+    df: DataFrame,
+    config: TableConfig,
+    current: SparkSchema | None,
+    operation: Operation,
+    options: WriteOptions,
+    named_keys: bool,
+) -> Prepared:
+    """Align ``df`` with the table and add key and path columns; ``key_encoding`` names keys.
+
+    ``SchemaConflict`` (column, ours, theirs, rule) if the types do not go together;
+    ``ConfigError`` if a key or partition column is missing.
+    """
+    incoming = without_hidden_columns(df)
+    schema = table_schema_after(incoming.schema, current, config.name, operation, options)
+    if current is not None:
+        schema = with_key_columns(schema, incoming.schema, current, config, operation, options)
+    target = StructType.fromJson(schema)
+    given = {f.name.lower(): f.name for f in incoming.schema.fields}
+    data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
+    aligned = incoming.select(*data)
+    columns = []
+    if config.record_key_fields:
+        key = record_key(aligned.schema, config.record_key_fields, named_keys)
+        columns.append(key.alias(RECORD_KEY))
+    path = partition_path(aligned.schema, config, timestamp_format(options))
+    columns.append(path.alias(PARTITION_PATH))
+    soft = SOFT_DELETE in target.fieldNames()
+    deletes = operation is Operation.DELETE or soft
+    if deletes:
+        marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False)) if soft else F.lit(True)
+        mark = F.lit(True) if operation is Operation.DELETE else marked
+        columns.append(mark.alias(DELETE))
+    rows = aligned.select(*columns, *map(named, target.fieldNames()))
+    if soft and operation in OVERWRITES and not options.combine_before_insert:
+        rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
+    avro = spark_to_avro(schema, config.name)
+    names = tuple(target.fieldNames())
+    return Prepared(rows, schema, avro, spark_to_arrow(schema), names, deletes, named_keys)
+
+
+def prepare_partitions(
+    df: DataFrame, config: TableConfig, current: SparkSchema, options: WriteOptions, named: bool
+) -> Prepared:
+    """What delete_partition needs: no column of ``df`` if partitions are ``named``."""
+    path = F.lit("")
+    if not named:
+        placing = replace(config, record_key_fields=())
+        operation = Operation.DELETE_PARTITION
+        with_key_columns(current, df.schema, current, placing, operation, options)
+        fields = StructType.fromJson(current).fields
+        given = {f.name.lower(): f.name for f in df.schema.fields}
+        own = [f for f in fields if f.name.lower() in given]
+        df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
+        path = partition_path(df.schema, config, timestamp_format(options))
+    avro = spark_to_avro(current, config.name)
+    rows = df.select(path.alias(PARTITION_PATH))
+    return Prepared(rows, current, avro, spark_to_arrow(current), (), False)
+
+
+def named(column: str) -> Column:
+    """The column of exactly this name, with any characters."""
+    return F.col("`" + column.replace("`", "``") + "`")
+
+
+def without_hidden_columns(df: DataFrame) -> DataFrame:
+    """``df`` without the columns that Hudi adds: rows read from a table may be written back.
+
+    ``SchemaConflict`` if no column is left, or two have one name.
+    """
+    own = [field for field in df.schema.fields if field.name not in HIDDEN_COLUMNS]
+    check_distinct(StructType(own))
+    return df.select(*[named(field.name) for field in own])
+
+
+def _aligned(given: str | None, name: str, kind: Any) -> Column:
+    if given is None:
+        return F.lit(None).cast(kind).alias(name)
+    return named(given).cast(kind).alias(name)
+
+
+def table_schema_after(
+    incoming: StructType,
+    current: SparkSchema | None,
+    table_name: str,
+    operation: Operation,
+    options: WriteOptions,
+) -> SparkSchema:
+    """The table's schema after rows of ``incoming`` are written, as Spark's JSON."""
+    given = json.loads(incoming.json())
+    if current is not None and operation is Operation.DELETE:
+        return current
+    if current is not None:
+        known = {f["name"].lower(): f["type"] for f in current["fields"]}
+        for field in given["fields"]:
+            field["type"] = typed(field["type"], known.get(field["name"].lower(), field["type"]))
+    ours = avro_to_spark(spark_to_avro(given, table_name))
+    if current is None:
+        check_names(ours)
+        return ours
+    by_name = {f["name"].lower(): f for f in ours["fields"]}
+    fields = []
+    for field in current["fields"]:
+        mine = by_name.pop(field["name"].lower(), None)
+        if mine is None:
+            if not options.null_for_missing:
+                raise SchemaConflict(
+                    f"Column '{field['name']}' of the table is missing in the data. Add it, or "
+                    "set hoodie.write.set.null.for.missing.columns=true to write nulls.",
+                    column=field["name"],
+                    ours=None,
+                    theirs=field["type"],
+                    rule="missing column",
+                )
+            fields.append(field)
+            continue
+        kind = merged_type(field["name"], field["type"], mine["type"])
+        fields.append({**field, "type": kind})
+    added = [{**field, "nullable": True} for field in by_name.values()]
+    check_names(added)
+    fields += added
+    return {**current, "fields": fields}
+
+
+def timestamp_format(options: WriteOptions) -> TimestampFormat | None:
+    """The timestamp key generator's options; None where none are given."""
+    if options.timestamp_type is None or not options.timestamp_output_format:
+        return None
+    zone = options.timestamp_zone or "UTC"
+    return TimestampFormat(
+        kind=options.timestamp_type,
+        output_format=options.timestamp_output_format,
+        input_format=",".join(options.timestamp_input_formats) or None,
+        unit=options.timestamp_unit,
+        input_zone=options.timestamp_input_zone or zone,
+        output_zone=options.timestamp_output_zone or zone,
+    )

@@ -1,0 +1,235 @@
+"""UPDATE, DELETE and MERGE: the rows that Spark found changed, prepared for one write.
+
+Spark evaluates the statement on one state of the table and spools each change with the row's key
+and the number of its file. The write is an upsert of these rows, but without a lookup of the groups
+of old rows: they are known. A new row whose key exists would silently become an update, so it is
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from pyhudi.config import IndexType, WriteOptions
+from pyhudi.errors import InvalidRecord, WriteFailed
+from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
+from pyhudi.format.table_config import TableConfig
+from pyhudi.rows.spec import DELETE
+from pyhudi.timeline.schema import SparkSchema
+from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
+from pyhudi.writes.prepare import HOME, Prepared, Survey, named, timestamp_format
+from pyhudi.writes.stage import job
+
+#: the kind of a change, before the row's identity and its new values
+CHANGE = "_pyhudi_change"
+DELETED, UPDATED, INSERTED = "d", "u", "i"
+#: number of the row's file in the scan, as the shim spools it
+FILE_NUMBER = "_file-number"
+IDENTITY = (RECORD_KEY, PARTITION_PATH, HOME)
+#: between texts in an array that Spark folds into a constant; no path has it
+BETWEEN = "\0"
+NEW_KEY, NEW_PATH = "_pyhudi_new_key", "_pyhudi_new_path"
+STEP = "_pyhudi_step"
+#: keys that an error names
+SHOWN = 5
+
+
+def prepare_changes(
+    changes: DataFrame,
+    config: TableConfig,
+    current: SparkSchema,
+    options: WriteOptions,
+    named_keys: bool,
+    key_prefix: str,
+) -> Prepared:
+    """Changes as rows of an upsert, with ``HOME`` for those that are in the table.
+
+    A row whose partition changes leaves the one and arrives in the other. New rows of a table
+    without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord`` where a
+    key would change, or two rows would have one.
+    """
+    target = StructType.fromJson(current)
+    rows, survey = _identified(changes, target), Survey()
+    if set(target.fieldNames()) & set(changes.columns):
+        path = partition_path(rows.schema, config, timestamp_format(options))
+        rows = rows.withColumn(NEW_PATH, path)
+        if config.record_key_fields:
+            key = record_key(rows.schema, config.record_key_fields, named_keys)
+            everywhere = options.index_type is IndexType.GLOBAL_SIMPLE
+            rows = rows.withColumn(NEW_KEY, key)
+            with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
+                survey = _survey(rows, config, named_keys, everywhere)
+        else:
+            with job(rows.sparkSession, f"pyhudi upsert {config.name}: count the changes"):
+                survey = _counted(rows)
+            key = F.concat(F.lit(key_prefix), F.monotonically_increasing_id())
+            rows = rows.withColumn(NEW_KEY, key)
+        rows = _placed(rows, target.fieldNames(), survey)
+    else:
+        rows = rows.withColumn(DELETE, F.lit(True))
+    columns = [RECORD_KEY, PARTITION_PATH, DELETE, HOME]
+    rows = rows.select(*columns, *map(named, target.fieldNames()))
+    avro, arrow = spark_to_avro(current, config.name), spark_to_arrow(current)
+    names = tuple(target.fieldNames())
+    return Prepared(rows, current, avro, arrow, names, True, named_keys, survey)
+
+
+def inserted_rows(rows: DataFrame) -> DataFrame:
+    """New rows as changes, evaluated once: they are looked at before they are written."""
+    nobody = [F.lit(None).cast("string").alias(name) for name in IDENTITY]
+    changes = rows.select(F.lit(INSERTED).alias(CHANGE), *nobody, *map(named, rows.columns))
+    return changes.localCheckpoint(eager=False)
+
+
+def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
+    """Spooled rows with partition path and file id, as ``homes`` has them by number of file.
+
+    ``homes`` are paths relative to the table; a new row has no number.
+    """
+    given = [homes.get(number, "") for number in range(max(homes, default=-1) + 1)]
+    folders = [path.rpartition("/")[0] for path in given]
+    # spec/data_files.md D1: a base file is named <file id>_<token>_<instant>, and an id has no "_".
+    ids = [path.rpartition("/")[2].partition("_")[0] for path in given]
+    values = [c for c in spooled.columns if c not in (CHANGE, RECORD_KEY, FILE_NUMBER)]
+    return spooled.select(
+        CHANGE,
+        RECORD_KEY,
+        _numbered(folders).alias(PARTITION_PATH),
+        _numbered(ids).alias(HOME),
+        *map(named, values),
+    )
+
+
+def _numbered(texts: Sequence[str]) -> Column:
+    array = F.split(F.lit(BETWEEN.join(texts)), BETWEEN)
+    number = named(FILE_NUMBER)
+    # Spark 4.0 treats a null number as a number here, as the array has no nulls.
+    return F.when(number.isNotNull(), F.element_at(array, number + F.lit(1)))
+
+
+def _identified(changes: DataFrame, target: StructType) -> DataFrame:
+    """The changes with all columns of the table."""
+    given = set(changes.columns)
+    values = [
+        (named(f.name) if f.name in given else F.lit(None)).cast(f.dataType).alias(f.name)
+        for f in target.fields
+    ]
+    return changes.select(CHANGE, *IDENTITY, *values)
+
+
+def _is(kind: str) -> Column:
+    return F.col(CHANGE) == kind
+
+
+def _moves() -> Column:
+    return _is(UPDATED) & (F.col(PARTITION_PATH) != F.col(NEW_PATH))
+
+
+def _key() -> Column:
+    return F.when(_is(INSERTED), F.col(NEW_KEY)).otherwise(F.col(RECORD_KEY))
+
+
+def _counted(rows: DataFrame) -> Survey:
+    counts = rows.agg(F.count_if(_is(INSERTED)), F.count_if(_moves())).first()
+    assert counts is not None
+    return Survey(*counts)
+
+
+def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: bool) -> Survey:
+    """Count what is new and what moves; ``InvalidRecord`` where keys change or meet.
+
+    Keys meet in a partition, and ``everywhere`` where one arrives in any.
+    """
+    fields = config.record_key_fields
+    renamed = _is(UPDATED) & ~F.col(NEW_KEY).eqNullSafe(F.col(RECORD_KEY))
+    if len(fields) == 1:
+        # A table may have rows of both forms of its key.
+        other = record_key(rows.schema, fields, not named_keys)
+        renamed &= ~other.eqNullSafe(F.col(RECORD_KEY))
+    pair = F.struct(F.col(RECORD_KEY).alias("old"), F.col(NEW_KEY).alias("new"))
+    keys = rows.where(~_is(DELETED)).groupBy(F.col(NEW_PATH), _key().alias(RECORD_KEY))
+    each = keys.agg(
+        F.count_if(_is(INSERTED)).alias("inserted"),
+        F.count_if(_moves()).alias("moved"),
+        F.count("*").alias("rows"),
+        F.min(F.when(renamed, pair)).alias("renamed"),
+    )
+    meet = F.col("rows") > 1
+    if everywhere:
+        arrive = F.sum(F.col("inserted") + F.col("moved")) > 0
+        each = each.groupBy(RECORD_KEY).agg(
+            F.sum("inserted").alias("inserted"),
+            F.sum("moved").alias("moved"),
+            F.min("renamed").alias("renamed"),
+            (F.max(meet) | arrive & (F.count("*") > 1)).alias("meet"),
+        )
+        meet = F.col("meet")
+    several = F.when(meet, F.col(RECORD_KEY))
+    found = each.agg(F.sum("inserted"), F.sum("moved"), F.min("renamed"), F.min(several)).first()
+    assert found is not None
+    inserted, moved, change, double = found
+    if change is not None:
+        raise InvalidRecord(
+            f"The statement would change record keys, as '{change.old}' to '{change.new}'. The key "
+            f"({', '.join(fields)}) says which row is which, so it stays. Nothing was written. "
+            "Delete the rows and insert them with their new keys.",
+            column=",".join(fields),
+        )
+    if double is not None:
+        raise InvalidRecord(
+            f"The statement gives more than one row with the key '{double}'. Nothing was written. "
+            "Leave one row for each key in the source.",
+            column=",".join(fields),
+        )
+    return Survey(inserted or 0, moved or 0)
+
+
+def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
+    """Each row at its place; a row that moves is there twice, as it leaves and arrives."""
+    home, gone = F.col(HOME), _is(DELETED)
+    path = F.when(gone, F.col(PARTITION_PATH)).otherwise(F.col(NEW_PATH))
+
+    def step(path: Column, home: Column, gone: Column) -> Column:
+        return F.struct(path.alias(PARTITION_PATH), home.alias(HOME), gone.alias(DELETE))
+
+    steps = F.array(step(path, home, gone))
+    if survey.moved:
+        nowhere = F.lit(None).cast("string")
+        arrival = step(F.col(NEW_PATH), nowhere, F.lit(False))
+        departure = step(F.col(PARTITION_PATH), home, F.lit(True))
+        steps = F.when(_moves(), F.array(arrival, departure)).otherwise(steps)
+    exploded = rows.select(
+        _key().alias(RECORD_KEY), F.explode(steps).alias(STEP), *map(named, names)
+    )
+    # A leaving row has no values, so no ordering keeps it.
+    values = [F.when(~F.col(f"{STEP}.{DELETE}"), named(name)).alias(name) for name in names]
+    return exploded.select(RECORD_KEY, f"{STEP}.*", *values)
+
+
+def check_homes(changes: Survey, strangers: int) -> None:
+    """``WriteFailed`` if rows name files that are not in the state which was read.
+
+    ``strangers`` is the number of rows without such a file, also new rows.
+    """
+    lost = strangers - changes.inserted - changes.moved
+    if lost:
+        raise WriteFailed(
+            f"{lost} rows to change are in files that the table did not have when the statement "
+            "began. Nothing was written. Run the statement again."
+        )
+
+
+def refuse_known_keys(keys: Iterable[str], config: TableConfig) -> None:
+    """``InvalidRecord`` if ``keys`` of new rows are already in the table."""
+    shown = ", ".join(keys)
+    if shown:
+        raise InvalidRecord(
+            f"The statement would insert rows with keys that the table has already: {shown}. "
+            "Nothing was written. Match these rows by their key and update them, or leave them "
+            "out of the source.",
+            column=",".join(config.record_key_fields),
+        )

@@ -1,0 +1,203 @@
+"""The write stage: one Spark job whose result is the write statistics.
+
+The job carries its write's key as a local property, by which the shim knows when every attempt of
+the stage has ended (ARCHITECTURE.md, "One commit, end to end").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.application.jobs import Jobs
+from pyhudi.errors import HudiError, WriteFailed
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import InstantTime
+from pyhudi.rows.attempt import held
+from pyhudi.rows.spec import STAT_DDL
+from pyhudi.rows.task import error_from_text
+
+TRACKED = "pyhudi.write"
+
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+
+
+def tracked_key(root: str, instant: InstantTime) -> str:
+    """The key of a write in its application, whose tables may have equal instants."""
+    return f"{instant} {root}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """One row of the stage's result, see ``STAT_SCHEMA``."""
+
+    file_id: FileId
+    path: str
+    partition_path: str
+    prev_base_file: str | None
+    prev_instant: str | None
+    num_writes: int
+    num_inserts: int
+    num_updates: int
+    num_deletes: int
+    file_size_bytes: int
+
+    def stat(self) -> WriteStat:
+        """The same as commits record it."""
+        return WriteStat(
+            file_id=self.file_id,
+            path=self.path,
+            partition_path=self.partition_path,
+            prev_commit=self.prev_instant,
+            num_writes=self.num_writes,
+            num_inserts=self.num_inserts,
+            num_updates=self.num_updates,
+            num_deletes=self.num_deletes,
+            total_write_bytes=self.file_size_bytes,
+            file_size_bytes=self.file_size_bytes,
+            prev_base_file=self.prev_base_file,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write stage did; ``staged`` tells whether Spark tasks did it, which must have ended
+    before the commit."""
+
+    files: tuple[FileWritten, ...] = ()
+    staged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A write stage yet to run, tracked under ``key``.
+
+    A failure of its job is a known failure of the write: the worker's own error where it raised
+    one of ours, else ``WriteFailed`` with Spark's message.
+    """
+
+    jobs: Jobs
+    spark: SparkSession
+    key: str
+    description: str
+
+    def run(self, rows: DataFrame, work: Work) -> Written:
+        """``work`` over the partitions of ``rows``, and its statistics."""
+
+        def collect() -> list[dict[str, Any]]:
+            result = rows.mapInArrow(held(work), STAT_DDL)  # type: ignore[arg-type]
+            return [row.asDict() for row in self.jobs.held(result).collect()]
+
+        return self._collected(collect)
+
+    def run_blobs(self, blobs: Sequence[bytes], work: Work) -> Written:
+        """``run`` over rows that the driver holds: one Arrow stream, and one task, a blob."""
+        holding = held(work)
+
+        def run(streams: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+            import pyarrow
+
+            for stream in streams:
+                with pyarrow.ipc.open_stream(stream) as reader:
+                    for batch in holding(iter(reader)):
+                        yield from batch.to_pylist()
+
+        def collect() -> list[dict[str, Any]]:
+            spread: Any = self.spark.sparkContext.parallelize(blobs, len(blobs))
+            return self.jobs.held_tasks(spread.mapPartitions(run)).collect()
+
+        return self._collected(collect)
+
+    def _collected(self, collect: Callable[[], list[dict[str, Any]]]) -> Written:
+        with job(self.spark, self.description, self.key):
+            try:
+                found = collect()
+            except Exception as e:
+                raise worker_error(e, self.description) from e
+        return Written(tuple(_written(row) for row in found), staged=True)
+
+
+def run_here(work: Work, rows: pa.Table) -> Written:
+    """A write stage in this process, for so little work that a Spark job would take longer."""
+    threads = pa.cpu_count()
+    try:
+        found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
+        return Written(tuple(_written(row) for row in found))
+    finally:
+        # Workers compute on one thread; the driver's process is not theirs.
+        pa.set_cpu_count(threads)
+
+
+def worker_error(error: Exception, description: str) -> HudiError:
+    """What a failed Spark job means for the caller."""
+    text = str(error)
+    ours = error_from_text(text)
+    if ours is not None:
+        return ours
+    cause = innermost_cause(text)
+    return WriteFailed(
+        f"{description} failed in Spark: {cause.rstrip('.')}. Nothing of it is visible. "
+        "See the executors' logs; run it again once the cause is mended.",
+        reason=cause,
+    )
+
+
+#: what introduces the failure of a task, and the lines of a stack trace that follow it
+_TASK_FAILED = re.compile(r".*most recent failure: Lost task [^\n]*?\): ", re.DOTALL)
+_STACK = re.compile(r"\n\s*(at |\.\.\. \d+ more|Driver stacktrace)")
+_PYTHON_STACK = "Traceback (most recent call last):"
+_CLASS = re.compile(r"(?:[a-z_]\w*\.)+([A-Z]\w*): ")
+CAUSE_CHARACTERS = 400
+
+
+def innermost_cause(text: str) -> str:
+    """The one line that tells why, of the text with stack traces that Spark gives a failed job."""
+    last = text.rsplit("\nCaused by: ", 1)[-1]
+    if _PYTHON_STACK in last:
+        lines = last.rsplit(_PYTHON_STACK, 1)[-1].splitlines()
+        last = next((line for line in lines[1:] if line[:1].strip()), last)
+    last = _STACK.split(_TASK_FAILED.sub("", last), maxsplit=1)[0]
+    last = last.rsplit("An error occurred while calling", 1)[-1].rsplit("\n: ", 1)[-1]
+    line = re.sub(r"\s+", " ", _CLASS.sub(r"\1: ", last, count=1)).strip()
+    line = re.sub(r"^\w+: (?=\[[A-Z_.]+\])", "", line)
+    return line if len(line) <= CAUSE_CHARACTERS else line[: CAUSE_CHARACTERS - 3] + "..."
+
+
+class job:  # noqa: N801 - reads as a statement
+    """Names Spark jobs started inside and marks them for the attempt listener."""
+
+    def __init__(self, spark: SparkSession, description: str, key: str | None = None) -> None:
+        self._context = spark.sparkContext
+        self._new = {"spark.job.description": description, TRACKED: key}
+        self._old: dict[str, str | None] = {}
+
+    def __enter__(self) -> None:
+        for name, value in self._new.items():
+            self._old[name] = self._context.getLocalProperty(name)
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._old.items():
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+
+def _written(row: dict[str, Any]) -> FileWritten:
+    return FileWritten(
+        file_id=FileId(row["file_id"]),
+        path=row["path"],
+        partition_path=row["partition_path"],
+        prev_base_file=row["prev_base_file"],
+        prev_instant=row["prev_instant"],
+        num_writes=row["num_writes"],
+        num_inserts=row["num_inserts"],
+        num_updates=row["num_updates"],
+        num_deletes=row["num_deletes"],
+        file_size_bytes=row["file_size_bytes"],
+    )

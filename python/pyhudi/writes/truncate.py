@@ -1,0 +1,72 @@
+"""Emptying a table or whole partitions of it, without reading a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.reads.filters import (
+    FilterJson,
+    decided_by_partition,
+    matching_partitions,
+    require_whole_partitions,
+)
+from pyhudi.reads.scan import Query, open_query
+from pyhudi.transactions.transaction import Committed
+from pyhudi.writes.intent import Intent, Overwrite, Route
+from pyhudi.writes.write import write_table
+
+OPERATION = "hoodie.datasource.write.operation"
+
+
+def truncate(
+    runtime: Runtime,
+    spark: SparkSession,
+    root: str,
+    given: Mapping[str, str],
+    session: Mapping[str, str],
+) -> Committed | None:
+    """Replace every file group by nothing; time travel still finds the old rows."""
+    query = open_query(runtime, root, {}, {})
+    intent = Intent(Route.SQL, Overwrite.ALL)
+    options = {**given, OPERATION: "insert_overwrite_table"}
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+
+
+def can_delete_where(runtime: Runtime, root: str, filters: Sequence[FilterJson]) -> bool:
+    """Whether the filters choose whole partitions, so that no file need be read."""
+    if not filters:
+        return True
+    query = open_query(runtime, root, {}, {})
+    return bool(query.table.config.partition_fields) and _decided(query, filters)
+
+
+def delete_where(
+    runtime: Runtime,
+    spark: SparkSession,
+    root: str,
+    filters: Sequence[FilterJson],
+    given: Mapping[str, str],
+    session: Mapping[str, str],
+) -> Committed | None:
+    """Delete the partitions that the filters choose; ``ConfigError`` where they cut one."""
+    if not filters:
+        return truncate(runtime, spark, root, given, session)
+    query = open_query(runtime, root, {}, {})
+    partitions = query.view().partitions()
+    require_whole_partitions(query.table.config, query.types(), partitions, filters)
+    if not matching_partitions(query.table.config, query.types(), partitions, filters):
+        return None
+    intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
+    options = {**given, OPERATION: "delete_partition"}
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+
+
+def _decided(query: Query, filters: Sequence[FilterJson]) -> bool:
+    partitions = query.view().partitions()
+    return decided_by_partition(query.table.config, query.types(), partitions, filters)

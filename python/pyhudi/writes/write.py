@@ -1,0 +1,383 @@
+"""One write, end to end: from a DataFrame and options to a commit.
+
+The steps and their order are those of ARCHITECTURE.md, "One commit, end to end"; everything that
+can refuse the input does so before the first file is touched. A lost race is written again as a new
+instant.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from pyhudi.application.after_commit import after_commit
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    HistoryExpired,
+    TableCorrupt,
+    TableExists,
+    TableNotFound,
+)
+from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.locks.group_locks import GroupLocks
+from pyhudi.locks.timed import TimedLock
+from pyhudi.reads.filters import require_whole_partitions
+from pyhudi.storage.base import Storage
+from pyhudi.tables.create import create_table, discard_table, new_table_config
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.promises import moved
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.strays import rolled_back
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
+from pyhudi.transactions.presence import find_table
+from pyhudi.transactions.recovery.undoing import check_undoing
+from pyhudi.transactions.transaction import Committed, Transaction
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
+from pyhudi.writes.kept import Kept
+from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
+from pyhudi.writes.operations import run_operation
+from pyhudi.writes.own_reads import OwnReads, given_up
+from pyhudi.writes.placement.buckets import check_index
+from pyhudi.writes.prepare import (
+    Prepared,
+    prepare,
+    prepare_partitions,
+    table_schema_after,
+    without_hidden_columns,
+)
+from pyhudi.writes.row_changes import prepare_changes
+from pyhudi.writes.stage import tracked_key, worker_error
+from pyhudi.writes.write_context import Write
+
+log = logging.getLogger(__name__)
+
+BACKOFF_MS = 50
+#: operations that read no row of what they replace: they are a way out where a file was lost
+REPLACING = frozenset(
+    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
+)
+#: times that a table may appear between the look for it and its creation
+CREATION_RACES = 5
+BACKOFF_CAP_MS = 2_000
+#: times that a pessimistic write begins again because its groups changed while it waited for locks
+MOST_WAITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller wants written, the same for every attempt.
+
+    ``since`` is the state of the table that ``df`` was computed from, where it was: conflicts are
+    judged from it on. ``changes`` tells that the rows are those of a statement that changes rows.
+    """
+
+    runtime: Runtime
+    df: DataFrame
+    options: WriteOptions
+    operation: Operation
+    intent: Intent
+    kept: Kept = field(default_factory=Kept)
+    groups: GroupLocks | None = None
+    since: Timeline | None = None
+    changes: bool = False
+
+
+def write_table(
+    runtime: Runtime,
+    df: DataFrame,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    intent_of: Callable[[bool], Intent | None],
+    reads: OwnReads | None = None,
+) -> Committed | None:
+    """Write ``df`` to the table at ``root``, creating it where there is none.
+
+    ``intent_of(exists)`` tells what is wanted, None to do nothing. ``reads`` is what ``df`` reads
+    of this table. Returns the commit. Raises the errors of ``errors.py``; whatever it raises but
+    ``CommitUnknown``, nothing became visible.
+    """
+    storage = runtime.storage(root)
+    for _ in range(CREATION_RACES):
+        found = find_table(storage, runtime.clock)
+        intent = intent_of(found is not None)
+        if intent is None:
+            return None
+        if found is None and intent.route is Route.SQL:
+            found = open_table(storage)  # the catalog has it: an error that says what is missing
+        if found is not None:
+            refuse_writes_to(found)
+        raw = found.config.raw if found else None
+        resolved = resolve_write(options, raw, heeded(intent, session))
+        intent = settled(intent, resolved, session)
+        operation = decide(intent, resolved)
+        try:
+            request = Request(runtime, df, resolved, operation, intent)
+            table = found or _new_table(storage, request)
+        except TableExists:
+            # Another writer made the table: decide again whether and how to write to it.
+            continue
+        _warn(resolved)
+        try:
+            done = _written_or_again(request, table, reads if found else None, found is None)
+        except TableNotFound:
+            if found is None or intent.route is Route.SQL:
+                raise
+            # Its creator has taken it away, as that one's write failed: this write is the first.
+            continue
+        after_commit(runtime, table, resolved, action_of(operation), done)
+        return done
+    raise TableExists(
+        f"Tables come and go at {root} while this write begins. Nothing was written. Try again "
+        "once the other writers are done.",
+        path=root,
+    )
+
+
+def write_changes(
+    runtime: Runtime,
+    changes: DataFrame,
+    root: str,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    operation: Operation,
+    reads: OwnReads,
+) -> Committed:
+    """Write the ``changes`` of a statement that was evaluated on ``reads`` (``row_changes.py``).
+
+    ``operation`` is upsert or delete. A lost race is not run again here, since the changes were
+    computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
+    the statement on the state of then.
+    """
+    table = open_table(runtime.storage(root))
+    refuse_writes_to(table)
+    resolved = resolve_write(options, table.config.raw, session)
+    _warn(resolved)
+    intent = Intent(Route.SQL)
+    request = Request(runtime, changes, resolved, operation, intent, changes=True)
+    done = _written_or_again(request, table, reads, created=False)
+    after_commit(runtime, table, resolved, action_of(operation), done)
+    return done
+
+
+def _written_or_again(
+    request: Request, table: Table, reads: OwnReads | None, created: bool
+) -> Committed:
+    """Write; where the rows were read from this table, a lost race says when to evaluate again."""
+    if reads is None:
+        return _written(request, table, created)
+    kept = Kept(retries=reads.evaluated or 0)
+    try:
+        return _written(replace(request, kept=kept, since=reads.state), table, created)
+    except CommitConflict as conflict:
+        request = replace(request, kept=kept)
+        if reads.evaluated is None or reads.evaluated >= request.options.conflict_retries:
+            raise (conflict if request.changes else given_up(conflict)) from None
+        conflict.again_in_ms = _pause_ms(request, conflict)
+        raise
+
+
+def _warn(options: WriteOptions) -> None:
+    warning = ignored_warning(options.ignored)
+    if warning:
+        log.warning(warning)
+
+
+def _written(request: Request, table: Table, created: bool) -> Committed:
+    try:
+        return _locked(request, table)
+    except CommitUnknown:
+        raise
+    except Exception:
+        if created:
+            discard_table(request.runtime, table, request.options)
+        raise
+
+
+def _locked(request: Request, table: Table) -> Committed:
+    """Write, a pessimistic write with a hand for locks that its attempts share."""
+    runtime, options = request.runtime, request.options
+    groups = runtime.group_locks(table, options)
+    if groups is None:
+        return _with_retries(request, table)
+    if not is_pessimistic(table.config):
+        table = declare_pessimistic(runtime.writer(table, options))
+    with groups:
+        return _with_retries(replace(request, groups=groups), table)
+
+
+def _new_table(storage: Storage, request: Request) -> Table:
+    """Create the table after all checks that need no data have passed; ``TableExists``."""
+    df, operation, options = request.df, request.operation, request.options
+    incoming = without_hidden_columns(df).schema
+    schema = table_schema_after(incoming, None, "table", operation, options)
+    config = new_table_config(storage.root, options, schema, record_schema=False)
+    refuse_writes_to(Table(storage, config))
+    prepare(df, config, None, operation, options, named_by_rule(config, options))
+    return create_table(request.runtime, storage, config, options)
+
+
+def _with_retries(request: Request, table: Table) -> Committed:
+    clock, options = request.runtime.clock, request.options
+    retries, waits = options.conflict_retries, 0
+    for _ in range(retries + MOST_WAITS + 1):
+        try:
+            done = _tried(request, table)
+            kept = request.kept
+            waited_ms = round(kept.lock_wait_s * 1000)
+            return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries)
+        except CommitConflict as conflict:
+            if request.since is not None:
+                raise
+            if conflict.before_data and waits < MOST_WAITS:
+                # Not a lost race: the write waited its turn, and goes on with its locks in hand.
+                waits += 1
+                log.info("%s It had waited for locks, and no work is lost.", conflict)
+            else:
+                if request.kept.retries == retries:
+                    raise
+                clock.sleep(_pause_ms(request, conflict) / 1000)
+                request.kept.retries += 1
+            table = open_table(table.storage)
+            # Every column of the table as it was is there; one that was added since holds nulls.
+            request = replace(request, options=replace(options, null_for_missing=True))
+    raise AssertionError("unreachable")
+
+
+def _pause_ms(request: Request, conflict: CommitConflict) -> int:
+    """How long a write that lost a race stays away from the next one."""
+    lost, retries = request.kept.retries, request.options.conflict_retries
+    most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
+    wait = most // 2 + request.runtime.clock.random_int(most)
+    log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
+    return wait
+
+
+def _tried(request: Request, table: Table) -> Committed:
+    """One attempt; a table that moved on while the attempt listed it is a race that it lost."""
+    try:
+        return _attempt(request, table)
+    except HistoryExpired as expired:
+        if not expired.moved:
+            raise
+        raise _overtaken(request, table, expired) from expired
+    except TableCorrupt as broken:
+        end = _end_of(table, broken)
+        if end is None:
+            raise
+        why = moved(table.storage, f"{broken.path} was {end}")
+        raise _overtaken(request, table, why) from broken
+
+
+def _overtaken(request: Request, table: Table, why: HistoryExpired) -> CommitConflict:
+    return CommitConflict(
+        f"{request.operation.value} to {table.config.name} lost a race, and nothing of it is "
+        f"visible. Run it again: it then starts from the new state. The reason: {why}",
+        ours=None,
+        theirs=None,
+        overlap=("table",),
+    )
+
+
+def _end_of(table: Table, broken: TableCorrupt) -> str | None:
+    """What became of the file at fault; None where the table as it is now needs it, or it is none.
+
+    ``TableCorrupt`` names its commit where that is known.
+    """
+    VIEWS.forget(table.storage)
+    timeline = table.timeline()
+    view = table.view(timeline)
+    view.check()
+    named = parse_base_file_name((broken.path or "").rsplit("/", 1)[-1])
+    if named is None:
+        return None
+    files = (f for groups in view.groups.values() for f in groups.get(named.file_id, ()))
+    replaced = any(file_id == named.file_id for _, file_id in view.replaced)
+    if replaced or any(f.instant > named.instant for f in files):
+        return "replaced and cleaned"
+    if named.instant not in {commit.time for commit in timeline.commits}:
+        # Below the first active instant it may be archived, if no rollback names it.
+        first = timeline.first_time
+        if first is None or named.instant > first:
+            return "undone with its commit"
+        if named.instant in rolled_back(table.storage, timeline):
+            return "undone with its commit"
+    return None
+
+
+def _attempt(request: Request, table: Table) -> Committed:
+    runtime, options, operation = request.runtime, request.options, request.operation
+    before = request.since or table.timeline()
+    prepared = _checked(request, table, before)
+    writer = runtime.writer(table, options)
+    lock = TimedLock(writer.lock, runtime.clock)
+    transaction = Transaction.begin(
+        replace(writer, lock=lock),
+        action_of(operation),
+        operation.value,
+        request.groups,
+        request.since,
+        runtime.cancelled,
+    )
+    tracked = tracked_key(table.storage.root, transaction.instant)
+    transaction.quiet = partial(runtime.jobs.quiet, tracked)
+    try:
+        with transaction:
+            return _operated(request, table, before, prepared, transaction)
+    finally:
+        runtime.jobs.forget(tracked)
+        request.kept.lock_wait_s += lock.waited_s
+
+
+def _operated(
+    request: Request, table: Table, before: Timeline, prepared: Prepared, transaction: Transaction
+) -> Committed:
+    """What the attempt does once it has begun; ``prepared`` are the rows as ``before`` had them."""
+    runtime, options, operation = request.runtime, request.options, request.operation
+    try:
+        request.kept.check_columns(transaction.keep_history())
+        if transaction.timeline.keys() != before.keys():
+            # A commit came between: it may have changed the schema.
+            prepared = _checked(request, table, transaction.timeline)
+        request.kept.fit(prepared)
+        write = Write(
+            runtime, table, options, operation, request.intent, prepared, transaction, request.kept
+        )
+        return run_operation(write)
+    except runtime.spark_errors as e:
+        # What the rows themselves raise: an expression, a UDF or a source of the caller's.
+        raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e
+
+
+def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
+    """The prepared rows, once nothing that ``timeline`` shows speaks against the write."""
+    options, operation, intent = request.options, request.operation, request.intent
+    # First, since its files are missing by right.
+    check_undoing(table, timeline, f"{operation.value} to {table.config.name}", None)
+    current = table_schema(table, timeline, None)
+    view = table.view(timeline)
+    if operation not in REPLACING:
+        view.check()
+    if intent.filters and current is not None:
+        types = {f["name"]: f["type"] for f in current["fields"]}
+        require_whole_partitions(table.config, types, view.partitions(), intent.filters)
+    if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
+        check_index(table.config, options, view)
+    if operation is Operation.DELETE_PARTITION and current is not None:
+        by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
+        return prepare_partitions(request.df, table.config, current, options, by_name)
+    named = named_in_table(request.runtime, table, view, operation, options)
+    if request.changes and current is not None:
+        prefix = f"{request.runtime.clock.uuid()}_"
+        return prepare_changes(request.df, table.config, current, options, named, prefix)
+    return prepare(request.df, table.config, current, operation, options, named)

@@ -1,0 +1,73 @@
+"""One attempt of a write, as its steps see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import Operation, WriteOptions
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.table_config import TableConfig
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.view import FileSystemView
+from pyhudi.transactions.transaction import Transaction
+from pyhudi.writes.intent import Intent
+from pyhudi.writes.kept import Kept
+from pyhudi.writes.prepare import Prepared
+from pyhudi.writes.stage import Stage, tracked_key
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Everything that the steps of one attempt share."""
+
+    runtime: Runtime
+    table: Table
+    options: WriteOptions
+    operation: Operation
+    intent: Intent
+    prepared: Prepared
+    transaction: Transaction
+    kept: Kept
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.prepared.rows.sparkSession
+
+    @property
+    def config(self) -> TableConfig:
+        return self.table.config
+
+    @property
+    def instant(self) -> InstantTime:
+        return self.transaction.instant
+
+    @property
+    def tracked_as(self) -> str:
+        """What the shim's listener knows the jobs of this attempt by."""
+        return tracked_key(self.table.storage.root, self.instant)
+
+    @property
+    def stage(self) -> Stage:
+        """The job that writes the files of this attempt."""
+        return Stage(self.runtime.jobs, self.spark, self.tracked_as, self.describe("write files"))
+
+    @property
+    def view(self) -> FileSystemView:
+        """The file groups under the timeline that the transaction began with."""
+        return self.table.view(self.transaction.timeline)
+
+    def describe(self, step: str) -> str:
+        """The name of a Spark job: ``pyhudi upsert trips: find file groups``."""
+        return f"pyhudi {self.operation.value} {self.config.name}: {step}"
+
+
+def few_rows(write: Write, rows: DataFrame, limit_bytes: int) -> pa.Table | None:
+    """``rows`` on the driver; None where Spark's estimate or the rows themselves are too many."""
+    jobs = write.runtime.jobs
+    if jobs.estimated_bytes(rows) > limit_bytes:
+        return None
+    return jobs.collect(rows, limit_bytes, write.describe("read the input"))

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import ConfigError
+from pyhudi.format.keys import DEFAULT_PARTITION
+from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.properties import render_properties
+from pyhudi.format.table_config import KeyGenerator, MergeMode, TableConfig, parse_table_config
+from pyhudi.reads.filters import (
+    decided_by_partition,
+    decided_filters,
+    kept_partitions,
+    matching_partitions,
+    may_match,
+    require_whole_partitions,
+    typed_values,
+)
+
+DAY = datetime.date(2024, 5, 1)
+ROW: dict[str, Any] = {"n": 3, "s": "abc", "d": DAY, "b": True, "z": None}
+
+
+def op(name: str, column: str, value: Any = None, **more: Any) -> dict[str, Any]:
+    return {"op": name, "column": column, "value": value, **more}
+
+
+def config(
+    *fields: str,
+    generator: KeyGenerator = KeyGenerator.SIMPLE,
+    hive_style: bool = False,
+    url_encode: bool = False,
+) -> TableConfig:
+    properties = new_table_properties(
+        name="t",
+        version=9,
+        record_key_fields=["k"],
+        partition_fields=fields,
+        ordering_fields=[],
+        merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+        key_generator=generator,
+        hive_style=hive_style,
+        url_encode=url_encode,
+    )
+    return parse_table_config(render_properties(properties), "t")
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        (op("=", "n", 3), True),
+        (op("=", "n", 4), False),
+        (op(">", "n", 3), False),
+        (op(">=", "n", 3), True),
+        (op("<", "n", 4), True),
+        (op("<=", "n", 2), False),
+        (op("=", "n", "3"), None),
+        (op("=", "n", True), None),
+        (op("=", "b", True), True),
+        (op("=", "b", 1), None),
+        (op("=", "d", "2024-05-01"), True),
+        (op(">", "d", "2024-05-02"), False),
+        (op(">", "d", "not a date"), None),
+        (op("startswith", "s", "ab"), True),
+        (op("endswith", "s", "ab"), False),
+        (op("contains", "s", "b"), True),
+        (op("in", "n", values=[1, 3]), True),
+        (op("in", "n", values=[1, 2]), False),
+        (op("in", "n", values=[1, None]), None),
+        (op("isnull", "n"), False),
+        (op("isnotnull", "n"), True),
+        (op("isnull", "z"), True),
+        (op("isnotnull", "z"), False),
+        (op("=", "z", 1), False),
+        (op("in", "z", values=[1]), False),
+        (op("<=>", "n", 3), True),
+        (op("<=>", "n", 4), False),
+        (op("<=>", "n", None), False),
+        (op("<=>", "z", None), True),
+        (op("<=>", "z", 3), False),
+        (op("=", "unheard of", 1), None),
+        ({"op": "unknown"}, None),
+        (op("like", "s", "a%"), None),
+    ],
+)
+def test_a_filter_over_partition_values_is_true_false_or_open(
+    condition: dict[str, Any], answer: bool | None
+) -> None:
+    assert may_match(condition, ROW) is answer
+
+
+YES, NO, OPEN = op("=", "n", 3), op("=", "n", 4), {"op": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "both", "either"),
+    [
+        (YES, YES, True, True),
+        (YES, NO, False, True),
+        (NO, NO, False, False),
+        (YES, OPEN, None, True),
+        (NO, OPEN, False, None),
+        (OPEN, OPEN, None, None),
+    ],
+)
+def test_and_and_or_have_three_values(
+    left: dict[str, Any], right: dict[str, Any], both: bool | None, either: bool | None
+) -> None:
+    for one, other in ((left, right), (right, left)):
+        assert may_match({"op": "and", "left": one, "right": other}, ROW) is both
+        assert may_match({"op": "or", "left": one, "right": other}, ROW) is either
+
+
+@pytest.mark.parametrize(
+    ("child", "answer"),
+    [
+        (YES, False),
+        (NO, True),
+        (OPEN, None),
+        (op("=", "z", 1), None),  # SQL: NOT of null is null, and null is not true
+        (op("in", "z", values=[1]), None),
+        ({"op": "or", "left": NO, "right": op("=", "z", 1)}, None),
+        ({"op": "not", "child": op("=", "z", 1)}, None),
+        (op("isnull", "z"), False),
+        (op("<=>", "z", 1), True),
+    ],
+)
+def test_not_leaves_open_what_a_null_decides(child: dict[str, Any], answer: bool | None) -> None:
+    assert may_match({"op": "not", "child": child}, ROW) is answer
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        (op("=", "p", "a"), False),
+        (op("<=>", "p", "a"), False),
+        (op("=", "p", ""), None),
+        (op("<=>", "p", None), None),
+        (op("isnull", "p"), None),
+        (op("isnotnull", "p"), None),
+        (op("in", "p", values=["a", "b"]), False),
+        (op("in", "p", values=["a", ""]), None),
+        (op("startswith", "p", "a"), False),
+        (op("startswith", "p", ""), None),
+        (op(">", "p", "a"), False),
+        (op("<", "p", "a"), None),
+        ({"op": "not", "child": op("=", "p", "a")}, None),
+    ],
+)
+def test_null_and_the_empty_text_share_a_folder_and_either_may_be_meant(
+    condition: dict[str, Any], answer: bool | None
+) -> None:
+    values = typed_values(config("p"), {"p": "string"}, DEFAULT_PARTITION)
+    assert may_match(condition, values) is answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "values"),
+    [
+        ("string", "a b", {"p": "a b"}),
+        ("integer", "7", {"p": 7}),
+        ("long", "-7", {"p": -7}),
+        ("integer", "seven", {}),
+        ("integer", "007", {}),
+        ("integer", "1_0", {}),
+        ("date", "2024-05-01", {"p": DAY}),
+        ("boolean", "true", {"p": True}),
+        ("boolean", "yes", {}),
+        ("double", "1.0", {}),
+        ("timestamp", "2024-05-01 00%3A00", {}),
+        (None, "a", {}),
+        ("integer", DEFAULT_PARTITION, {"p": None}),
+    ],
+)
+def test_folders_are_read_only_as_types_that_turn_back_surely(
+    kind: str | None, path: str, values: dict[str, Any]
+) -> None:
+    assert typed_values(config("p"), {"p": kind}, path) == values
+
+
+def test_folders_of_made_up_values_tell_nothing() -> None:
+    made_up = config("p", generator=KeyGenerator.TIMESTAMP)
+    assert typed_values(made_up, {"p": "string"}, "2024/05") == {}
+    unknown = replace(config("p"), key_generator=KeyGenerator.USER_PROVIDED)
+    assert typed_values(unknown, {"p": "string"}, "a") == {}
+    dropped = replace(config("p"), drop_partition_columns=True)
+    assert typed_values(dropped, {"p": "string"}, "a") == {}, "the files' rows have no value"
+    several = config("p", "q", generator=KeyGenerator.COMPLEX)
+    assert typed_values(several, {"p": "string", "q": "string"}, "a/b/c") == {}
+    assert typed_values(several, {"p": "string", "q": "integer"}, "a/1") == {"p": "a", "q": 1}
+
+
+def test_a_folder_of_slashes_tells_a_text_only_where_it_is_a_date() -> None:
+    slashed = replace(config("p"), slash_separated_dates=True)
+    assert typed_values(slashed, {"p": "string"}, "2024/05/01") == {"p": "2024-05-01"}
+    assert typed_values(slashed, {"p": "date"}, "2024/05/01") == {"p": DAY}
+    assert typed_values(slashed, {"p": "string"}, "a/b") == {}
+    assert typed_values(config("p"), {"p": "string"}, "a/b") == {"p": "a/b"}
+
+
+TYPES = {"p": "integer"}
+
+
+def test_partitions_are_kept_unless_a_filter_is_certainly_false() -> None:
+    partitions = ["1", "2", "x", DEFAULT_PARTITION]
+
+    assert kept_partitions(config("p"), TYPES, partitions, [op("=", "p", 1)]) == ["1", "x"]
+    assert kept_partitions(config("p"), TYPES, partitions, [op(">", "other", 1)]) == partitions
+    assert kept_partitions(config("p"), TYPES, partitions, []) == partitions
+
+
+def test_a_count_is_decided_only_where_every_filter_is_decided_everywhere() -> None:
+    assert decided_by_partition(config("p"), TYPES, ["1", "2"], [op("=", "p", 1)])
+    assert not decided_by_partition(config("p"), TYPES, ["1", "x"], [op("=", "p", 1)])
+    assert not decided_by_partition(config("p"), TYPES, ["1"], [op("=", "other", 1)])
+
+
+def test_each_filter_is_decided_by_itself() -> None:
+    filters = [op("=", "p", 1), op("=", "other", 1), op("<", "p", 9)]
+    assert decided_filters(config("p"), TYPES, ["1", "2"], filters) == [True, False, True]
+    assert decided_filters(config("p"), TYPES, ["1", "x"], filters) == [False] * 3
+    assert decided_filters(config("p"), TYPES, [], filters) == [True] * 3
+
+
+def test_an_overwrite_by_filter_takes_exactly_the_partitions_it_names() -> None:
+    """Spark asks for a static partition with ``<=>``."""
+    chosen = op("<=>", "p", "a")
+    partitions, texts = ["a", "b", DEFAULT_PARTITION], {"p": "string"}
+
+    assert matching_partitions(config("p"), texts, partitions, [chosen]) == ["a"]
+    both = [op("isnotnull", "p"), chosen]
+    assert matching_partitions(config("p"), texts, partitions, both) == ["a"]
+    numbered = config("p", hive_style=True)
+    assert matching_partitions(numbered, TYPES, ["p=7", "p=8"], [op("<=>", "p", 7)]) == ["p=7"]
+
+
+def test_a_filter_without_a_value_takes_the_partitions_that_it_is_true_of() -> None:
+    partitions = ["7", "8", DEFAULT_PARTITION]
+    there, not_there = op("isnotnull", "p"), op("isnull", "p")
+
+    assert matching_partitions(config("p"), TYPES, partitions, [there]) == ["7", "8"]
+    assert matching_partitions(config("p"), TYPES, partitions, [not_there]) == [DEFAULT_PARTITION]
+    negated = {"op": "not", "child": not_there}
+    assert matching_partitions(config("p"), TYPES, partitions, [negated]) == ["7", "8"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        op("=", "p", 1.5, type="double"),
+        op("=", "other", "x", type="string"),
+        op("isnull", "p"),
+    ],
+)
+def test_an_overwrite_that_leaves_a_partition_open_is_refused(condition: dict[str, Any]) -> None:
+    """Passed over, the partition would keep rows that should go."""
+    types = {"p": "double", "other": "string"}
+    with pytest.raises(ConfigError, match="does not choose whole partitions"):
+        require_whole_partitions(config("p"), types, ["1.5", "2.5"], [condition])
+    require_whole_partitions(config("p"), TYPES, ["1", "2"], [op("<=>", "p", 1)])

@@ -1,0 +1,134 @@
+"""Which row wins, against the rules spelt out row by row."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyhudi.rows.merge_rules import combined, incoming_wins
+from pyhudi.rows.spec import COMMIT_TIME, DELETE, EVENT_TIME, KEY_COLUMN
+from tests.rows.workers import T2, insert, rows_of, spec, upsert, values
+
+TWO_ORDERS = pa.schema(
+    [("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64()), ("sub", pa.float64())]
+)
+ORDERS = ("ts", "sub")
+Row = dict[str, Any]
+
+rows = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from("abcdef"),
+        "ts": st.none() | st.integers(0, 2),
+        "sub": st.none() | st.sampled_from([0.5, 1.5, float("nan")]),
+        DELETE: st.booleans(),
+    }
+)
+
+
+def rank(row: Row) -> tuple[Any, ...]:
+    """Null below every value, NaN above."""
+    return tuple(
+        (0, 0.0) if value is None else (2, 0.0) if value != value else (1, float(value))
+        for value in (row[name] for name in ORDERS)
+    )
+
+
+def forced(row: Row, always: bool) -> bool:
+    return row[DELETE] and (always or all(row[name] is None for name in ORDERS))
+
+
+def winner(mode: str, always: bool, older: Row, newer: Row) -> Row:
+    if mode == COMMIT_TIME:
+        return newer
+    if forced(older, always) != forced(newer, always):
+        return older if forced(older, always) else newer
+    return newer if rank(newer) >= rank(older) else older
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(rows, max_size=6, unique_by=lambda row: row["id"]),
+    st.lists(rows, min_size=1, max_size=12),
+    st.sampled_from([EVENT_TIME, COMMIT_TIME]),
+    st.booleans(),
+    st.sampled_from([1, 1 << 30]),
+)
+def test_a_merge_follows_the_rules(
+    old: list[Row], incoming: list[Row], mode: str, always: bool, memory_bytes: int
+) -> None:
+    # The key decides nothing but which rows meet; "v" tells them apart.
+    old = [{**row, "v": n, DELETE: False} for n, row in enumerate(old)]
+    incoming = [{**row, "v": 100 + n} for n, row in enumerate(incoming)]
+    first_of_file = {"id": "zz", "v": -1, "ts": 0, "sub": 0.5, DELETE: False}
+    best: dict[str, Row] = {}
+    for row in incoming:
+        known = best.get(row["id"])
+        best[row["id"]] = row if known is None else winner(mode, always, known, row)
+    wanted = {row["id"]: row for row in [*old, first_of_file]}
+    for key, row in best.items():
+        if key in wanted:
+            row = winner(mode, always, wanted[key], row)
+        wanted[key] = row
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        facts = {"merge_mode": mode, "ordering_columns": ORDERS, "always_delete": always}
+        stored = insert(spec(root, schema=TWO_ORDERS), rows_of([*old, first_of_file], TWO_ORDERS))
+        write = spec(root, T2, TWO_ORDERS, memory_bytes=memory_bytes, **facts)
+        marks = {DELETE: pa.array([row[DELETE] for row in incoming])}
+        stat = upsert(write, stored, rows_of(incoming, TWO_ORDERS, **marks))
+        found = values(root, stat, "id", "v")
+    assert found == sorted((key, row["v"]) for key, row in wanted.items() if not row[DELETE])
+    assert stat["num_writes"] == len(found)
+    before = {row["id"] for row in [*old, first_of_file]}
+    assert stat["num_deletes"] == len(before - {key for key, _ in found})
+    assert stat["num_inserts"] == len({key for key, _ in found} - before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        (pa.string(), "a", "b"),
+        (pa.string(), "z", "é"),
+        (pa.decimal128(10, 2), Decimal("-1.00"), Decimal("0.50")),
+        (pa.bool_(), False, True),
+        (pa.timestamp("us", "UTC"), 1, 2),
+        (pa.timestamp("us"), 1, 2),
+        (pa.date32(), 1, 2),
+        (pa.binary(), b"\x01", b"\xff"),
+        (pa.float32(), -0.5, 0.5),
+        (pa.int32(), -1, 1),
+    ],
+)
+def test_ordering_values_of_every_type_compare(kind: pa.DataType, low: Any, high: Any) -> None:
+    write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("o",))
+    values_of = pa.array([low, high, low, None, low, None], kind)
+    against = pa.array([high, low, low, low, None, None], kind)
+    wins = incoming_wins(write, pa.table({"o": values_of}), pa.table({"o": against}))
+    assert wins is not None
+    assert wins.tolist() == [False, True, True, False, True, True]
+
+
+def test_a_coded_text_column_orders_like_a_plain_one() -> None:
+    write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("o",))
+    old = pa.table({"o": pa.array(["b", "b"]).dictionary_encode()})
+    wins = incoming_wins(write, pa.table({"o": ["a", "c"]}), old)
+    assert wins is not None
+    assert wins.tolist() == [False, True]
+
+
+def test_combined_rows_keep_the_order_in_which_the_winners_came() -> None:
+    write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("ts",))
+    table = pa.table({KEY_COLUMN: ["c", "a", "b", "a", "c"], "ts": [1, 5, 1, 4, 1]})
+    got = combined(write, table)
+    assert list(zip(*(got.column(n).to_pylist() for n in (KEY_COLUMN, "ts")), strict=True)) == [
+        ("a", 5),
+        ("b", 1),
+        ("c", 1),
+    ]

@@ -1,0 +1,284 @@
+"""What a new table may be: checked before any file is made."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+import pytest
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.config import resolve_write
+from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
+from pyhudi.format.table_config import TableConfig
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.tables.create import check_adoption, create_table, discard_table, new_table_config
+from pyhudi.timeline.table import Table, open_table, table_exists
+from pyhudi.transactions.presence import make_table
+from pyhudi.transactions.writer import Writer, WriterPolicy
+from tests.fakes import FakeClock
+
+
+def make(storage: MemoryStorage, config: TableConfig) -> None:
+    clock = FakeClock()
+    make_table(
+        Writer(Table(storage, config), InProcessLock(InProcessLocks(), "t"), clock, WriterPolicy())
+    )
+
+
+def config_of(
+    given: dict[str, str], *columns: tuple[str, Any], record: bool = False
+) -> TableConfig:
+    fields = [column(*each) for each in columns or (("id", "long"),)]
+    schema = {"type": "struct", "fields": fields}
+    return new_table_config("/data/t", resolve_write(given), schema, record_schema=record)
+
+
+def column(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+INNER = {"type": "struct", "fields": [column("at", "long")]}
+SCHEMA = {"type": "struct", "fields": [column("id", "long"), column("event", INNER)]}
+
+
+def test_an_ordering_column_inside_a_struct_is_refused() -> None:
+    options = resolve_write(
+        {
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.table.ordering.fields": "event.at",
+        }
+    )
+    with pytest.raises(ConfigError, match=r"'event\.at' lies inside a struct"):
+        new_table_config("/data/t", options, SCHEMA, record_schema=False)
+
+
+def test_a_table_is_named_by_its_folder_where_no_option_names_it() -> None:
+    options = resolve_write({"hoodie.datasource.write.recordkey.field": "id"})
+    assert new_table_config("/data/trips", options, SCHEMA, record_schema=False).name == "trips"
+
+
+def test_columns_are_recorded_in_their_own_spelling() -> None:
+    schema = {"type": "struct", "fields": [column(n, "long") for n in ("Id", "Ts", "City")]}
+    options = resolve_write(
+        {
+            "primaryKey": "id",
+            "hoodie.table.ordering.fields": "TS",
+            "hoodie.datasource.write.partitionpath.field": "city",
+        }
+    )
+    config = new_table_config("/data/t", options, schema, record_schema=False)
+    assert config.record_key_fields == ("Id",)
+    assert config.ordering_fields == ("Ts",)
+    assert config.partition_fields == ("City",)
+
+
+@pytest.mark.parametrize("names", [("id", "ID"), ("id", "a b"), ()], ids=["twice", "unfit", "none"])
+def test_columns_that_no_table_can_have_are_refused(names: tuple[str, ...]) -> None:
+    schema = {"type": "struct", "fields": [column(name, "long") for name in names]}
+    with pytest.raises(SchemaConflict):
+        new_table_config("/data/t", resolve_write({}), schema, record_schema=True)
+
+
+@pytest.mark.parametrize("file", ["part-0.parquet", "a/b/part-0.parquet"])
+def test_a_folder_with_files_of_something_else_becomes_no_table(file: str) -> None:
+    storage = MemoryStorage()
+    config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
+    storage.put_if_absent(file, b"rows")
+    with pytest.raises(ConfigError, match=f"other files, such as '{file}'"):
+        make(storage, config)
+    assert not table_exists(storage)
+
+
+def test_hidden_files_do_not_keep_a_folder_from_becoming_a_table() -> None:
+    storage = MemoryStorage()
+    config = new_table_config("/data/t", resolve_write({}), SCHEMA, record_schema=False)
+    for file in ("_SUCCESS", ".part-0.crc", ".hoodie/.temp/x", "_tmp/x", "p/.hoodie_partition"):
+        storage.put_if_absent(file, b"rows")
+    make(storage, config)
+    assert table_exists(storage)
+
+
+def test_a_merge_on_read_table_is_not_made() -> None:
+    with pytest.raises(UnsupportedTable, match="cannot be created yet"):
+        config_of({"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+
+
+def test_a_table_at_the_root_of_its_storage_needs_a_name() -> None:
+    schema = {"type": "struct", "fields": [column("id", "long")]}
+    with pytest.raises(ConfigError, match=r"no name: set hoodie\.table\.name"):
+        new_table_config("/", resolve_write({}), schema, record_schema=False)
+
+
+def test_the_columns_are_recorded_where_asked_for_with_those_of_the_partition_last() -> None:
+    given = {"hoodie.datasource.write.partitionpath.field": "p"}
+    recorded = config_of(given, ("p", "string"), ("id", "long"), record=True).create_schema
+    assert recorded is not None
+    assert [f["name"] for f in recorded["fields"]] == ["id", "p"]
+    assert config_of(given, ("p", "string"), ("id", "long")).create_schema is None
+
+
+PARTITION, GENERATOR = "hoodie.datasource.write.partitionpath.field", "keygenerator.type"
+DATES = {
+    "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+    "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
+}
+SCALARS = {
+    "hoodie.keygen.timebased.timestamp.type": "SCALAR",
+    "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"primaryKey": "id"}, "NON_PARTITION"),
+        ({"primaryKey": "id,p"}, "NON_PARTITION"),
+        ({"primaryKey": "id", PARTITION: "p"}, "SIMPLE"),
+        ({"primaryKey": "id", PARTITION: "p,q"}, "COMPLEX"),
+        ({"primaryKey": "id,q", PARTITION: "p"}, "COMPLEX"),
+        ({"primaryKey": "id", PARTITION: "p", **DATES}, "TIMESTAMP"),
+        (
+            {"primaryKey": "id", PARTITION: "p", f"hoodie.datasource.write.{GENERATOR}": "COMPLEX"},
+            "COMPLEX",
+        ),
+    ],
+)
+def test_the_key_generator_follows_from_keys_and_partitions(
+    given: dict[str, str], kind: str
+) -> None:
+    config = config_of(given, ("id", "long"), ("p", "string"), ("q", "string"))
+    assert config.raw["hoodie.table.keygenerator.type"] == kind
+
+
+@pytest.mark.parametrize("given", [DATES, SCALARS], ids=["DATE_STRING", "SCALAR"])
+def test_what_timestamp_partitions_need_is_recorded_and_nothing_else(given: dict[str, str]) -> None:
+    config = config_of({"primaryKey": "id", PARTITION: "p", **given}, ("id", "long"), ("p", "long"))
+    assert {k: v for k, v in config.raw.items() if ".timebased." in k} == given
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [
+        ({}, "COMMIT_TIME_ORDERING"),
+        ({"orderingFields": "ts"}, "EVENT_TIME_ORDERING"),
+        (
+            {"orderingFields": "ts", "recordMergeMode": "COMMIT_TIME_ORDERING"},
+            "COMMIT_TIME_ORDERING",
+        ),
+        ({"orderingFields": "ts", "recordMergeMode": "EVENT_TIME_ORDERING"}, "EVENT_TIME_ORDERING"),
+        ({"recordMergeMode": "COMMIT_TIME_ORDERING"}, "COMMIT_TIME_ORDERING"),
+    ],
+)
+def test_the_merge_mode_follows_from_the_ordering_column_where_none_is_given(
+    given: dict[str, str], mode: str
+) -> None:
+    config = config_of({"primaryKey": "id", **given}, ("id", "long"), ("ts", "long"))
+    assert config.raw["hoodie.record.merge.mode"] == mode
+
+
+def test_event_time_without_an_ordering_column_is_refused() -> None:
+    with pytest.raises(ConfigError, match="needs an ordering column"):
+        config_of({"primaryKey": "id", "recordMergeMode": "EVENT_TIME_ORDERING"})
+
+
+def test_a_table_of_a_pessimistic_writer_is_one_of_pessimistic_writers() -> None:
+    mode = {"hoodie.write.concurrency.mode": "PESSIMISTIC_CONCURRENCY_CONTROL"}
+    assert "pyhudi.write.concurrency.mode" in config_of(mode).raw
+    assert "pyhudi.write.concurrency.mode" not in config_of({}).raw
+
+
+class Creator:
+    """Makes a table and gives it up, its lock in the test's hand."""
+
+    def __init__(self) -> None:
+        clock, locks = FakeClock(), InProcessLocks()
+        self.storage = MemoryStorage("memory:/created", clock)
+        self.lock, absent = InProcessLock(locks, "t", clock), cast(Any, None)
+        self.runtime = Runtime(
+            clock, absent, absent, lambda table, options: InProcessLock(locks, "t", clock), absent
+        )
+        self.options = resolve_write({"hoodie.write.lock.wait_time_ms": "10"})
+        self.table = create_table(self.runtime, self.storage, config_of({}), self.options)
+
+    def gives_up(self) -> bool:
+        return discard_table(self.runtime, self.table, self.options)
+
+
+def test_a_creator_that_cannot_take_its_table_away_says_so_and_hides_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    creator = Creator()
+    creator.lock.acquire(1, LockOwner("another", "there", 1))
+    with caplog.at_level(logging.WARNING):
+        assert not creator.gives_up()
+    assert "It stays, empty" in caplog.text
+    assert table_exists(creator.storage)
+
+
+def test_a_creator_says_whether_its_table_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    creator = Creator()
+    creator.storage.put_if_absent(".hoodie/.heartbeat/20240101000000000", b"")
+    assert not creator.gives_up()
+    assert "another writer has to do with it by now" in caplog.text
+    creator.storage.delete_folder(".hoodie/.heartbeat")
+    caplog.clear()
+    assert creator.gives_up()
+    assert caplog.text == ""
+    assert not table_exists(creator.storage)
+
+
+def existing(record: bool = True) -> Table:
+    storage = MemoryStorage("memory:/adopted")
+    make(storage, config_of({"primaryKey": "id"}, ("Id", "long"), ("v", "string"), record=record))
+    return open_table(storage)
+
+
+ELEMENTS = {"type": "array", "elementType": "string", "containsNull": True}
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ([("Id", "long")], "v"),
+        ([("Id", "long"), ("v", "string"), ("more", "long")], "more"),
+        ([("Id", "long"), ("v", "long")], "v"),
+        ([("Id", "long"), ("v", ELEMENTS)], "v"),
+    ],
+    ids=["one is missing", "one is too many", "another type", "a list of them"],
+)
+def test_a_definition_that_is_not_that_of_the_table_is_refused(
+    columns: list[tuple[str, Any]], named: str
+) -> None:
+    schema = {"type": "struct", "fields": [column(*each) for each in columns]}
+    with pytest.raises(SchemaConflict, match=f"column '{named}'"):
+        check_adoption(existing(), schema, {})
+
+
+@pytest.mark.parametrize("names", [(), ("ID", "V")], ids=["nothing", "the same"])
+def test_a_definition_that_says_the_same_or_nothing_passes(names: tuple[str, ...]) -> None:
+    kinds = zip(names, ("long", "string"), strict=False)
+    schema = {"type": "struct", "fields": [column(*each) for each in kinds]}
+    check_adoption(existing(), schema, {"primaryKey": "id"})
+
+
+def test_a_definition_that_differs_in_what_hudi_does_not_record_passes() -> None:
+    """It has no short integers, and whether a list may hold nulls is no other type."""
+    storage = MemoryStorage("memory:/alike")
+    columns = (("n", "short"), ("tags", ELEMENTS))
+    make(storage, config_of({}, *columns, record=True))
+    said = [column("n", "short"), column("tags", {**ELEMENTS, "containsNull": False})]
+    check_adoption(open_table(storage), {"type": "struct", "fields": said}, {})
+
+
+def test_a_definition_of_a_table_that_tells_no_columns_passes() -> None:
+    check_adoption(existing(record=False), SCHEMA, {})
+
+
+def test_a_definition_with_a_property_that_the_table_has_otherwise_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'primaryKey' is 'v'"):
+        check_adoption(existing(), {"type": "struct", "fields": []}, {"primaryKey": "v"})
