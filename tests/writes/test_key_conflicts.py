@@ -25,7 +25,6 @@ from pyhudi.writes.intent import Intent, Route
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.key_conflicts import KeyCheck
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
-from pyhudi.writes.stage import FileWritten
 from pyhudi.writes.write_context import Write
 from tests.fakes import FakeClock
 from tests.transactions.world import World, put_instant
@@ -54,9 +53,6 @@ class Race:
         self.metadata = CommitMetadata("UPSERT", (self.stat,))
         put_instant(self.world, self.instant, render_commit(self.metadata, table.config.layout))
         ours = self.file("h", transaction.instant, "k")
-        written = FileWritten(
-            ours.file_id, ours.path, "a", None, None, 1, 1, 0, 0, ours.file_size_bytes
-        )
         rows = pa.table({RECORD_KEY: ["k"], PARTITION_PATH: ["a"]})
         runtime = Runtime(
             FakeClock(), None, lambda root: (FileSystemSpec(), root), None, None  # type: ignore[arg-type]
@@ -67,7 +63,7 @@ class Race:
             runtime, table, options, Operation.UPSERT, Intent(Route.SQL), nothing, transaction,
             Kept(table=rows),
         )  # fmt: skip
-        self.check = KeyCheck(write, [written])
+        self.check = KeyCheck(write, [ours])
 
     def file(self, group: str, instant: InstantTime, key: str) -> WriteStat:
         path = f"a/{BaseFileName(FileId(f'{group}-0'), '0-0-0', instant).render()}"

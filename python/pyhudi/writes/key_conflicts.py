@@ -25,7 +25,7 @@ from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.writes.collected import Keys, find_keys
 from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
-from pyhudi.writes.stage import FileWritten, job, worker_error
+from pyhudi.writes.stage import job, worker_error
 from pyhudi.writes.write_context import Write
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def checks_keys(write: Write) -> bool:
 class KeyCheck:
     """Compares our new rows with those of each commit in between, every commit once."""
 
-    def __init__(self, write: Write, written: Sequence[FileWritten]) -> None:
+    def __init__(self, write: Write, written: Sequence[WriteStat]) -> None:
         self._write = write
         self._ours = [file for file in written if file.num_inserts]
         self._seen: set[InstantTime] = set()
@@ -147,7 +147,7 @@ class KeyCheck:
         return sorted(key for keys in both.values() for key in keys.to_pylist())[:SHOWN]
 
     def _held(
-        self, wanted: Mapping[str, pa.Array], files: Iterable[FileWritten | WriteStat]
+        self, wanted: Mapping[str, pa.Array], files: Iterable[WriteStat]
     ) -> dict[str, pa.Array]:
         """By partition, those of ``wanted`` that ``files`` hold; partitions with none are left out.
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from pyhudi.config import ConcurrencyMode, IndexType, Operation
 from pyhudi.errors import ConfigError
-from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.filenames import FileId
 from pyhudi.format.schemas import canonical_json
 from pyhudi.reads.filters import matching_partitions
 from pyhudi.slices.files import FileSlice
-from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
+from pyhudi.transactions.conflicts.comparison import Group, footprint
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.collected import HERE_BYTES, collected, write_collected
 from pyhudi.writes.grouped import write_grouped
@@ -38,7 +38,7 @@ Replaced = Mapping[str, tuple[FileId, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Result:
     """What the write stage did, before it is committed."""
 
     written: Written
@@ -55,10 +55,10 @@ def run_operation(write: Write) -> Committed:
     if operation in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE):
         return finish(write, overwrite(write))
     if single_pass(write):
-        return finish(write, Outcome(bulk(write)))
+        return finish(write, Result(bulk(write)))
     rows = collected(write)
     written = write_grouped(write) if rows is None else write_collected(write, rows)
-    return finish(write, Outcome(written))
+    return finish(write, Result(written))
 
 
 def single_pass(write: Write) -> bool:
@@ -83,7 +83,7 @@ def bulk(write: Write) -> Written:
     return write.stage.run(rows, bulk_work(write))
 
 
-def overwrite(write: Write) -> Outcome:
+def overwrite(write: Write) -> Result:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
     if write.options.concurrency_mode is ConcurrencyMode.PESSIMISTIC:
         write = with_swept_locked(write)
@@ -92,7 +92,7 @@ def overwrite(write: Write) -> Outcome:
     else:
         written = bulk(write)
     old, swept = swept_by(write, {f.partition_path for f in written.files})
-    return Outcome(written, replaced_by(old), frozenset(swept))
+    return Result(written, replaced_by(old), frozenset(swept))
 
 
 def swept_by(write: Write, named: set[str]) -> tuple[Sequence[FileSlice], set[str]]:
@@ -143,7 +143,7 @@ def groups_of(slices: Iterable[FileSlice]) -> set[Group]:
     return {(each.partition_path, each.file_id) for each in slices}
 
 
-def delete_partitions(write: Write) -> Outcome:
+def delete_partitions(write: Write) -> Result:
     """A replace commit without data: whole partitions vanish."""
     patterns = write.options.partitions_to_delete
     existing = write.view.partitions()
@@ -167,7 +167,7 @@ def delete_partitions(write: Write) -> Outcome:
     write.transaction.check_targets(old)
     write.transaction.check_updates(groups_of(old), swept=doomed)
     write.transaction.inflight(None)
-    return Outcome(Written(), replaced_by(old), frozenset(doomed))
+    return Result(Written(), replaced_by(old), frozenset(doomed))
 
 
 def replaced_by(slices: Iterable[FileSlice]) -> dict[str, tuple[FileId, ...]]:
@@ -178,39 +178,24 @@ def replaced_by(slices: Iterable[FileSlice]) -> dict[str, tuple[FileId, ...]]:
     return {partition: tuple(ids) for partition, ids in found.items()}
 
 
-def finish(write: Write, outcome: Outcome) -> Committed:
+def finish(write: Write, result: Result) -> Committed:
     """Seal, reconcile and commit (ARCHITECTURE.md, "One commit, end to end")."""
     transaction = write.transaction
     transaction.seal(
         lambda timeout_s: (
-            not outcome.written.staged or write.runtime.jobs.ended(write.tracked_as, timeout_s)
+            not result.written.staged or write.runtime.jobs.ended(write.tracked_as, timeout_s)
         ),
-        [file.path for file in outcome.written.files],
+        [file.path for file in result.written.files],
     )
-    stats = tuple(file.stat() for file in outcome.written.files)
     extra = {**write.options.commit_metadata, SCHEMA_KEY: canonical_json(write.prepared.avro)}
     if write.kept.retries:
         extra[RETRIES_KEY] = f"{write.kept.retries} of {write.options.conflict_retries}"
-    metadata = CommitMetadata(write.operation.value.upper(), stats, extra, outcome.replaced)
-    check = KeyCheck(write, outcome.written.files) if checks_keys(write) else None
+    metadata = CommitMetadata(
+        write.operation.value.upper(), result.written.files, extra, result.replaced
+    )
+    check = KeyCheck(write, result.written.files) if checks_keys(write) else None
     if check is not None and write.options.concurrency_mode is not ConcurrencyMode.SINGLE_WRITER:
         check.look_ahead()
-    return transaction.commit(metadata, _footprint(write, stats, outcome), check)
-
-
-def _footprint(write: Write, stats: Iterable[WriteStat], outcome: Outcome) -> Footprint:
-    updated: set[tuple[str, FileId]] = set()
-    created: set[tuple[str, FileId]] = set()
-    for stat in stats:
-        group = (stat.partition_path, stat.file_id)
-        (updated if stat.prev_commit else created).add(group)
-    for partition, ids in (outcome.replaced or {}).items():
-        updated.update((partition, file_id) for file_id in ids)
+    who = f"{write.operation.value} {write.instant}"
     bucketed = write.options.index_type is IndexType.BUCKET
-    return Footprint(
-        who=f"{write.operation.value} {write.instant}",
-        updated=frozenset(updated),
-        created=frozenset(created),
-        replaced_partitions=outcome.swept,
-        buckets=buckets_of(updated | created) if bucketed else frozenset(),
-    )
+    return transaction.commit(metadata, footprint(who, metadata, result.swept, bucketed), check)

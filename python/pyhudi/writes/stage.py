@@ -35,43 +35,11 @@ def tracked_key(root: str, instant: InstantTime) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FileWritten:
-    """One row of the stage's result, see ``STAT_SCHEMA``."""
-
-    file_id: FileId
-    path: str
-    partition_path: str
-    prev_base_file: str | None
-    prev_instant: str | None
-    num_writes: int
-    num_inserts: int
-    num_updates: int
-    num_deletes: int
-    file_size_bytes: int
-
-    def stat(self) -> WriteStat:
-        """The same as commits record it."""
-        return WriteStat(
-            file_id=self.file_id,
-            path=self.path,
-            partition_path=self.partition_path,
-            prev_commit=self.prev_instant,
-            num_writes=self.num_writes,
-            num_inserts=self.num_inserts,
-            num_updates=self.num_updates,
-            num_deletes=self.num_deletes,
-            total_write_bytes=self.file_size_bytes,
-            file_size_bytes=self.file_size_bytes,
-            prev_base_file=self.prev_base_file,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """What a write stage did; ``staged`` tells whether Spark tasks did it, which must have ended
     before the commit."""
 
-    files: tuple[FileWritten, ...] = ()
+    files: tuple[WriteStat, ...] = ()
     staged: bool = False
 
 
@@ -188,16 +156,18 @@ class job:  # noqa: N801 - reads as a statement
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
-def _written(row: dict[str, Any]) -> FileWritten:
-    return FileWritten(
+def _written(row: dict[str, Any]) -> WriteStat:
+    """One row of the stage's result (``STAT_SCHEMA``), as a commit records it."""
+    return WriteStat(
         file_id=FileId(row["file_id"]),
         path=row["path"],
         partition_path=row["partition_path"],
-        prev_base_file=row["prev_base_file"],
-        prev_instant=row["prev_instant"],
+        prev_commit=row["prev_instant"],
         num_writes=row["num_writes"],
         num_inserts=row["num_inserts"],
         num_updates=row["num_updates"],
         num_deletes=row["num_deletes"],
+        total_write_bytes=row["file_size_bytes"],
         file_size_bytes=row["file_size_bytes"],
+        prev_base_file=row["prev_base_file"],
     )

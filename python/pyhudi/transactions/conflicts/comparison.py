@@ -111,6 +111,14 @@ STRATEGIES: Final[dict[ConflictRule, Strategy]] = {
 
 def footprint_of(instant: Instant, metadata: CommitMetadata, bucketed: bool = False) -> Footprint:
     """The footprint of a completed commit, from its metadata."""
+    swept = frozenset(metadata.replaced or ()) if _sweeps(metadata) else frozenset()
+    return footprint(f"{metadata.operation.lower()} {instant.time}", metadata, swept, bucketed)
+
+
+def footprint(
+    who: str, metadata: CommitMetadata, swept: frozenset[str], bucketed: bool
+) -> Footprint:
+    """What ``metadata`` touches, with ``swept`` as the partitions replaced as a whole."""
     updated: set[Group] = set()
     created: set[Group] = set()
     for stat in metadata.stats:
@@ -118,14 +126,13 @@ def footprint_of(instant: Instant, metadata: CommitMetadata, bucketed: bool = Fa
             continue
         group = (stat.partition_path, stat.file_id)
         (updated if _is_update(stat.prev_commit) else created).add(group)
-    replaced = metadata.replaced or {}
-    for partition, file_ids in replaced.items():
+    for partition, file_ids in (metadata.replaced or {}).items():
         updated.update((partition, file_id) for file_id in file_ids)
     return Footprint(
-        who=f"{metadata.operation.lower()} {instant.time}",
+        who=who,
         updated=frozenset(updated),
         created=frozenset(created),
-        replaced_partitions=frozenset(replaced) if _sweeps(metadata) else frozenset(),
+        replaced_partitions=swept,
         buckets=buckets_of(updated | created) if bucketed else frozenset(),
     )
 
