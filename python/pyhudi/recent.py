@@ -1,9 +1,9 @@
-"""What was used last, kept in memory: the bounded cache of values that never change by key."""
+"""What was used last, kept in memory: the bounded cache of the package."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -12,11 +12,21 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """At most ``limit`` values by key, the least recently used dropped first; for any thread."""
+    """At most ``limit`` values by key, the least recently used dropped first; for any thread.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[Key, Value] = OrderedDict()
+    With ``weigh``, no more than ``most`` of what it counts of a value once, when that is put. The
+    newest value stays, even if it alone weighs more.
+    """
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        most: int = 0,
+        weigh: Callable[[Value], int] | None = None,
+    ) -> None:
+        self._limit, self._most, self._weigh = limit, most, weigh
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
         self._lock = Lock()
 
     def get(self, key: Key) -> Value | None:
@@ -25,12 +35,34 @@ class Recent(Generic[Key, Value]):
             if key not in self._values:
                 return None
             self._values.move_to_end(key)
-            return self._values[key]
+            return self._values[key][0]
 
     def put(self, key: Key, value: Value) -> None:
         """Keep ``value``, in place of the one before."""
+        weight = self._weigh(value) if self._weigh is not None else 0
         with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
+            self._drop(key)
+            self._values[key] = value, weight
+            self._weight += weight
+            while len(self._values) > 1 and self._too_much():
+                self._drop(next(iter(self._values)))
+
+    def forget(self, belongs: Callable[[Key], bool] = lambda key: True) -> None:
+        """Drop the values of the keys that ``belongs`` is true of; all of them unless told."""
+        with self._lock:
+            for key in [key for key in self._values if belongs(key)]:
+                self._drop(key)
+
+    def kept(self) -> tuple[Key, ...]:
+        """The keys of what is kept, the least recently used first."""
+        with self._lock:
+            return tuple(self._values)
+
+    def _too_much(self) -> bool:
+        many = self._limit is not None and len(self._values) > self._limit
+        return many or self._weight > self._most > 0
+
+    def _drop(self, key: Key) -> None:
+        if key in self._values:
+            _, weight = self._values.pop(key)
+            self._weight -= weight

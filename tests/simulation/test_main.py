@@ -7,6 +7,8 @@ from functools import partial
 
 import pytest
 
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import FileId
 from pyhudi.timeline.active import COMMITS
 from tests.simulation.__main__ import Told, run, searched
 from tests.simulation.explore import Seeded
@@ -31,10 +33,12 @@ def test_what_is_told_is_the_same_in_however_many_processes(
 
 
 def test_a_run_does_not_depend_on_what_the_runs_before_it_have_read() -> None:
-    """The cache of commits is bounded by what it holds: it must know that it was emptied."""
+    """The cache of commits is bounded by what it holds: a run empties it."""
+    large = CommitMetadata(replaced={"": (FileId("g-0"),) * 4_000_000})
     steps = []
-    for before in (0, COMMITS._limit_bytes + 1):
-        COMMITS._bytes = before
+    for before in ("empty", "full"):
+        if before == "full":
+            COMMITS._entries.put(("memory:/other", "a commit"), large)
         pilot = Seeded(0, STORM)
         world = pilot.world = World(ROWS[0].scenario, pilot)
         steps.append([(e.who, e.op, e.now) for e in world.run().events])

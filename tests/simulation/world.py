@@ -371,11 +371,10 @@ class World:
 
 def _forget_caches() -> None:
     """Every process of a run is a new one."""
-    for cache in (COMMITS._entries, LISTINGS._known, VIEWS._views, VIEWS._sizes):
-        cache.clear()
-    COMMITS._bytes = 0
+    for cache in (COMMITS, LISTINGS, VIEWS):
+        cache.forget_all()
     for known in (ARCHIVES._known, ROLLBACKS._known):
-        known._values.clear()
+        known.forget()
 
 
 class Quiet:

@@ -448,9 +448,9 @@ def test_views_of_fewer_tables_are_kept_where_the_tables_are_large() -> None:
     for bare in tables:
         bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
         cache.load(bare.storage, config, bare.timeline())
-    assert [root for root, *_ in cache._views] == [tables[1].storage.root]
+    assert [root for root, *_ in cache._views.kept()] == [tables[1].storage.root]
     cache.load(tables[0].storage, config, tables[0].timeline())
-    assert [root for root, *_ in cache._views] == [tables[0].storage.root]
+    assert [root for root, *_ in cache._views.kept()] == [tables[0].storage.root]
 
 
 def config_of_a_golden_table():  # type: ignore[no-untyped-def]

@@ -6,10 +6,8 @@ cached by file name, which is safe because a completed file never changes (spec/
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from threading import Lock
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, parse_commit
@@ -22,6 +20,7 @@ from pyhudi.format.instants import (
     parse_instant,
 )
 from pyhudi.format.table_config import TableConfig
+from pyhudi.recent import Recent
 from pyhudi.storage.base import Files, Known, Storage, StoredFile
 from pyhudi.timeline.states import COMMIT_ACTIONS, completed_action, most_advanced
 
@@ -153,26 +152,19 @@ class Listings:
     """
 
     def __init__(self, limit: int = 64, files: int = 1_000_000) -> None:
-        self._limit, self._files = limit, files
-        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
-        self._lock = Lock()
+        self._known: Recent[tuple[str, str], Known] = Recent(limit, files, len)
 
     def known(self, storage: Storage, folder: str) -> Known:
         """The files of completed instants that the last listing showed, by path."""
-        with self._lock:
-            return self._known.get((storage.root, folder), {})
+        return self._known.get((storage.root, folder)) or {}
 
     def forget(self, storage: Storage, folder: str) -> None:
         """Drop what the last listing showed, as where it cannot be the whole timeline."""
-        with self._lock:
-            self._known.pop((storage.root, folder), None)
+        self._known.forget(lambda key: key == (storage.root, folder))
 
     def list(self, storage: Storage, folder: str, layout: int) -> Files:
         """What ``folder`` holds now."""
-        key = (storage.root, folder)
-        with self._lock:
-            known = self._known.get(key, {})
-        files = storage.list(folder, known)
+        files = storage.list(folder, self.known(storage, folder))
         instants = [parse_instant(file.name, layout) for file in files]
         done = {instant_key(i) for i in instants if i and i.state is State.COMPLETED}
         settled = {
@@ -180,15 +172,12 @@ class Listings:
             for file, instant in zip(files, instants, strict=True)
             if instant is not None and instant_key(instant) in done
         }
-        with self._lock:
-            self._known[key] = settled
-            self._known.move_to_end(key)
-            while len(self._known) > 1 and self._too_many():
-                self._known.popitem(last=False)
+        self._known.put((storage.root, folder), settled)
         return files
 
-    def _too_many(self) -> bool:
-        return len(self._known) > self._limit or sum(map(len, self._known.values())) > self._files
+    def forget_all(self) -> None:
+        """Drop everything, as a new process knows nothing."""
+        self._known.forget()
 
 
 class CommitCache:
@@ -199,10 +188,9 @@ class CommitCache:
     """
 
     def __init__(self, limit_bytes: int = 512 << 20) -> None:
-        self._limit_bytes = limit_bytes
-        self._bytes = 0
-        self._entries: OrderedDict[tuple[str, str], CommitMetadata] = OrderedDict()
-        self._lock = Lock()
+        self._entries: Recent[tuple[str, str], CommitMetadata] = Recent(
+            None, limit_bytes, lambda commit: commit.memory_bytes
+        )
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit; ``TableCorrupt`` where the file cannot be read as one."""
@@ -222,26 +210,18 @@ class CommitCache:
                 rule="spec/timeline.md T1",
             ) from e
         metadata = parse_commit(data, path)
-        key = self._key(storage, timeline, instant)
-        with self._lock:
-            if key not in self._entries:
-                self._entries[key] = metadata
-                self._bytes += metadata.memory_bytes
-            # The newest stays, be it too large alone.
-            while self._bytes > self._limit_bytes and len(self._entries) > 1:
-                _, dropped = self._entries.popitem(last=False)
-                self._bytes -= dropped.memory_bytes
+        self._entries.put(self._key(storage, timeline, instant), metadata)
         return metadata
 
     def known(
         self, storage: Storage, timeline: Timeline, instant: Instant
     ) -> CommitMetadata | None:
         """The same if it needs no read."""
-        key = self._key(storage, timeline, instant)
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
+        return self._entries.get(self._key(storage, timeline, instant))
+
+    def forget_all(self) -> None:
+        """Drop everything, as a new process knows nothing."""
+        self._entries.forget()
 
     @staticmethod
     def _key(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from threading import Lock
 
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
@@ -21,6 +20,7 @@ from pyhudi.format.filenames import (
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
+from pyhudi.recent import Recent
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile, base_files, in_order
 from pyhudi.slices.listing import FileListing, StorageListing
 from pyhudi.storage.base import Storage, StoredFile
@@ -406,42 +406,31 @@ class ViewCache:
 
     def __init__(self, limit: int = 64, groups: int = 1_000_000) -> None:
         """Views of so many tables, fewer where they have more than ``groups`` file groups."""
-        self._limit, self._groups = limit, groups
-        self._views: dict[tuple[str, int, int], FileSystemView] = {}
-        self._sizes: dict[tuple[str, int, int], int] = {}
-        self._lock = Lock()
+        self._views: Recent[tuple[str, int, int], FileSystemView] = Recent(
+            limit, groups, lambda view: sum(map(len, view.groups.values()))
+        )
 
     def load(self, storage: Storage, config: TableConfig, timeline: Timeline) -> FileSystemView:
         """The view under ``timeline``."""
         key = (storage.root, *_fingerprint(config))
-        with self._lock:
-            cached = self._views.get(key)
+        cached = self._views.get(key)
         view = advance(cached, timeline) if cached is not None else None
         if view is None:
             view = list_view(storage, timeline, Archive(storage, config))
             if not view.whole:
                 # The file may be put back, or the table has moved on: the next one looks again.
                 return view
-        with self._lock:
-            self._views.pop(key, None)
-            self._views[key] = view
-            if view is not cached or key not in self._sizes:
-                self._sizes[key] = sum(map(len, view.groups.values()))
-            while len(self._views) > 1 and self._too_many():
-                self._drop(next(iter(self._views)))
+        if view is not cached:
+            self._views.put(key, view)
         return view
-
-    def _too_many(self) -> bool:
-        return len(self._views) > self._limit or sum(self._sizes.values()) > self._groups
-
-    def _drop(self, key: tuple[str, int, int]) -> None:
-        del self._views[key], self._sizes[key]
 
     def forget(self, storage: Storage) -> None:
         """Drop what is known of a table, as after it was deleted or changed by hand."""
-        with self._lock:
-            for key in [k for k in self._views if k[0] == storage.root]:
-                self._drop(key)
+        self._views.forget(lambda key: key[0] == storage.root)
+
+    def forget_all(self) -> None:
+        """Drop everything, as a new process knows nothing."""
+        self._views.forget()
 
 
 def _fingerprint(config: TableConfig) -> tuple[int, int]:
