@@ -8,7 +8,7 @@ from pyhudi.errors import HistoryExpired
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.reads.pins import HELD, PINS, TRUSTED_S, Pinned, PinnedQueries, _as_it_was
 from pyhudi.timeline.active import Timeline, instant_key
-from tests.reads.test_pins import TIMELINE, World
+from tests.reads.pinned_table import TIMELINE, World
 
 
 @pytest.fixture
