@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.config import DuplicatePolicy, Operation
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
@@ -46,13 +46,13 @@ Ints = npt.NDArray[np.int64]
 def collected(write: Write) -> pa.Table | None:
     """The rows, if this write may take the driver's way and they are few enough for it."""
     options = write.options
-    simple = options.index_type in (IndexType.SIMPLE, IndexType.BLOOM)
+    looked_up = not write.index.everywhere and not write.index.hashed
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
     # An insert into an existing file looks at no keys: Spark combines such rows before.
     combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
     plain = not inserting or not combining
     keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
-    if not (simple and plain and keyed):
+    if not (looked_up and plain and keyed):
         return None
     kept = write.kept
     if kept.table is None and kept.rows is None:
@@ -191,7 +191,7 @@ def find_keys(
     Spark job, if there is one.
     """
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
-    use_bloom = write.options.index_type is IndexType.BLOOM
+    use_bloom = write.index.filtered
     spec = MatchSpec(root, filesystem, wanted, use_bloom)
     if sum(size_bytes[path] for _, path, _ in asked) <= HERE_BASE_BYTES:
         return list(match_files(spec)(asked))

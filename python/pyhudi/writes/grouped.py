@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.config import DuplicatePolicy, Operation
 from pyhudi.errors import InvalidRecord
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import bucket_file_id
@@ -54,7 +54,7 @@ def write_grouped(write: Write, only_new_groups: bool = False) -> Written:
     write.transaction.check_targets(files)
     if write.prepared.changes is not None and write.prepared.changes.adds:
         _refuse_known(write, rows, files)
-    if write.options.index_type is IndexType.BUCKET:
+    if write.index.hashed:
         return _write_buckets(write, rows, files)
     tagged = _tagged(write, rows, files)
     updates, inserts = _profile(write, tagged)
@@ -77,7 +77,7 @@ def _partition_counts(write: Write, rows: DataFrame) -> dict[str, int]:
 
 def _candidates(write: Write, partitions: dict[str, int]) -> list[BaseFile]:
     """Newest base files that rows may belong to; a global index looks everywhere."""
-    everywhere = write.options.index_type is IndexType.GLOBAL_SIMPLE
+    everywhere = write.index.everywhere
     return write.view.latest(partitions=None if everywhere else partitions)
 
 
@@ -88,7 +88,7 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
         known = write.spark.createDataFrame(homes, f"{HOME} string, {ORDINAL} int")
         return rows.join(F.broadcast(known), HOME, "left")
     inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
-    if combines(write) and write.options.index_type is IndexType.GLOBAL_SIMPLE:
+    if combines(write) and write.index.everywhere:
         rows = one_per_key(write, rows)
     elif combines(write) and inserting:
         # An insert into an existing file looks at no keys: its rows are combined here.
@@ -97,7 +97,7 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
     untagged = inserting and (policy is DuplicatePolicy.NONE or RECORD_KEY not in rows.columns)
     if untagged or not files:
         return rows.withColumn(ORDINAL, F.lit(None).cast("int"))
-    if write.options.index_type is IndexType.GLOBAL_SIMPLE:
+    if write.index.everywhere:
         tagged = tag_global(write, rows, files)
     else:
         tagged = tag_partitioned(write, rows, files)
@@ -113,7 +113,7 @@ def _tagged(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFra
 def _refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> None:
     """``InvalidRecord`` where ``files`` hold the keys of new rows."""
     new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files)
-    if write.options.index_type is IndexType.GLOBAL_SIMPLE:
+    if write.index.everywhere:
         # A row that moves leaves the partition that held it.
         leaving = rows.where(F.col(HOME).isNotNull() & F.col(DELETE)).select(KEY)
         new = new.join(leaving, KEY, "left_anti")
@@ -243,7 +243,7 @@ def _write(
 ) -> Written:
     """Publish the profile and run the write stage: one group in one task, sorted by group."""
     # A bucket has the same name for every writer, so it can be locked before it exists.
-    bucketed = write.options.index_type is IndexType.BUCKET
+    bucketed = write.index.hashed
     write.transaction.check_updates(assignment.updated(), assignment.created() if bucketed else ())
     write.transaction.inflight(workload(write, assignment, updates, inserts))
     if not assignment.groups:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from pyhudi.config import DuplicatePolicy, IndexType, Operation
+from pyhudi.config import DuplicatePolicy, Operation
 from pyhudi.errors import CommitConflict, HudiError, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime
@@ -41,7 +41,7 @@ def checks_keys(write: Write) -> bool:
     """
     if not write.options.key_conflicts or not write.config.record_key_fields:
         return False
-    if write.options.index_type is IndexType.BUCKET:
+    if write.index.hashed:
         return False
     if write.operation is Operation.INSERT:
         return write.options.duplicate_policy is not DuplicatePolicy.NONE
@@ -82,7 +82,7 @@ class KeyCheck:
         """
         if not self._ours or theirs.time in self._seen:
             return
-        everywhere = self._write.options.index_type is IndexType.GLOBAL_SIMPLE
+        everywhere = self._write.index.everywhere
         partitions = {file.partition_path for file in self._ours}
         others = [
             stat

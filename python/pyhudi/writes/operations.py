@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyhudi.config import ConcurrencyMode, IndexType, Operation
+from pyhudi.config import ConcurrencyMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.filenames import FileId
@@ -66,7 +66,7 @@ def single_pass(write: Write) -> bool:
 
     Generated keys are made by the task that writes the rows, so an insert without keys is one.
     """
-    if write.options.index_type is IndexType.BUCKET:
+    if write.index.hashed:
         return False
     if write.operation is Operation.BULK_INSERT:
         return not combines(write)
@@ -87,7 +87,7 @@ def overwrite(write: Write) -> Result:
     """New groups beside the old ones; the old ones are replaced by the same commit."""
     if write.options.concurrency_mode is ConcurrencyMode.PESSIMISTIC:
         write = with_swept_locked(write)
-    if combines(write) or write.options.index_type is IndexType.BUCKET:
+    if combines(write) or write.index.hashed:
         written = write_grouped(write, only_new_groups=True)
     else:
         written = bulk(write)
@@ -197,5 +197,5 @@ def finish(write: Write, result: Result) -> Committed:
     if check is not None and write.options.concurrency_mode is not ConcurrencyMode.SINGLE_WRITER:
         check.look_ahead()
     who = f"{write.operation.value} {write.instant}"
-    bucketed = write.options.index_type is IndexType.BUCKET
+    bucketed = write.index.hashed
     return transaction.commit(metadata, footprint(who, metadata, result.swept, bucketed), check)

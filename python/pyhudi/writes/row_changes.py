@@ -14,10 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pyhudi.config import IndexType, WriteOptions
+from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
+from pyhudi.index.kinds import index_of
 from pyhudi.rows.spec import DELETE
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -59,7 +60,7 @@ def prepare_changes(
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
-            everywhere = options.index_type is IndexType.GLOBAL_SIMPLE
+            everywhere = index_of(options).everywhere
             rows = rows.withColumn(NEW_KEY, key)
             with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
                 survey = _survey(rows, config, named_keys, everywhere)

@@ -10,11 +10,12 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyhudi.config import IndexType, Operation, WriteOptions
+from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import same_type, typed
+from pyhudi.index.kinds import index_of
 from pyhudi.tables.columns import find_field
 from pyhudi.timeline.schema import SparkSchema
 
@@ -61,6 +62,6 @@ def with_key_columns(
 def _placing(config: TableConfig, operation: Operation, options: WriteOptions) -> dict[str, str]:
     """Column -> its role, of those that a write needs."""
     keys = dict.fromkeys(config.record_key_fields, "record key column")
-    if operation is Operation.DELETE and options.index_type is IndexType.GLOBAL_SIMPLE:
+    if operation is Operation.DELETE and index_of(options).everywhere:
         return keys
     return {**dict.fromkeys(config.partition_fields, "partition column"), **keys}

@@ -8,10 +8,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pyhudi.config import IndexType, WriteOptions
+from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
+from pyhudi.index.kinds import index_of
 from pyhudi.index.lookup import ORDINAL
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.view import FileSystemView
@@ -51,7 +52,7 @@ def check_index(config: TableConfig, options: WriteOptions, view: FileSystemView
 
     A Hudi table records neither its index nor its number of buckets.
     """
-    if options.index_type is IndexType.BUCKET:
+    if index_of(options).hashed:
         hash_fields(config, options)
         bucket_files(view.latest(), options.bucket_count)
         return

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from pyhudi.config import IndexType, MergeMode, Operation
+from pyhudi.config import MergeMode, Operation
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
@@ -54,7 +54,7 @@ def base_keys(
         root=root,
         fs=filesystem,
         files={o: (files[o].path, files[o].partition_path) for o in wanted},
-        use_bloom=write.options.index_type is IndexType.BLOOM,
+        use_bloom=write.index.filtered,
         beside=pa.schema([write.prepared.arrow.field(name) for name in beside]),
     )
     spark = write.spark
