@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pyhudi.errors import CommitConflict, HudiError
+from pyhudi.recent import Recent
 from pyhudi.spark.protocol import QUESTIONS, Failure, Request
 from pyhudi.spark.questions import Target
 from pyhudi.spark.wire import decode, encode
@@ -101,20 +102,16 @@ class _LastError:
     """The typed error behind the message that Spark is about to raise, for Python callers."""
 
     def __init__(self, limit: int = 64) -> None:
-        self._limit = limit
-        self._errors: dict[str, HudiError] = {}
+        self._errors: Recent[str, HudiError] = Recent(limit)
 
     def keep(self, error: HudiError) -> None:
-        self._errors.pop(str(error), None)
-        self._errors[str(error)] = error
-        while len(self._errors) > self._limit:
-            self._errors.pop(next(iter(self._errors)))
+        self._errors.put(str(error), error)
 
     def find(self, text: str) -> HudiError | None:
         """The latest error whose message is in ``text``, which Spark may have wrapped."""
-        for message, error in reversed(self._errors.items()):
+        for message in reversed(self._errors.kept()):
             if message in text:
-                return error
+                return self._errors.get(message)
         return None
 
 
