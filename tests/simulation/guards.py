@@ -79,7 +79,7 @@ def _any_view(
     known = self._views.get((_one_table(storage.root), 0, 0))
     view = advance(known, timeline) if known is not None else None
     view = view or list_view(storage, timeline)
-    self._views[_one_table(storage.root), 0, 0] = view
+    self._views.put((_one_table(storage.root), 0, 0), view)
     return view
 
 
