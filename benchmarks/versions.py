@@ -2,7 +2,8 @@
 
 BEFORE is a checkout whose jars are built. Both do the operations of ``python -m benchmarks``, turn
 by turn, and must have the same rows after each. For each operation: medians with the middle half,
-CPU seconds and wall time, and the quotient of the medians.
+CPU seconds and wall time, and the quotients of neighbours: each figure of AFTER by that of BEFORE
+in the same turn, since both get faster from round to round as their JVMs warm up.
 """
 
 from __future__ import annotations
@@ -60,16 +61,16 @@ def print_table(results: Results) -> None:
                 name: [getattr(m, measure) for m in results.of(operation, name)]
                 for name in (BEFORE, AFTER)
             }
-            quotient = statistics.median(each[AFTER]) / statistics.median(each[BEFORE])
+            beside = [b / a for a, b in zip(each[BEFORE], each[AFTER], strict=True)]
             shown = "   ".join(f"{name} {spread(values)}" for name, values in each.items())
             unit = {"cpu": "CPU s", "seconds": "s"}[measure]
-            print(f"{operation:<26} {unit:<5}  {shown}   {quotient:.3f}x")
+            print(f"{operation:<26} {unit:<5}  {shown}   quotient {spread(beside)}")
 
 
 def spread(values: Sequence[float]) -> str:
     """The median, and the middle half of the values in brackets."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{middle:7.2f} [{low:.2f} to {high:.2f}]"
+    return f"{middle:8.3f} [{low:.3f} to {high:.3f}]"
 
 
 if __name__ == "__main__":
