@@ -1,6 +1,6 @@
-"""Writes the pages that the code itself knows best: options.md, errors.md and instants.md.
+"""Writes the pages that come from code: options.md, errors.md and instants.md.
 
-`make docs` runs it; a test fails while a committed page differs from what it would write.
+`make docs` runs it; a test fails if a committed page differs from its output.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ SCOPES = {
 }
 
 OPTIONS_INTRODUCTION = """\
-Options carry Apache Hudi's names and may be given in any case. Where several places give a value,
-the order is: the table, the call, the Spark session, the default. An unknown `hoodie.*` key is an
-error that names the nearest key there is.
+Options have Apache Hudi's names, in any case. If several places give a value, the order is: the
+table, the call, the Spark session, the default. An unknown `hoodie.*` key is an error that names
+the nearest known key.
 """
 FIXED_INTRODUCTION = """\
-pyhudi works in one way only here. Another value is an error where rows would come out otherwise
-than asked, and else a warning.
+pyhudi supports one value of these. Another value is an error if it would change rows, otherwise a
+warning.
 """
 ERRORS_INTRODUCTION = """\
 Every message begins with the error's name in capitals. Python code catches the classes of
-`pyhudi.errors`; SQL shows the same text in an `AnalysisException`. Where the fact `rule` of an
-error looks like `spec/timeline.md T1`, it is a rule of [the table format](spec/index.md).
+`pyhudi.errors`; SQL shows the same text in an `AnalysisException`. If the fact `rule` of an error
+looks like `spec/timeline.md T1`, it names a rule of [the table format](spec/index.md).
 """
 STATES_INTRODUCTION = """\
 pyhudi puts the files of an instant in these orders and in no others: the table is `LEGAL_STATES` in
 `timeline/states.py`, and `transactions/instants.py` asks it before each put. `T` is the time of the
-instant, `C` that of its completion. The names are those of table versions 8 and 9
-([T2](spec/timeline.md#t2-file-names) has the others). Services are only planned so far.
+instant, `C` the time of its completion. The file names are those of table versions 8 and 9
+([T2](spec/timeline.md#t2-file-names) has the others). So far pyhudi only plans services.
 """
 PHASES_INTRODUCTION = """\
 A write or an ALTER takes these steps and no others: the table is `STEPS` in
 `transactions/phases.py`, and `transactions/running.py` asks it before it puts or deletes anything.
-What a block raises undoes the write where a step leads to `failed`, and only there.
+An error in a phase undoes the write only if a step leads from that phase to `failed`.
 """
 
 
@@ -67,7 +67,7 @@ def options_page() -> str:
         parts += [f"## Scope: {scope.value}\n", f"{text}\n", _option_rows(rows, scope)]
     parts += [
         "## Values under other names\n",
-        "Hudi's class names, with or without package, and SQL's short forms are understood:\n",
+        "Hudi's class names (with or without their package) and SQL's short forms also work:\n",
         _table(("given", "means"), _synonyms()),
         "## Keys with one value\n",
         FIXED_INTRODUCTION,
@@ -76,7 +76,7 @@ def options_page() -> str:
             ((f"`{k}`", f"`{v}`", "an error" if m else "a warning") for k, (v, m) in FIXED.items()),
         ),
         "## Keys without effect\n",
-        "These keys of Hudi's are accepted, and one warning names those given. Families:\n",
+        "pyhudi accepts these Hudi keys and names them in one warning. Families:\n",
         _words(f"{prefix}*" for prefix in IGNORED_PREFIXES),
         "Each key that ends in `parallelism`, and:\n",
         _words(sorted(IGNORED)),
@@ -128,7 +128,7 @@ def instants_page() -> str:
             "```text",
             *_drawn(_arrows()),
             "```\n",
-            "Nothing leads on from " + _words(p.value for p, steps in STEPS.items() if not steps),
+            "Final phases: " + _words(p.value for p, steps in STEPS.items() if not steps),
         ]
     )
 

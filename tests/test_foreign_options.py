@@ -26,7 +26,7 @@ from pyhudi.foreign_options import refuse_foreign
     ],
 )
 def test_what_another_format_would_heed_is_refused(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{key}' is no option of pyhudi.*Nothing was written"):
+    with pytest.raises(ConfigError, match=f"'{key}' is not a pyhudi option.*Nothing was written"):
         refuse_foreign({key: value})
 
 
@@ -58,7 +58,7 @@ def test_metadata_of_the_commit_is_nobodys_option() -> None:
     ],
 )
 def test_a_read_refuses_what_would_show_other_rows(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{key}' is no option of pyhudi.*other rows"):
+    with pytest.raises(ConfigError, match=f"'{key}' is not a pyhudi option.*other rows"):
         resolve_read({key: value})
     resolve_read({}, {key: value})
 

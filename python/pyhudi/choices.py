@@ -97,8 +97,8 @@ class ConcurrencyMode(str, Enum):
     PESSIMISTIC = "PESSIMISTIC_CONCURRENCY_CONTROL"
 
 
-#: pyhudi's own property of a table that is written under locks of file groups alone, and the mark
-#: of the commits that were: no mode of Apache Hudi's, which keeps the property and passes it over
+#: pyhudi's own property of a table whose writers all lock file groups, and the mark of their
+#: commits. Apache Hudi has no such mode; it keeps the property and ignores it.
 CONCURRENCY_PROPERTY: Final = "pyhudi.write.concurrency.mode"
 
 
@@ -141,14 +141,14 @@ class QueryType(str, Enum):
 
 
 def offered(kind: type[Enum]) -> list[Enum]:
-    """The members that an option may take: a table's code of one's own is read about, not made."""
+    """The members that an option may take: no table is made with custom code."""
     # By identity: equal texts of two enumerations are equal to Python.
     hidden = (MergeMode.CUSTOM, KeyGenerator.USER_PROVIDED)
     return [each for each in kind if not any(each is one for one in hidden)]
 
 
-# What Hudi users write instead of an enum's own value: class names, without their package, and
-# the short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID
+# What Hudi users write instead of an enum's value: class names without their package, and the
+# short forms of SQL. `hoodie.record.merge.strategy.id` names merge modes by UUID
 # (spec/properties.md P4).
 SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
     TableType: {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ},

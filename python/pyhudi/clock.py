@@ -1,7 +1,7 @@
 """The only source of time, sleep and randomness.
 
-Everything that waits, stamps or draws lots takes a ``Clock``, so that the same code runs under
-the simulation's scheduler. A test in ``tests/test_tidy.py`` bans the alternatives elsewhere.
+All code that waits, reads the time or draws random numbers takes a ``Clock``, so the same code runs
+under the simulation's scheduler. A test in ``tests/test_tidy.py`` bans the alternatives elsewhere.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time and chance as seen by one process."""
+    """Time and random numbers as one process sees them."""
 
     def now_ms(self) -> int:
         """Wall clock in milliseconds since the epoch; it may jump either way."""
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never runs back; only differences mean something."""
+        """Seconds on a clock that never goes back; only differences have a meaning."""
 
     def sleep(self, seconds: float) -> None:
-        """Let ``seconds`` pass."""
+        """Wait for ``seconds``."""
 
     def uuid(self) -> str:
         """A fresh random UUID in its usual text form."""

@@ -1,11 +1,11 @@
 """How options get their values: from the table, the call, the Spark session or the default.
 
-The options themselves are the lines of ``option_tables``. Where several places give a value the
-order is: the table, the call's options, the Spark session, the default. Keys are compared without
-regard to case, since Spark does not keep it everywhere.
+The options themselves are the lines of ``option_tables``. If several places give a value, the order
+is: the table, the call's options, the Spark session, the default. The case of keys does not count,
+since Spark does not keep it everywhere.
 
-Invariant: no ``hoodie.*`` key passes unnoticed. It is an option, or a key of Hudi's that has no
-effect here (collected in ``ignored``, for one warning), or a ``ConfigError`` that names its like.
+Invariant: no ``hoodie.*`` key passes unnoticed. It is an option, or a Hudi key without effect here
+(collected in ``ignored``, for one warning), or a ``ConfigError`` that names the nearest key.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ _WRITE_KEYS, _READ_KEYS = _by_key(WRITE_TABLE), _by_key(READ_TABLE)
 _OF_LOCKS = frozenset(row.name for row in LOCK_TABLE)
 
 
-#: how Delta, Iceberg and misspellings name the point in time of a read, letters alone
+#: other names for the point in time of a read (Delta, Iceberg, misspellings), letters only
 _FOREIGN_TIME_TRAVEL = frozenset(
     {
         "timestampasof", "versionasof", "asofinstant", "asoftimestamp", "asofversion", "asof",
         "snapshotid",
     }
 )  # fmt: skip
-#: options whose values are columns, for which a table keeps the columns' own spelling
+#: options whose values are columns: a table keeps the spelling of its columns
 _NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fields"})
 
-# Absent in hoodie.properties, these say something all the same: none, or false.
+# If hoodie.properties lacks these, the table has none of them, or false.
 _ALWAYS_RECORDED = frozenset(
     {"record_key_fields", "partition_fields", "ordering_fields", "hive_style", "url_encode"}
 )
@@ -88,7 +88,7 @@ _ALWAYS_RECORDED = frozenset(
 
 @dataclass(slots=True)
 class _Given:
-    """One source of settings, sorted: ``found`` holds the key as written and its typed value."""
+    """One source of settings, sorted; ``found`` has each key as given and its typed value."""
 
     found: dict[str, tuple[str, Any]] = field(default_factory=dict)
     ignored: set[str] = field(default_factory=set)
@@ -103,12 +103,12 @@ def resolve_write(
 ) -> WriteOptions:
     """The options of one write.
 
-    ``options`` are the call's (TBLPROPERTIES count as such), ``table`` the raw hoodie.properties of
-    an existing table, None where one is to be created, ``session`` the ``hoodie.*`` settings of the
-    Spark session. Merge mode and key generator may stay None for a table that does not record them:
-    ``TableConfig`` infers these. Raises ``ConfigError`` with ``key`` for an unknown key, a value
-    that does not parse, two names of one option that disagree, and an option that contradicts the
-    table.
+    ``options`` are the call's, TBLPROPERTIES included. ``table`` is the raw hoodie.properties of an
+    existing table, None for a new one. ``session`` has the ``hoodie.*`` settings of the Spark
+    session. Merge mode and key generator may stay None if the table does not record them:
+    ``TableConfig`` infers them. Raises ``ConfigError`` with ``key`` for an unknown key, a value
+    that does not parse, two names of one option with different values, and an option that
+    contradicts the table.
     """
     given, later = _sort(_WRITE_KEYS, options), _sort(_WRITE_KEYS, _hudi_first(session or {}))
     recorded = {} if table is None else _recorded(table)
@@ -149,7 +149,7 @@ def resolve_write(
 
 
 def _hudi_first(session: Mapping[str, str]) -> Mapping[str, str]:
-    """The session's settings, without one of Spark's that a key of Hudi's says for Hudi tables."""
+    """The session's settings; Hudi's overwrite mode there replaces Spark's setting."""
     if any(key.lower() == "hoodie.datasource.overwrite.mode" for key in session):
         return {key: text for key, text in session.items() if key != SPARK_OVERWRITE_MODE}
     return session
@@ -159,7 +159,7 @@ def _require_bucket_index(index: object) -> None:
     if index is not IndexType.BUCKET:
         key = "hoodie.write.lock.conflict.resolution.strategy"
         raise ConfigError(
-            f"'{key}' is bucket, but hoodie.index.type is not: file groups have no bucket to "
+            f"'{key}' is bucket, but hoodie.index.type is not: file groups then have no buckets to "
             "compare. Set hoodie.index.type=bucket, or leave the strategy out.",
             key=key,
         )
@@ -169,16 +169,16 @@ def _refuse_partition_rule(mode: object) -> None:
     if mode is ConcurrencyMode.PESSIMISTIC:
         key = "hoodie.write.lock.conflict.resolution.strategy"
         raise ConfigError(
-            f"'{key}' is partition, but a pessimistic write locks file groups: two of them in one "
-            "partition would still conflict after all their work. Leave the strategy out.",
+            f"'{key}' is partition, but pessimistic writes lock file groups: two such writes in "
+            "one partition would still conflict after all their work. Leave the strategy out.",
             key=key,
         )
 
 
 def _beside_others(merged: Mapping[str, tuple[str, Any]]) -> str | None:
-    """The key by which EAGER was asked for beside other writers; None where it may stay.
+    """The key that asks for EAGER in a table of several writers; None if EAGER is allowed.
 
-    It then counts as LAZY, as in Hudi: writers would wait for a sign of life of each other.
+    There EAGER counts as LAZY, as in Hudi: writers would wait for each other's heartbeats.
     """
     _, mode = merged.get("concurrency_mode", ("", ConcurrencyMode.SINGLE_WRITER))
     return merged["failed_writes"][0] if mode is not ConcurrencyMode.SINGLE_WRITER else None
@@ -191,7 +191,7 @@ _COUNTERS = {
 
 
 def _check_time_source(values: Mapping[str, Any]) -> None:
-    """``ConfigError`` where a counter of instant times has no place."""
+    """``ConfigError`` if a setting is missing that says where the counter of times is."""
     source = values.get("time_source", TimeSourceType.CLOCK)
     needed = NEEDED[_COUNTERS[source]] if source in _COUNTERS else ()
     for row in LOCK_TABLE:
@@ -204,7 +204,7 @@ def _check_time_source(values: Mapping[str, Any]) -> None:
 
 
 def _check_callback(values: Mapping[str, Any]) -> None:
-    """``ConfigError`` where a message about a commit could not be sent."""
+    """``ConfigError`` if messages about commits are on but cannot be sent."""
     if not values.get("callback_on"):
         return
     url = values.get("callback_url") or ""
@@ -224,8 +224,8 @@ def callback_headers(text: str | None) -> dict[str, str]:
         name, colon, value = (side.strip() for side in part.partition(":"))
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not (colon and value):
             raise ConfigError(
-                f"'{CALLBACK}http.custom.headers' must be like 'Name:value;Name:value'. Correct "
-                "the value.",
+                f"'{CALLBACK}http.custom.headers' must have the form 'Name:value;Name:value'. "
+                "Correct the value.",
                 key=f"{CALLBACK}http.custom.headers",
             )
         found[name] = value
@@ -235,25 +235,25 @@ def callback_headers(text: str | None) -> dict[str, str]:
 def resolve_read(
     options: Mapping[str, str], session: Mapping[str, str] | None = None, travels: bool = False
 ) -> ReadOptions:
-    """The options of one read; what only a write heeds passes. Errors as in ``resolve_write``.
+    """The options of one read; options of writes are ignored. Errors as in ``resolve_write``.
 
-    Other formats' options of time travel are refused: passing them over would show other rows.
-    Spark 4 turns some of them into a time of its own; ``travels`` tells that it has.
+    The time travel options of other formats are refused: to ignore them would show other rows.
+    Spark 4 evaluates some of them itself; ``travels`` says that it has.
     """
     given, later = _sort(_READ_KEYS, options), _sort(_READ_KEYS, session or {})
     _refuse_unknown((*given.unknown, *later.unknown))
     for key in given.other:
         if not travels and re.sub("[^a-z]", "", key.lower()) in _FOREIGN_TIME_TRAVEL:
             raise ConfigError(
-                f"'{key}' is no option of pyhudi. To travel in time set as.of.instant to an "
-                "instant or a time.",
+                f"'{key}' is not a pyhudi option. For time travel set as.of.instant to an instant "
+                "or a time.",
                 key=key,
                 nearest="as.of.instant",
             )
     refuse_foreign_reads(given.other)
     if given.found.get("as_of", ("", "given"))[1] is None:
         raise ConfigError(
-            "as.of.instant is empty. Give it an instant or a time, or leave it out to read the "
+            "as.of.instant is empty. Set it to an instant or a time, or leave it out to read the "
             "newest state.",
             key="as.of.instant",
         )
@@ -265,7 +265,7 @@ def resolve_read(
 
 
 def sql_insert_operation(options: WriteOptions) -> Operation:
-    """What SQL's INSERT INTO does, decided as Hudi 1.2.0 decides it."""
+    """The operation of SQL's INSERT INTO, by the rules of Hudi 1.2.0."""
     if options.operation is not None:
         return options.operation
     if options.sql_insert_operation is not None:
@@ -277,14 +277,14 @@ def sql_insert_operation(options: WriteOptions) -> Operation:
 
 
 def ignored_warning(keys: Sequence[str]) -> str | None:
-    """The one warning about keys of Hudi's that have no effect here; None without any."""
+    """One warning about all Hudi keys that have no effect here; None without such keys."""
     if not keys:
         return None
-    return f"These options of Hudi's have no effect in pyhudi: {', '.join(keys)}."
+    return f"These Hudi options have no effect in pyhudi: {', '.join(keys)}."
 
 
 def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
-    """Every key of ``source`` put where it belongs, the values of options typed."""
+    """The keys of ``source`` by kind: options (with typed values), ignored, unknown, others."""
     given = _Given()
     for key, text in source.items():
         low = key.lower()
@@ -293,7 +293,7 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
         elif not low.startswith("hoodie."):
             given.other[key] = text
         elif low in _WRITE_KEYS or low in _READ_KEYS:
-            continue  # a write's option on a read, or the other way round
+            continue  # an option of writes on a read, or of reads on a write
         elif low in FIXED:
             if rows is _WRITE_KEYS and _breaks_fixed(key, text):
                 given.ignored.add(key)
@@ -305,23 +305,23 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
 
 
 def _breaks_fixed(key: str, text: str) -> bool:
-    """Whether ``text`` is not the one value that is served; an error where that changes rows."""
+    """Whether ``text`` is not the one supported value; an error if that would change rows."""
     value, must = FIXED[key.lower()]
     differs = text.strip().lower() != value
     if differs and must:
         raise ConfigError(
-            f"'{key}' is '{text}', but pyhudi serves '{value}' only. Leave it out.", key=key
+            f"'{key}' is '{text}', but pyhudi supports only '{value}'. Leave it out.", key=key
         )
     return differs
 
 
 def _add(found: dict[str, tuple[str, Any]], row: Option, key: str, text: str) -> None:
-    """Enter one value; two names of one option may both be given, but must agree."""
+    """Enter one value; two names of one option may both be given, with the same value."""
     value = row.parse(key, text)
     earlier_key, earlier = found.get(row.name, (key, value))
     if earlier != value:
         raise ConfigError(
-            f"'{earlier_key}' and '{key}' are one option under two names, but their values differ: "
+            f"'{earlier_key}' and '{key}' are two names of one option, but their values differ: "
             f"'{_text(earlier)}' and '{_text(value)}'. Leave one of them out.",
             key=key,
         )
@@ -329,10 +329,10 @@ def _add(found: dict[str, tuple[str, Any]], row: Option, key: str, text: str) ->
 
 
 def _recorded(table: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
-    """What hoodie.properties says of TABLE options, under the first of each option's keys.
+    """The TABLE options that hoodie.properties records, each with the key that it has there.
 
-    A value that is none of ours is left out: ``parse_table_config`` has judged the table by then.
-    So is the database, which Hudi's SQL and DataFrame writers record differently.
+    A value that pyhudi does not know is left out: ``parse_table_config`` has already judged the
+    table. So is the database, which Hudi's SQL and DataFrame writers record differently.
     """
     found: dict[str, tuple[str, Any]] = {}
     for row in WRITE_TABLE:
@@ -352,7 +352,7 @@ def _recorded(table: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
 
 
 def _agree(name: str, value: Any, recorded: Any) -> bool:
-    """Whether an option says what the table says."""
+    """Whether an option has the value that the table records."""
     if name in _NAME_COLUMNS:
         return [column.lower() for column in value] == [column.lower() for column in recorded]
     return bool(value == recorded)
@@ -370,9 +370,9 @@ def _refuse_unknown(keys: Iterable[str]) -> None:
     for key in keys:
         known = [name for row in (*WRITE_TABLE, *READ_TABLE) for name in row.keys]
         near = difflib.get_close_matches(key, [*known, *FIXED, *IGNORED], 1)
-        hint = f"did you mean '{near[0]}'?" if near else "no option has a name like it."
+        hint = f"did you mean '{near[0]}'?" if near else "no option has a similar name."
         raise ConfigError(
-            f"'{key}' is no option of pyhudi, and no key of Hudi's that it knows; {hint} "
+            f"'{key}' is neither a pyhudi option nor a Hudi key that pyhudi knows; {hint} "
             "Correct it or leave it out.",
             key=key,
             nearest=near[0] if near else None,

@@ -1,6 +1,6 @@
 """Every error that a caller of pyhudi can catch.
 
-A class of its own exists only where the caller would act differently::
+An error has a class of its own only if the caller would act differently::
 
     HudiError
     ├── ConfigError          an option or argument is wrong: correct it (key, nearest key)
@@ -10,7 +10,7 @@ A class of its own exists only where the caller would act differently::
     ├── UnsupportedTable     a real table that this version of pyhudi cannot serve (feature)
     ├── TableCorrupt         a file of the table breaks a rule of the format (path, rule)
     ├── InvalidRecord        a row cannot be written: null key, value that does not fit (column)
-    ├── SchemaConflict       a column does not fit this table, or any (column, ours, theirs, rule)
+    ├── SchemaConflict       a column does not fit the table (column, ours, theirs, rule)
     ├── HistoryExpired       the asked instant is no longer kept (asked, earliest)
     ├── CommitConflict       another writer changed the same data first: a retry helps
     ├── WriteFailed          the write is known to have failed: its files may be deleted
@@ -20,8 +20,8 @@ A class of its own exists only where the caller would act differently::
     └── StorageError         the storage refused or lost a request
         └── FileExists       put-if-absent found the name taken
 
-The named details of an error are fields of its class; one that does not apply has its default. What
-steers control flow is among them: ``StorageError.had_no_effect`` says whether files may be deleted.
+The details of an error are fields of its class; a field that does not apply has its default. Some
+of them steer control flow: ``StorageError.had_no_effect`` says whether files may be deleted.
 
 Each message begins with the class in capitals, as in ``[COMMIT_CONFLICT] ...``, and says what
 happened, why, and what to do now. In Spark the same text arrives as an ``AnalysisException``.
@@ -52,7 +52,7 @@ class HudiError(Exception):
 
     @property
     def facts(self) -> dict[str, object]:
-        """The fields that are set, by name: to show or carry them all, not to decide by."""
+        """The fields that are set, by name, for code that shows or passes on all of them."""
         values, known = vars(self), type(self).__dataclass_fields__.values()
         return {
             each.name: values[each.name]
@@ -61,19 +61,19 @@ class HudiError(Exception):
         }
 
     def restated(self: _Error, message: str) -> _Error:
-        """The same error, with its facts, in other words."""
+        """The same error with the same facts, but another message."""
         return type(self)(message, **self.facts)
 
 
 @dataclass(eq=False, repr=False)
 class ConfigError(HudiError):
-    """An option or argument is wrong; ``key`` names it where there is one."""
+    """An option or argument is wrong; ``key`` is its name, if it has one."""
 
     _: KW_ONLY
     key: str | None = None
     nearest: str | None = None
     value: str | None = None
-    #: how many locks of file groups a write asked for, where that is too many
+    #: the number of file groups that a write wanted to lock, if it was too large
     groups: int | None = None
 
 
@@ -118,7 +118,7 @@ class TableCorrupt(HudiError):
     _: KW_ONLY
     path: str | None = None
     rule: str | None = None
-    #: the commit that wrote the file, where that is known
+    #: the commit that wrote the file, if that is known
     instant: str | None = None
 
 
@@ -132,7 +132,7 @@ class InvalidRecord(HudiError):
 
 @dataclass(eq=False, repr=False)
 class SchemaConflict(HudiError):
-    """A column does not fit this table, or any: ``column``, ``ours``, ``theirs``, ``rule``."""
+    """A column does not fit the table: ``column``, ``ours``, ``theirs``, ``rule``."""
 
     _: KW_ONLY
     column: str | None = None
@@ -148,7 +148,7 @@ class HistoryExpired(HudiError):
     _: KW_ONLY
     asked: str | None = None
     earliest: str | None = None
-    #: the table went on while it was listed: another look finds it whole
+    #: the table changed while it was listed: a second listing finds it complete
     moved: bool = False
     #: the restore that is under way
     pending: str | None = None
@@ -165,7 +165,7 @@ class CommitConflict(HudiError):
     path: str | None = None
     #: found before data was written, by a write that keeps its locks: no work is lost
     before_data: bool = False
-    #: when to evaluate the statement again, whose rows were read from the table itself
+    #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
 
 
@@ -207,7 +207,7 @@ class LockTimeout(HudiError):
     """The lock was not free in time: ``owner``, ``since``."""
 
     _: KW_ONLY
-    #: a ``locks.base.LockOwner``, where the holder says who it is
+    #: a ``locks.base.LockOwner``, if the holder says who it is
     owner: object = None
     host: str | None = None
     #: epoch milliseconds
@@ -221,8 +221,8 @@ class StorageError(HudiError):
 
     _: KW_ONLY
     path: str | None = None
-    #: whether the storage is known not to have done what was asked, and never to do it: set on
-    #: purpose, where the error proves it. False is "nobody knows", so nothing may be deleted.
+    #: true if the request had no effect and can never have one. A backend sets it on purpose, if
+    #: the error proves it. False means that nobody knows, so nothing may be deleted.
     had_no_effect: bool = False
 
 

@@ -1,8 +1,8 @@
-"""Options of other formats that would change what a write leaves or a read shows.
+"""Options of other formats that would change the rows of a write or a read.
 
-Passed over, they would cost rows: Delta's ``replaceWhere`` asks for a part of the table, and mode
-overwrite without it takes all. Only the options of a write or a read are looked at, not the
-properties of tables, in which users keep notes of their own.
+To ignore them would cost rows: Delta's ``replaceWhere`` replaces a part of the table, but mode
+overwrite without it replaces all. Only options of writes and reads are checked. Users may keep
+notes of their own in the properties of tables.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _REPLACE: Final = (
     "To replace whole partitions use mode overwrite with the option partitionOverwriteMode=dynamic,"
     " or df.writeTo(table).overwrite(condition)"
 )
-_COLUMNS: Final = "To change columns otherwise use ALTER TABLE, or write to a new table"
+_COLUMNS: Final = "To change columns use ALTER TABLE, or write to a new table"
 _ONCE: Final = "Look for the commit before you write again"
-_BRANCH: Final = "A Hudi table has no branches: use a table of its own"
-_JUDGED: Final = "hoodie.write.concurrency.mode says how writers of one table get along"
+_BRANCH: Final = "A Hudi table has no branches: use a separate table"
+_JUDGED: Final = "hoodie.write.concurrency.mode says how the writers of a table share it"
 
-#: letters of the option -> the one value that says what pyhudi does anyhow, and what to do instead
+#: letters of the option -> the one value that pyhudi supports, and what to do instead
 _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
     # Delta
     "replacewhere": (None, _REPLACE),
@@ -42,7 +42,7 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
 
 
 _CHANGES: Final = "To follow what was committed use pyhudi.commits"
-_FILES: Final = "A table's own files are read, whatever their names and times: filter its rows"
+_FILES: Final = "A read takes a table's files whatever their names and times: filter the rows"
 _LOST: Final = "A lost or broken file of a table is an error, never fewer rows"
 _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
     # Delta
@@ -56,8 +56,8 @@ _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
     "startsnapshotid": (None, _CHANGES),
     "endsnapshotid": (None, _CHANGES),
     "branch": ("main", _BRANCH),
-    "tag": (None, "To travel in time set as.of.instant to an instant or a time"),
-    # files of Spark's own
+    "tag": (None, "For time travel set as.of.instant to an instant or a time"),
+    # Spark's file sources
     "pathglobfilter": (None, _FILES),
     "modifiedbefore": (None, _FILES),
     "modifiedafter": (None, _FILES),
@@ -67,21 +67,21 @@ _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
 
 
 def refuse_foreign_reads(options: Mapping[str, str]) -> None:
-    """``ConfigError`` for an option of a read by which another source would show other rows."""
+    """``ConfigError`` for a read option with which another source would show other rows."""
     for key, text in options.items():
         served, instead = _FOREIGN_READS.get(re.sub("[^a-z]", "", key.lower()), ("", ""))
         if instead and text.strip().lower() != served:
             raise ConfigError(
-                f"'{key}' is no option of pyhudi, and without it the read would show other rows "
-                f"than asked. {instead}.",
+                f"'{key}' is not a pyhudi option, and without it the read would show other rows "
+                f"than you asked for. {instead}.",
                 key=key,
             )
 
 
 def refuse_foreign(options: Mapping[str, str], commit_prefix: str = "_") -> None:
-    """``ConfigError`` for an option of a write that another format would heed.
+    """``ConfigError`` for a write option that has a meaning in another format.
 
-    Options that begin with ``commit_prefix`` go to the commit's metadata, whatever they say.
+    Options with the prefix ``commit_prefix`` go to the commit's metadata, whatever their names.
     """
     for key, text in options.items():
         if key.startswith(commit_prefix) or key.lower().startswith("hoodie."):
@@ -89,7 +89,7 @@ def refuse_foreign(options: Mapping[str, str], commit_prefix: str = "_") -> None
         served, instead = _FOREIGN.get(re.sub("[^a-z]", "", key.lower()), ("", ""))
         if instead and text.strip().lower() != served:
             raise ConfigError(
-                f"'{key}' is no option of pyhudi, and without it the write would leave other rows "
-                f"or columns than asked. Nothing was written. {instead}.",
+                f"'{key}' is not a pyhudi option, and without it the write would leave other rows "
+                f"or columns than you asked for. Nothing was written. {instead}.",
                 key=key,
             )

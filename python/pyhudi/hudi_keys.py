@@ -1,15 +1,15 @@
-"""Keys of Apache Hudi's that are no options here, so that scripts which carry them still run.
+"""Apache Hudi's keys that are not options here, so that scripts that set them still run.
 
-``config`` looks a key up here once the option table does not know it. What is in neither is taken
-for a mistake. Checked against the keys of Hudi 1.2.0 and 0.15.0.
+``config`` looks a key up here if the option table does not know it. A key in neither is a mistake.
+Checked against the keys of Hudi 1.2.0 and 0.15.0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Keys that pyhudi serves with one value only. Another value is an error where rows would come out
-# otherwise than asked (True), and a mere warning where only the way to them differs (False).
+# Keys for which pyhudi supports one value. Another value is an error if it would change rows
+# (True), and a warning if the rows are the same without it (False).
 FIXED: Mapping[str, tuple[str, bool]] = {
     "hoodie.populate.meta.fields": ("true", True),
     "hoodie.datasource.write.drop.partition.columns": ("false", True),
@@ -26,7 +26,7 @@ FIXED: Mapping[str, tuple[str, bool]] = {
     "hoodie.datasource.meta.sync.enable": ("false", False),
 }
 
-# Families of Hudi's keys with no effect here: services and engines that pyhudi lacks or replaces.
+# Families of Hudi keys without effect here: services and engines that pyhudi lacks or replaces.
 IGNORED_PREFIXES: tuple[str, ...] = tuple(
     f"hoodie.{family}."
     for family in """
@@ -43,7 +43,7 @@ IGNORED_PREFIXES: tuple[str, ...] = tuple(
     """.split()
 )
 
-# Single keys of Hudi's with no effect here.
+# Single Hudi keys without effect here.
 IGNORED: frozenset[str] = frozenset(
     f"hoodie.{key}"
     for key in """
@@ -97,5 +97,5 @@ IGNORED: frozenset[str] = frozenset(
 
 
 def has_no_effect(key: str) -> bool:
-    """Whether the lower-case ``key`` is one of Hudi's that pyhudi knows and does not heed."""
+    """Whether the lower-case ``key`` is a Hudi key that pyhudi knows and ignores."""
     return key in IGNORED or key.startswith(IGNORED_PREFIXES) or key.endswith("parallelism")

@@ -1,4 +1,4 @@
-"""Lists of facts that show themselves: a table in a terminal or notebook, a DataFrame for more."""
+"""Lists of facts that print as a table in terminals and notebooks, and convert to DataFrames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-#: rows that are shown; all of them are in the list
+#: the largest number of rows that are shown; the list has all of them
 SHOWN = 40
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Listing(list[T], Generic[T]):
         return [[_cell(value) for value in row] for row in self.rows()[:SHOWN]]
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table; its types are those of the fields, with or without entries."""
+        """An Arrow table; the fields give its types, even if the list is empty."""
         import pyarrow
 
         hints = typing.get_type_hints(self._kind)

@@ -1,6 +1,6 @@
-"""The option table of the table lock: which one, how long to wait for it, and what each is told.
+"""The option table of the table lock: which lock, how long to wait for it, and its settings.
 
-Read as the tables of ``option_tables``; a write has them resolved in ``WriteOptions.lock``.
+It has the form of the tables in ``option_tables``; ``WriteOptions.lock`` holds the resolved values.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ STORAGE = LOCK + "storage."
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockOptions:
-    """What a write may say about the table lock, resolved."""
+    """The lock options of a write, resolved."""
 
     lock_provider: LockProvider | None = option(None, LOCK + "provider", W,
-        "Who guards the commit; by default the table's own lock file. See the page on locks.")
+        "The lock that guards a commit, by default a file in the table. See the page on locks.")
     lock_wait_ms: int = option(120_000, LOCK + "wait_time_ms", W,
-        "How long a commit waits for the table lock; what a dead writer holds lasts 30 to 76 s.")
+        "How long a commit waits for the table lock; a dead writer's lock lasts 30 to 76 s.")
 
     # ---- the lock file
     lock_path: str | None = option(None, LOCK + "filesystem.path", W,
         "Folder of the lock file, as for Hudi; the table's .hoodie by default.")
     lock_expire_minutes: int = option(0, LOCK + "filesystem.expire", W,
-        "Age at which a lock file counts as left behind; 0 is never.")
+        "Age in minutes at which a lock file counts as abandoned; 0 means never.")
 
     # ---- ZooKeeper
     zookeeper_url: str | None = option(None, ZOOKEEPER + "url", W,
-        "Servers, as host:port with commas between.")
+        "Servers, as host:port, separated by commas.")
     zookeeper_port: int | None = option(None, ZOOKEEPER + "port", W,
         "Port of the servers that are named without one.", minimum=1)
     zookeeper_base_path: str | None = option(None, ZOOKEEPER + "base_path", W,
-        "Node under which the locks are; all writers of the table must say the same.")
+        "Node that holds the locks; all writers of the table must use the same.")
     zookeeper_lock_key: str | None = option(None, ZOOKEEPER + "lock_key", W,
         "Name of the lock under the base path, by default the table's name.")
     zookeeper_session_timeout_ms: int = option(60_000, ZOOKEEPER + "session_timeout_ms", W,
-        "How long the lock of a writer that died outlives it.", minimum=1)
+        "How long a dead writer's lock lasts.", minimum=1)
     zookeeper_connection_timeout_ms: int = option(15_000, ZOOKEEPER + "connection_timeout_ms", W,
         "How long to wait for a connection.", minimum=1)
 
@@ -55,39 +55,39 @@ class LockOptions:
     hive_database: str | None = option(None, HIVE + "database", W,
         "Database of the Hive table that is locked.")
     hive_table: str | None = option(None, HIVE + "table", W,
-        "Hive table that is locked in this table's stead; it need not exist.")
+        "Hive table that is locked for this table; it need not exist.")
     hive_uris: tuple[str, ...] = option((), HIVE + "uris", W,
-        "Addresses of the metastore, thrift://host:port; the first that answers is taken.")
+        "Addresses of the metastore, thrift://host:port; the first that answers is used.")
 
     # ---- DynamoDB
     dynamodb_table: str | None = option(None, DYNAMODB + "table", W,
-        "DynamoDB table of the locks; made if it is not there.")
+        "DynamoDB table of the locks; pyhudi makes it if it does not exist.")
     dynamodb_partition_key: str | None = option(None, DYNAMODB + "partition_key", W,
-        "Value of the attribute 'key' that is this table's lock, by default the table's name.")
+        "Value of the attribute 'key' for this table's lock; the table's name by default.")
     dynamodb_region: str | None = option(None, DYNAMODB + "region", W,
-        "AWS region of the DynamoDB table: AWS_REGION of the environment, or us-east-1.")
+        "AWS region of the DynamoDB table; by default AWS_REGION of the environment, or us-east-1.")
     dynamodb_endpoint_url: str | None = option(None, DYNAMODB + "endpoint_url", W,
-        "Address of DynamoDB where it is not the region's own.")
+        "Address of DynamoDB, if it is not the region's own.")
     dynamodb_billing_mode: BillingMode = option(
         BillingMode.PAY_PER_REQUEST, DYNAMODB + "billing_mode", W,
-        "How a DynamoDB table that is made here is billed.")
+        "Billing of a DynamoDB table that pyhudi makes.")
     dynamodb_read_capacity: int = option(20, DYNAMODB + "read_capacity", W,
-        "Read units of a PROVISIONED table that is made here.", minimum=1)
+        "Read units of a PROVISIONED table that pyhudi makes.", minimum=1)
     dynamodb_write_capacity: int = option(10, DYNAMODB + "write_capacity", W,
-        "Write units of a PROVISIONED table that is made here.", minimum=1)
+        "Write units of a PROVISIONED table that pyhudi makes.", minimum=1)
     dynamodb_creation_timeout_ms: int = option(120_000, DYNAMODB + "table_creation_timeout", W,
-        "How long to wait for a DynamoDB table that is made here.", minimum=1)
+        "How long to wait until a DynamoDB table that pyhudi makes is ready.", minimum=1)
 
     # ---- the storage's conditional puts
     storage_validity_s: int = option(60, STORAGE + "validity.timeout.secs", W,
-        "How long the lock of a writer that died outlives it; Hudi's default is 300.", minimum=1)
+        "How long a dead writer's lock lasts; Hudi's default is 300.", minimum=1)
 # fmt: on
 
 
 LOCK_TABLE = rows_of(LockOptions)
 _KEYS = {row.name: row.key for row in LOCK_TABLE}
 
-#: what each provider cannot do without
+#: the settings that each provider needs
 NEEDED: Mapping[LockProvider, tuple[str, ...]] = {
     LockProvider.ZOOKEEPER: ("zookeeper_url", "zookeeper_base_path"),
     LockProvider.ZOOKEEPER_IMPLICIT: ("zookeeper_url",),
@@ -98,7 +98,7 @@ NEEDED: Mapping[LockProvider, tuple[str, ...]] = {
 
 
 def check_lock_options(said: LockOptions, many_writers: bool) -> None:
-    """Refuse what no lock can be made of; ``ConfigError`` with ``key``. Asks no service."""
+    """Refuse settings from which no lock can be made: ``ConfigError`` with ``key``. No I/O."""
     provider = said.lock_provider
     if provider is None:
         return
@@ -111,9 +111,9 @@ def check_lock_options(said: LockOptions, many_writers: bool) -> None:
             )
     if provider is LockProvider.IN_PROCESS and many_writers:
         raise ConfigError(
-            "The in-process lock keeps out no writer of another process, so it cannot guard a "
-            "table with several. Set hoodie.write.lock.provider to one that all of them reach, or "
-            "leave it out for the table's own lock file.",
+            "The in-process lock does not exclude writers of other processes, so it cannot guard "
+            "a table with several writers. Set hoodie.write.lock.provider to a lock that all of "
+            "them reach, or leave it out to use the table's lock file.",
             key=_KEYS["lock_provider"],
         )
     if provider is LockProvider.ZOOKEEPER:
@@ -125,6 +125,6 @@ def check_lock_options(said: LockOptions, many_writers: bool) -> None:
 def _check_form(name: str, value: str | None, pattern: str, like: str) -> None:
     if not re.fullmatch(pattern, value or ""):
         raise ConfigError(
-            f"'{_KEYS[name]}' is '{value}', but it must be like '{like}'. Correct the value.",
+            f"'{_KEYS[name]}' is '{value}', but it must look like '{like}'. Correct the value.",
             key=_KEYS[name],
         )

@@ -38,7 +38,7 @@ class Option:
         return (self.key, *self.aliases)
 
     def parse(self, key: str, text: str) -> object:
-        """The typed value of ``text``, given under ``key``; ``ConfigError`` where it is none."""
+        """The typed value of ``text``, given under ``key``; ``ConfigError`` if it has none."""
         base, text = _without_none(self.type), text.strip()
         if text == "" and base is not self.type:
             return None
@@ -49,12 +49,15 @@ class Option:
                 f"'{key}' is '{text}', but it must be {expected}. Correct the value.", key=key
             ) from None
         if isinstance(value, (int, float)) and value < self.minimum:
-            raise ConfigError(f"'{key}' is {text}, but {self.minimum} is the least.", key=key)
+            raise ConfigError(
+                f"'{key}' is {text}, but it must be at least {self.minimum}. Correct the value.",
+                key=key,
+            )
         return value
 
 
 def _without_none(kind: Any) -> Any:
-    """``X`` for ``X | None``, anything else as it is."""
+    """``X`` for ``X | None``; other types as they are."""
     if isinstance(kind, types.UnionType):
         return next(part for part in kind.__args__ if part is not type(None))
     return kind

@@ -1,9 +1,9 @@
 """The option tables: every option that pyhudi reads, each a line with its key, default and reason.
 
 A line of ``WriteOptions`` or ``ReadOptions`` is an option: the field's annotation is its type,
-``option(...)`` gives default, Hudi's key, scope, the reason for it and the other names Hudi has for
-it. What locks are told has a table of its own in ``lock_options``, a part of ``WRITE_TABLE``. The
-options page of the documentation is generated from these tables; ``config`` resolves values.
+``option(...)`` gives its default, Hudi's key, its scope, the reason for it and its other names in
+Hudi. The options of locks are in ``lock_options``; they are a part of ``WRITE_TABLE``. The options
+page of the documentation is generated from these tables; ``config`` resolves values.
 
 Scopes: ``TABLE`` options are recorded in hoodie.properties when the table is created and may later
 only be repeated; ``WRITER`` options are free for each write; ``SESSION`` options belong to a query.
@@ -50,11 +50,11 @@ KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.ti
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything a write may be told, resolved. ``None``: nobody said, and no default is fixed."""
+    """All options of a write, resolved. ``None``: nobody set it, and it has no fixed default."""
 
     # ---- what the table is
     table_name: str | None = option(None, "hoodie.table.name", T,
-        "Names the table in its properties and schemas; Hudi refuses a write that says another.",
+        "Names the table in its properties and schemas; Hudi refuses a write with another name.",
         DS + "table.name")
     database: str | None = option(None, "hoodie.database.name", T,
         "Part of the checksum of hoodie.properties.")
@@ -62,7 +62,7 @@ class WriteOptions:
         "Copy-on-write is what pyhudi writes.",
         "hoodie.table.type", DS + "storage.type", "type")
     table_version: int = option(9, "hoodie.write.table.version", T,
-        "9 is what Hudi 1.1+ makes and never upgrades; 6 is for readers of the 0.15 age.",
+        "Hudi 1.1 and later make version 9 and never upgrade it; 6 is for readers like Hudi 0.15.",
         "hoodie.table.version")
     record_key_fields: tuple[str, ...] = option((), DS + "recordkey.field", T,
         "Columns of the record key; without one, keys are generated and writes insert.",
@@ -75,7 +75,7 @@ class WriteOptions:
         DS + "precombine.field", "hoodie.table.precombine.field", "orderingFields",
         "preCombineField")
     merge_mode: MergeMode | None = option(None, "hoodie.record.merge.mode", T,
-        "Which of two rows with one key stays; by event time where there are ordering fields.",
+        "Which of two rows with one key stays; event time order if there are ordering fields.",
         "hoodie.write.record.merge.mode", "recordMergeMode", DS + "payload.class", "payloadClass",
         "hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id",
         "hoodie.write.record.merge.strategy.id", DS + "record.merger.strategy")
@@ -84,7 +84,7 @@ class WriteOptions:
         DS + "keygenerator.class", "hoodie.table.keygenerator.type",
         "hoodie.table.keygenerator.class")
     value_only_keys: bool | None = option(None, "hoodie.write.complex.keygen.new.encoding", W,
-        "Versions 6 and 8, complex generator, one column: keys 1, not id:1. Files decide if any.")
+        "Versions 6 and 8, complex generator, one column: key 1, not id:1. Existing files decide.")
     hive_style: bool = option(False, DS + "hive_style_partitioning", T,
         "Folders named column=value, as Hive names them.")
     url_encode: bool = option(False, DS + "partitionpath.urlencode", T,
@@ -93,12 +93,12 @@ class WriteOptions:
         "What the column of a timestamp-based partition holds.",
         OLD_KEYGEN + "timestamp.type")
     timestamp_input_formats: tuple[str, ...] = option((), KEYGEN + "input.dateformat", T,
-        "Java patterns of a DATE_STRING or MIXED column, the first that fits.",
+        "Java patterns of a DATE_STRING or MIXED column; the first that fits is used.",
         OLD_KEYGEN + "input.dateformat")
     timestamp_output_format: str | None = option(None, KEYGEN + "output.dateformat", T,
         "Java pattern of the partition path.", OLD_KEYGEN + "output.dateformat")
     timestamp_zone: str | None = option(None, KEYGEN + "timezone", T,
-        "Zone of both sides where they are not told apart.", OLD_KEYGEN + "timezone")
+        "Zone of input and output, if they have no options of their own.", OLD_KEYGEN + "timezone")
     timestamp_input_zone: str | None = option(None, KEYGEN + "input.timezone", T,
         "Zone in which text without one is read.", OLD_KEYGEN + "input.timezone")
     timestamp_output_zone: str | None = option(None, KEYGEN + "output.timezone", T,
@@ -108,40 +108,40 @@ class WriteOptions:
 
     # ---- what this write does
     operation: Operation | None = option(None, DS + "operation", W,
-        "upsert where the table has a key, else insert; SQL chooses by itself.")
+        "upsert if the table has a key, otherwise insert; SQL statements choose their own.")
     partitions_to_delete: tuple[str, ...] = option((), DS + "partitions.to.delete", W,
-        "Partition paths for delete_partition; a trailing * takes all that begin so.")
+        "Partition paths for delete_partition; a trailing * stands for any ending.")
     overwrite_mode: OverwriteMode | None = option(None, "hoodie.datasource.overwrite.mode", W,
-        "Dynamic replaces the partitions written alone; operations that overwrite go before it.",
+        "Dynamic replaces only the partitions that are written; an overwrite operation wins.",
         "partitionOverwriteMode", SPARK_OVERWRITE_MODE)
     combine_before_insert: bool = option(False, "hoodie.combine.before.insert", W,
-        "Makes one row of rows with the same key before an insert.")
+        "Merges rows with the same key into one row before an insert.")
     combine_before_upsert: bool = option(True, "hoodie.combine.before.upsert", W,
-        "Makes one row of rows with the same key before an upsert.")
+        "Merges rows with the same key into one row before an upsert.")
     combine_before_delete: bool = option(True, "hoodie.combine.before.delete", W,
-        "Makes one row of rows with the same key before a delete.")
+        "Merges rows with the same key into one row before a delete.")
     insert_drop_duplicates: bool = option(False, DS + "insert.drop.duplicates", W,
-        "Leaves out keys that the table has, and all rows of a key but one; makes upsert insert.")
+        "Skips keys that the table has, and keeps one row of each new key; upsert then inserts.")
     duplicate_policy: DuplicatePolicy = option(
         DuplicatePolicy.NONE, "hoodie.datasource.insert.dup.policy", W,
-        "What insert does with keys that the table already has; unless none, upsert inserts.")
+        "What insert does with keys that the table already has; unless it is none, upsert inserts.")
     bulk_sort_mode: SortMode = option(SortMode.NONE, "hoodie.bulkinsert.sort.mode", W,
         "How bulk_insert arranges its rows; NONE is a single pass with no shuffle.")
     null_for_missing: bool = option(False, "hoodie.write.set.null.for.missing.columns", W,
         "Fills columns that the table has and the input lacks.")
     commit_metadata_prefix: str = option("_", DS + "commitmeta.key.prefix", W,
-        "Options that begin so are stored in the commit's extra metadata.")
+        "Options with this prefix are stored in the commit's extra metadata.")
     sql_insert_operation: Operation | None = option(
         None, "hoodie.spark.sql.insert.into.operation", W,
         "What INSERT INTO does: insert, bulk_insert or upsert.")
     sql_insert_mode: InsertMode | None = option(None, "hoodie.sql.insert.mode", W,
-        "Hudi's older word for the same, heeded where the newer is not given.")
+        "Hudi's older option for the same; it counts only if the newer one is not set.")
 
     # ---- which file a row goes to
     index_type: IndexType = option(IndexType.SIMPLE, "hoodie.index.type", W,
         "How the file of a key is found; a Hudi table does not record it.")
     bucket_count: int = option(256, "hoodie.bucket.index.num.buckets", W,
-        "File groups per partition under the bucket index; every writer must say the same.",
+        "File groups per partition under the bucket index; all writers must set the same number.",
         minimum=1)
     bucket_fields: tuple[str, ...] = option((), "hoodie.bucket.index.hash.field", W,
         "Columns of the bucket hash, a part of the record key; the whole key by default.")
@@ -150,9 +150,10 @@ class WriteOptions:
     bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
         "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")
     bloom_entries: int = option(60_000, "hoodie.index.bloom.num_entries", W,
-        "Keys that a filter is made for where the rows of the file are not known.", minimum=1)
+        "Keys that a filter has room for, if the number of rows in the file is not known.",
+        minimum=1)
     bloom_fpp: float = option(1e-9, "hoodie.index.bloom.fpp", W,
-        "Share of absent keys that a filter lets pass.")
+        "False positives: the share of absent keys that a filter reports as present.")
     bloom_max_entries: int = option(100_000, "hoodie.bloom.index.filter.dynamic.max.entries", W,
         "Keys at which a dynamic filter stops growing.", minimum=1)
     max_file_bytes: int = option(120 * MB, "hoodie.parquet.max.file.size", W,
@@ -160,7 +161,7 @@ class WriteOptions:
     small_file_bytes: int = option(100 * MB, "hoodie.parquet.small.file.limit", W,
         "Base files below it take new keys; 0 leaves small files alone.")
     record_bytes: int = option(1024, "hoodie.copyonwrite.record.size.estimate", W,
-        "Bytes of a row on disk, until the table's own commits tell.", minimum=1)
+        "Bytes of a row on disk, until the table's commits show the real size.", minimum=1)
     codec: Codec = option(Codec.SNAPPY, "hoodie.parquet.compression.codec", W,
         "Hudi's default is gzip: a third smaller here, for more than twice the CPU of encoding.")
     row_group_bytes: int = option(32 * MB, "hoodie.parquet.block.size", W,
@@ -168,71 +169,71 @@ class WriteOptions:
 
     # ---- markers of data files, by which a failed write is undone
     marker_form: MarkerForm | None = option(None, "hoodie.write.markers.type", W,
-        "Lines in a few files that the driver's server keeps; direct, a file each, on HDFS.")
+        "Lists in a few files that the driver's server keeps; on HDFS direct, a file per marker.")
     marker_interval_ms: int = option(50, MARKERS + "batch.interval_ms", W,
-        "Longest pause in which requests for markers gather; a lone one never waits.")
+        "Longest time in which requests for markers gather; a single request never waits.")
     marker_threads: int = option(20, MARKERS + "batch.num_threads", W,
-        "Batches of markers that are written at a time, each to a file of its own; 20 at most.",
+        "Batches of markers that are written at the same time, each to its own file; 20 at most.",
         minimum=1)
     marker_port: int = option(0, "hoodie.embed.timeline.server.port", W,
-        "Port at which executors ask the driver for markers; 0 is any that is free.")
+        "Port at which executors ask the driver for markers; 0 takes any free port.")
 
     # ---- stores whose listings lag behind
     await_visible: bool = option(False, "hoodie.consistency.check.enabled", W,
         "Commits only when listings show the new files and no deleted ones.")
     visible_first_ms: int = option(2_000, CHECK + "initial_interval_ms", W,
-        "Pause after the first look; each later one is twice as long.", minimum=1)
+        "Pause after the first look; each later pause is twice as long.", minimum=1)
     visible_longest_ms: int = option(300_000, CHECK + "max_interval_ms", W,
         "Longest pause between two looks.", minimum=1)
     visible_looks: int = option(7, CHECK + "max_checks", W,
-        "Looks after which the write has failed.", minimum=1)
+        "Number of looks before the write fails.", minimum=1)
 
     # ---- other writers
     concurrency_mode: ConcurrencyMode = option(
         ConcurrencyMode.SINGLE_WRITER, "hoodie.write.concurrency.mode", W,
-        "Beside others new keys open file groups of their own; PESSIMISTIC locks what it changes.")
+        "With several writers new keys get new file groups; PESSIMISTIC locks what it changes.")
     most_group_locks: int = option(1_000, "hoodie.write.lock.groups.max", W,
         "File groups that one pessimistic write may lock; more are an error.", minimum=1)
     conflict_retries: int = option(4, "hoodie.write.num.retries.on.conflict.failures", W,
-        "A lost race is written again as a new instant; Hudi's default is not to.")
+        "How often a write that lost a race is done again, as a new instant; Hudi's default is 0.")
     conflict_rule: ConflictRule = option(
         ConflictRule.SIMPLE, "hoodie.write.lock.conflict.resolution.strategy", W,
         "What two writes must not share: file groups, partitions, or buckets.",
         "hoodie.write.conflict.resolution.strategy")
     early_conflicts: bool = option(
         False, "hoodie.write.concurrency.early.conflict.detection.enable", W,
-        "Looks, before data is written, for running writes that change the same file groups.")
+        "Before data is written, looks for running writes that change the same file groups.")
     key_conflicts: bool = option(True, "hoodie.write.concurrency.key.conflict.check.enable", W,
-        "Lets no key that two upserts bring at once stay in two files; off saves reading them.")
+        "Two upserts cannot add one key to two files; false saves the comparison of their keys.")
     schema_conflicts: SchemaConflicts = option(
         SchemaConflicts.SIMPLE, "hoodie.write.concurrency.schema.conflict.resolution.strategy", W,
-        "Of two schema changes at once the second fails, or (reconcile) both are merged.")
+        "Of two schema changes at the same time the second fails; reconcile merges both.")
     time_source: TimeSourceType = option(TimeSourceType.CLOCK, "hoodie.time.generator.type", W,
-        "Whence instant times: the clock, or a counter beside the lock in ZooKeeper or DynamoDB.")
+        "Source of times: the clock, or a counter beside the lock in ZooKeeper or DynamoDB.")
     failed_writes: FailedWrites | None = option(None, "hoodie.clean.failed.writes.policy", W,
         "Who rolls failed writes back: the next write, or (LAZY) one that sees a stale heartbeat.",
         "hoodie.cleaner.policy.failed.writes")
     heartbeat_ms: int = option(60_000, "hoodie.client.heartbeat.interval_in_ms", W,
-        "How often a writer shows that it lives.", minimum=1)
+        "How often a writer renews its heartbeat.", minimum=1)
     heartbeat_misses: int = option(2, "hoodie.client.heartbeat.tolerable.misses", W,
-        "Beats that may fail to come before others take the writer for dead.", minimum=1)
+        "Heartbeats that a writer may miss before others take it for dead.", minimum=1)
 
     # ---- after the commit
     table_services: bool = option(True, "hoodie.table.services.enabled", W,
-        "Plans table services that are due; off where a job of its own does it.")
+        "Plans table services that are due; false if a separate job does that.")
     callback_on: bool = option(False, CALLBACK + "on", W,
         "Posts a message about each commit to a URL, as Hudi does.")
     callback_url: str | None = option(None, CALLBACK + "http.url", W,
         "Where the message goes: http or https.")
     callback_timeout_s: int = option(30, CALLBACK + "http.timeout.seconds", W,
-        "How long the writer waits for an answer; none makes the commit fail.", minimum=1)
+        "How long the writer waits for an answer; without one the commit still stands.", minimum=1)
     callback_api_key: str = option(
         "hudi_write_commit_http_callback", CALLBACK + "http.api.key", W,
         "Sent as the header HUDI-CALLBACK-KEY.")
     callback_headers: str | None = option(None, CALLBACK + "http.custom.headers", W,
-        "Further headers, as Name:value;Name:value.")
+        "Additional headers, as Name:value;Name:value.")
 
-    # ---- filled by resolve_write, no options of their own
+    # ---- filled by resolve_write; not options
     lock: LockOptions = field(default_factory=LockOptions)
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
     other: Mapping[str, str] = field(default_factory=dict)
@@ -241,13 +242,13 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Everything a read may be told, resolved."""
+    """All options of a read, resolved."""
 
     query_type: QueryType = option(QueryType.SNAPSHOT, "hoodie.datasource.query.type", S,
         "Snapshot, or (merge-on-read) the compacted base files only.",
         "hoodie.datasource.view.type")
     as_of: str | None = option(None, "as.of.instant", S,
-        "Travels in time: the table as the instants up to this one left it.")
+        "Time travel: the table after this instant, or as of this time.")
 
     other: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What was used last, kept in memory: the bounded cache of the package."""
+"""The bounded cache of the package: it keeps what was used last."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Value = TypeVar("Value")
 class Recent(Generic[Key, Value]):
     """At most ``limit`` values by key, the least recently used dropped first; for any thread.
 
-    With ``weigh``, no more than ``most`` of what it counts of a value once, when that is put. The
-    newest value stays, even if it alone weighs more.
+    With ``weigh`` the weights of all values together stay within ``most``; a value is weighed once,
+    when it is put. The newest value stays, even if it alone weighs more.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Recent(Generic[Key, Value]):
         self._lock = Lock()
 
     def get(self, key: Key) -> Value | None:
-        """The value of ``key``; None where it is not kept."""
+        """The value of ``key``; None if it is not kept."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -38,7 +38,7 @@ class Recent(Generic[Key, Value]):
             return self._values[key][0]
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep ``value``, in place of the one before."""
+        """Keep ``value``; it replaces an earlier one."""
         weight = self._weigh(value) if self._weigh is not None else 0
         with self._lock:
             self._drop(key)
@@ -48,13 +48,13 @@ class Recent(Generic[Key, Value]):
                 self._drop(next(iter(self._values)))
 
     def forget(self, belongs: Callable[[Key], bool] = lambda key: True) -> None:
-        """Drop the values of the keys that ``belongs`` is true of; all of them unless told."""
+        """Drop the values whose key passes ``belongs``; all of them by default."""
         with self._lock:
             for key in [key for key in self._values if belongs(key)]:
                 self._drop(key)
 
     def kept(self) -> tuple[Key, ...]:
-        """The keys of what is kept, the least recently used first."""
+        """The keys in the cache, the least recently used first."""
         with self._lock:
             return tuple(self._values)
 

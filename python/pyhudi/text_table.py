@@ -1,4 +1,4 @@
-"""Plain tables for people: aligned columns, numbers to the right, no colour, no frame."""
+"""Plain text tables: aligned columns, numbers on the right, no colour, no frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell = str | int
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """``rows`` under ``head``; columns of numbers (or nothing) are aligned to the right."""
+    """``rows`` under ``head``; columns of numbers or empty cells are aligned to the right."""
     texts = [[cell_text(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *texts, strict=True)]
     numeric = [any(isinstance(cell, int) for cell in column) for column in zip(*rows, strict=True)]
@@ -30,12 +30,12 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 
 
 def cell_text(cell: Cell) -> str:
-    """A text as it is, a number with its thousands apart."""
+    """A text as it is, a number with commas between thousands."""
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
 def size_text(size_bytes: int) -> str:
-    """A size as people read it: ``0 B``, ``12.3 MB``; a thousand to the unit."""
+    """A size for people: ``0 B``, ``12.3 MB``; each unit is 1000 of the one before."""
     size = float(size_bytes)
     for unit in UNITS:
         if size < 1000 or unit == UNITS[-1]:

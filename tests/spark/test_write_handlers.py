@@ -137,7 +137,7 @@ def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: St
         lambda: handlers._insert(NOBODY, at, Intent(Route.SQL), None),
         lambda: handlers.spool_begin(at, protocol.Nothing()),
     ):
-        with pytest.raises(ConfigError, match="'replaceWhere' is no option of pyhudi"):
+        with pytest.raises(ConfigError, match="'replaceWhere' is not a pyhudi option"):
             write()
     assert statements.spooled() == []
 

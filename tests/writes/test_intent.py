@@ -149,7 +149,7 @@ def test_mode_overwrite_spares_partitions_where_dynamic_is_asked_for(
 
 def test_two_modes_of_overwriting_in_one_call_must_agree() -> None:
     asked = Intent(Route.SAVE, Overwrite.ALL)
-    with pytest.raises(ConfigError, match="one option under two names"):
+    with pytest.raises(ConfigError, match="two names of one option"):
         overwriting(asked, {}, **{MODE: "static", "partitionOverwriteMode": "dynamic"})
 
 
