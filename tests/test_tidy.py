@@ -35,6 +35,7 @@ STARTERS = ("setup.py", "Makefile", "jvm-shim", "integration", "benchmarks", "do
 
 VAGUE_NAME = re.compile(r"(?:class|object|trait|def)\s+(\w*(?:Manager|Helper|Utils?|Impl))\b")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|NotImplementedError)\b")
+UNMERGED = re.compile(r"^\s*(?:<{7}|>{7}) \w+", re.MULTILINE)
 MACHINE_PATH = re.compile(r"[\"'\s(](?:/home/|/Users/|/root/)\w")
 
 
@@ -99,6 +100,10 @@ def unfinished_work(path: str, text: str) -> Iterator[str]:
     yield from (f"{path}:{found[0]}" for found in UNFINISHED.finditer(text))
 
 
+def unmerged_conflicts(path: str, text: str) -> Iterator[str]:
+    yield from (f"{path}:{found[0].strip()}" for found in UNMERGED.finditer(text))
+
+
 def machine_paths(path: str, text: str) -> Iterator[str]:
     yield from (f"{path}:{found[0].strip()}" for found in MACHINE_PATH.finditer(text))
 
@@ -106,6 +111,7 @@ def machine_paths(path: str, text: str) -> Iterator[str]:
 Rule = Callable[[str, str], Iterator[str]]
 EVERYWHERE: tuple[Rule, ...] = (
     long_modules, long_lines, vague_names, unfinished_work, machine_paths,
+    unmerged_conflicts,
 )  # fmt: skip
 IN_PYTHON: tuple[Rule, ...] = (long_functions, own_clocks, undocumented_modules)
 
@@ -132,6 +138,40 @@ def dead_modules() -> set[str]:
             elif isinstance(node, ast.ImportFrom):
                 alive |= {str(node.module), *(f"{node.module}.{a.name}" for a in node.names)}
     return {f"dead_modules {path}" for path, name in names.items() if name not in alive}
+
+
+# One subject in several layers (the bytes, then who reads or changes them), or one role in several
+# folders: such modules may have one name. Any other pair means two things.
+SHARED_MODULES = frozenset({
+    "__init__", "base", "hive_metastore", "instants", "jobs", "markers", "open", "properties",
+    "schema_history",
+})  # fmt: skip
+
+
+def shared_names(texts: dict[str, str]) -> set[str]:
+    """Names that two modules have, or two classes; a ``_Class`` is known in its module alone."""
+    modules = [Path(path).stem for path in texts]
+    classes = [
+        node.name
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    twice = [
+        *(f"module {name}" for name in set(modules) - SHARED_MODULES if modules.count(name) > 1),
+        *(f"class {name}" for name in set(classes) if classes.count(name) > 1),
+    ]
+    return set(twice)
+
+
+def test_no_two_modules_or_classes_bear_one_name() -> None:
+    assert shared_names(sources(".py")) == set()
+
+
+def test_a_name_that_is_given_twice_is_seen() -> None:
+    one, other = "class Table:\n    pass", "class _Kept:\n    pass"
+    given = {"a/view.py": one, "b/view.py": other, "a/open.py": other, "b/open.py": one}
+    assert shared_names(given) == {"module view", "class Table"}
 
 
 def test_the_code_keeps_the_house_style() -> None:
@@ -161,6 +201,7 @@ def test_the_code_keeps_the_house_style() -> None:
         (vague_names, "object FileUtils {"),
         (unfinished_work, "# TODO: the rest"),
         (machine_paths, "x = '/home/me/table'"),
+        (unmerged_conflicts, "x = 1\n    " + "<" * 7 + " HEAD\n"),
     ],
 )
 def test_each_rule_sees_what_it_forbids(rule: Rule, text: str) -> None:

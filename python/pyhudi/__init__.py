@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
-    from pyhudi.timeline.inspection import Table
+    from pyhudi.timeline.inspection import InspectedTable as Table
     from pyhudi.timeline.tail import commits
 
 __version__ = "0.1.0"
@@ -50,13 +50,15 @@ _HOMES = {
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
 }
+#: where a public name is not the one that its module has: inside, a ``Table`` is an opened one
+_OWN_NAMES = {"Table": "InspectedTable"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")
     try:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(_HOMES[name]), _OWN_NAMES.get(name, name))
     except ModuleNotFoundError as e:
         if e.name not in ("pyspark", "py4j"):
             raise

@@ -18,7 +18,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from pyhudi.spark.protocol import QUESTIONS, Commit, Described, Failure, Made, Request, ScanPlan
+from pyhudi.spark.protocol import (
+    QUESTIONS,
+    Asked,
+    CommitAnswer,
+    Described,
+    Failure,
+    Made,
+    ScanPlan,
+)
 from pyhudi.spark.wire import decode, encode
 
 META = [
@@ -88,7 +96,7 @@ class FakePlanner:
         question, parts = QUESTIONS[method], json.loads(text)
         self.calls.append((method, {**parts["place"], **parts["ask"]}))
         try:
-            asked = decode(Request, parts, method)
+            asked = decode(Asked, parts, method)
             decode(question.ask, asked.ask, method)
             if secret != self.secret:
                 raise FakeError("[FAKE_ERROR] wrong secret")
@@ -233,16 +241,16 @@ class FakePlanner:
         files = self.snapshot(request["path"], request["instant"])["files"]
         return sum(file["rows"] for file in files)
 
-    def on_write(self, request: dict[str, Any], frame: DataFrame) -> Commit:
+    def on_write(self, request: dict[str, Any], frame: DataFrame) -> CommitAnswer:
         path, mode = request["path"], request["mode"]
         exists = self.on_exists(request)
         if exists and mode == "error":
             raise TableExists(f"[TABLE_EXISTS] there is a table at {path}: choose another mode.")
         if exists and mode == "ignore":
-            return Commit(None, None)
+            return CommitAnswer(None, None)
         if not exists:
             self.create(path, json.loads(frame.schema.json()), request["partitioning"])
-        return Commit(self._store(path, frame, replace=mode == "overwrite"), None)
+        return CommitAnswer(self._store(path, frame, replace=mode == "overwrite"), None)
 
     def on_create_table(self, request: dict[str, Any]) -> Made:
         path = request["path"]
@@ -256,13 +264,13 @@ class FakePlanner:
         table = self.load(path)
         return Made(table["schema"], tuple(table["partitioning"]), None if adopted else path)
 
-    def on_insert(self, request: dict[str, Any], frame: DataFrame) -> Commit:
+    def on_insert(self, request: dict[str, Any], frame: DataFrame) -> CommitAnswer:
         path, overwrite = request["path"], request["overwrite"]
         if request["options"].get("fail"):
             raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
         if overwrite == "filter":
             frame = self._rows_without(path, request["filters"]).unionByName(frame)
-        return Commit(self._store(path, frame, replace=overwrite != "none"), None)
+        return CommitAnswer(self._store(path, frame, replace=overwrite != "none"), None)
 
     def _rows_without(self, path: str, filters: list[dict[str, Any]]) -> DataFrame:
         frame = self.spark.read.format("pyhudi").load(path)
@@ -271,33 +279,33 @@ class FakePlanner:
             doomed &= frame[each["column"]].eqNullSafe(each["value"])
         return frame.where(~doomed)
 
-    def on_truncate_table(self, request: dict[str, Any]) -> Commit:
-        return Commit(self.commit(request["path"], [], replace=True), None)
+    def on_truncate_table(self, request: dict[str, Any]) -> CommitAnswer:
+        return CommitAnswer(self.commit(request["path"], [], replace=True), None)
 
     def on_can_delete_where(self, request: dict[str, Any]) -> bool:
         partitioning = self.load(request["path"])["partitioning"]
         return all(f["op"] == "=" and f["column"] in partitioning for f in request["filters"])
 
-    def on_delete_where(self, request: dict[str, Any]) -> Commit:
+    def on_delete_where(self, request: dict[str, Any]) -> CommitAnswer:
         path = request["path"]
         left = self._rows_without(path, request["filters"])
-        return Commit(self._store(path, left, replace=True), None)
+        return CommitAnswer(self._store(path, left, replace=True), None)
 
-    def on_alter_columns(self, request: dict[str, Any]) -> Commit:
-        return Commit(self.commit(request["path"], [], replace=False), None)
+    def on_alter_columns(self, request: dict[str, Any]) -> CommitAnswer:
+        return CommitAnswer(self.commit(request["path"], [], replace=False), None)
 
     def on_check_row_changes(self, request: dict[str, Any]) -> None:
         self.load(request["path"])
 
-    def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> Commit:
-        return Commit(self._store(request["path"], frame, replace=False), None)
+    def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> CommitAnswer:
+        return CommitAnswer(self._store(request["path"], frame, replace=False), None)
 
     def on_spool_begin(self, request: dict[str, Any]) -> str:
         folder = local(request["path"]) / ".spool"
         folder.mkdir(exist_ok=True)
         return f"file:{folder}"
 
-    def on_insert_spooled(self, request: dict[str, Any]) -> Commit:
+    def on_insert_spooled(self, request: dict[str, Any]) -> CommitAnswer:
         path = request["path"]
         if request["options"].get("fail"):
             raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
@@ -313,7 +321,7 @@ class FakePlanner:
             for column, value in values.items():
                 doomed &= left[column].eqNullSafe(value)
             left = left.where(~doomed)
-        return Commit(self._store(path, left.unionByName(frame), replace=True), None)
+        return CommitAnswer(self._store(path, left.unionByName(frame), replace=True), None)
 
     def on_spool_abort(self, request: dict[str, Any]) -> None:
         shutil.rmtree(local(request["spool"]))

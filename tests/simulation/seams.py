@@ -470,7 +470,7 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
             SteppedThreading(scheduler, "markers"),
         ),
         patch("pyhudi.transactions.markers.marker_service.threading", SteppedThreading(scheduler)),
-        patch("pyhudi.slices.listing.ThreadPoolExecutor", InOrder),
+        patch("pyhudi.slices.file_listing.ThreadPoolExecutor", InOrder),
         patch("pyhudi.timeline.promises.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.
         patch("pyhudi.timeline.table.parse_table_config", _parse_table_config),

@@ -14,7 +14,7 @@ from pyhudi.errors import SetupError
 from pyhudi.spark import protocol, wire
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers
-from pyhudi.spark.protocol import QUESTIONS, Effect, Request
+from pyhudi.spark.protocol import QUESTIONS, Asked, QuestionEffect
 from pyhudi.spark.session import _register
 from pyhudi.spark.wire import decode, encode
 from tests.fakes import FakeClock
@@ -24,9 +24,9 @@ GOLDEN = {file.stem: json.loads(file.read_text()) for file in (ROOT / "tests/pro
 SECRET = "a secret"
 
 
-def asked(name: str, request: Any) -> tuple[Request, Any]:
+def asked(name: str, request: Any) -> tuple[Asked, Any]:
     """A request decoded as the endpoint does it."""
-    found = decode(Request, request, name)
+    found = decode(Asked, request, name)
     return found, decode(QUESTIONS[name].ask, found.ask, f"{name}.ask")
 
 
@@ -122,11 +122,14 @@ def test_the_shim_has_the_version_and_the_list_of_today() -> None:
 
 def test_what_commits_is_never_asked_again() -> None:
     for question in QUESTIONS.values():
-        assert question.answer is not protocol.Commit or question.effect is Effect.CHANGES
+        assert (
+            question.answer is not protocol.CommitAnswer
+            or question.effect is QuestionEffect.CHANGES
+        )
 
 
 def test_a_field_of_another_type_makes_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = dict(QUESTIONS, exists=protocol.Question(protocol.Nothing, str, Effect.LOOKS))
+    other = dict(QUESTIONS, exists=protocol.Question(protocol.Nothing, str, QuestionEffect.LOOKS))
     monkeypatch.setattr(protocol, "QUESTIONS", other)
     assert protocol._version() != protocol.VERSION
 

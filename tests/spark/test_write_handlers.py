@@ -72,7 +72,7 @@ class Statements:
         return self.handlers._reads(Reads(scans, 0), {})
 
     def check(self, scan: Scan) -> None:
-        self.handlers.check_row_changes(self.target(), protocol.Pinned(scan.pin, scan.instant))
+        self.handlers.check_row_changes(self.target(), protocol.AtPin(scan.pin, scan.instant))
 
     def held(self) -> Scan:
         """A scan of a statement that changes rows: its state is held."""
@@ -131,7 +131,7 @@ def test_a_write_that_reads_nothing_of_its_table_is_judged_from_its_begin(
 
 def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: Statements) -> None:
     handlers, at = statements.handlers, statements.target(FOREIGN)
-    save = protocol.Write(SaveMode.OVERWRITE, (), NO_READS)
+    save = protocol.Save(SaveMode.OVERWRITE, (), NO_READS)
     for write in (
         lambda: handlers.write(None, at, save),
         lambda: handlers._insert(NOBODY, at, Intent(Route.SQL), None),

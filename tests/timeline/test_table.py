@@ -12,7 +12,7 @@ from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import parse_properties, render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.inspection import Table as Inspected
+from pyhudi.timeline.inspection import InspectedTable
 from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, open_with_timeline
 
 T1, T2 = InstantTime("20240101000000001"), InstantTime("20240101000000002")
@@ -122,7 +122,7 @@ def test_the_properties_are_read_once_more_only_where_instants_have_left_the_tim
     storage.read = lambda path: (read.append(path), original(path))[1]  # type: ignore[method-assign]
     table.timeline()
     assert read == []
-    assert len(Inspected.on(storage).files()) == 1
+    assert len(InspectedTable.on(storage).files()) == 1
     assert read == [PROPERTIES, PROPERTIES], "each opening reads them once"
 
 

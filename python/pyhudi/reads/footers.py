@@ -123,12 +123,8 @@ def slices_in_bounds(
 ) -> Sequence[FileSlice]:
     """Of ``slices`` those that may hold a value of each filter ``column IN (values)``.
 
-    <<<<<<< HEAD
-        All of them if a footer cannot tell, or if there are more than ``MOST_FILES``.
-    =======
-        All of them where a footer cannot tell, or where there are more than ``MOST_FILES``. A slice
-        with logs is kept: they may hold what its base file does not.
-    >>>>>>> 7c27c3c (Speak of file slices in views, scans and statistics)
+    All of them if a footer cannot tell, or if there are more than ``MOST_FILES``. A slice with logs
+    is kept: they may hold what its base file does not.
     """
     files = base_files(each for each in slices if not each.logs)
     types = query.types()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pyhudi.errors import CommitConflict, HudiError
 from pyhudi.recent import Recent
-from pyhudi.spark.protocol import QUESTIONS, Failure, Request
+from pyhudi.spark.protocol import QUESTIONS, Asked, Failure
 from pyhudi.spark.questions import Target
 from pyhudi.spark.wire import decode, encode
 from pyhudi.writes.stage import innermost_cause
@@ -62,7 +62,7 @@ class Endpoint:
                 "both.",
             )
         try:
-            request = decode(Request, json.loads(payload), method)
+            request = decode(Asked, json.loads(payload), method)
             ask = decode(asked.ask, request.ask, f"{method}.ask")
             return encode({"ok": handler(*objects, Target.at(request.place), ask)})
         except HudiError as e:

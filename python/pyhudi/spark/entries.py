@@ -96,4 +96,4 @@ def _keyed(record_key: Sequence[str], ordering: Sequence[str]) -> dict[str, str]
 def _name(at: Target) -> EntryName:
     if at.entry is None:
         raise SetupError(f"The jar names no entry in a metastore of the table at {at.path}.")
-    return EntryName(at.entry.uris, at.entry.database, at.entry.table)
+    return at.entry

@@ -41,12 +41,12 @@ class Handlers:
     def _committing(self, method: Callable[..., Committed | None]) -> Handler:
         """The method, whose commit also reaches the table's entry in a shared catalog."""
 
-        def answer(*asked: Any) -> protocol.Commit:
+        def answer(*asked: Any) -> protocol.CommitAnswer:
             done = method(*asked)
             if done is None:
-                return protocol.Commit(None, None)
+                return protocol.CommitAnswer(None, None)
             *_, at, _ = asked
             self._entries.follow(at, done)
-            return protocol.Commit(done.instant, protocol.Shown(**sql_tab(done)))
+            return protocol.CommitAnswer(done.instant, protocol.Shown(**sql_tab(done)))
 
         return answer

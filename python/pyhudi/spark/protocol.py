@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.writes.intent import Overwrite
 
@@ -25,7 +26,7 @@ Texts = tuple[str, ...]
 Trees = tuple[Tree, ...]
 
 
-class Effect(Enum):
+class QuestionEffect(Enum):
     """What a question may have done if its answer is lost."""
 
     LOOKS = "looks"
@@ -36,32 +37,23 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a table's entry in a Hive Metastore is found that other sessions use too."""
-
-    uris: Texts
-    database: str
-    table: str
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """The table that a question is about.
 
     ``path`` is Hadoop's text form, not percent-encoded. ``options`` are those of the statement,
     ``properties`` the TBLPROPERTIES of the catalog, ``session`` the session's own ``hoodie.*``
-    settings.
+    settings. ``entry`` is where its entry in a Hive Metastore is found that other sessions use too.
     """
 
     path: str
     options: Options
     properties: Options
     session: Options
-    entry: Entry | None
+    entry: EntryName | None
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Asked:
     """A question as it comes: ``ask`` is decoded by its own class."""
 
     place: Place
@@ -133,7 +125,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class AtPin:
     """A question about a described state that says no more than which."""
 
     pin: str
@@ -316,7 +308,7 @@ class Command(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class Save:
     """``df.write.save`` of a DataFrame; ``partitioning`` is that of ``partitionBy``."""
 
     mode: SaveMode
@@ -379,7 +371,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitAnswer:
     """A commit by its instant; both are None where there was nothing to commit."""
 
     instant: str | None
@@ -404,11 +396,11 @@ class Question:
 
     ask: Any
     answer: Any
-    effect: Effect
+    effect: QuestionEffect
     frame: bool = False
 
 
-LOOKS, CHANGES = Effect.LOOKS, Effect.CHANGES
+LOOKS, CHANGES = QuestionEffect.LOOKS, QuestionEffect.CHANGES
 Flags = tuple[bool, ...]
 QUESTIONS: Final[Mapping[str, Question]] = {
     "exists": Question(Nothing, bool, LOOKS),
@@ -419,10 +411,10 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "plan_scan": Question(PlanScan, ScanPlan, LOOKS),
     "count": Question(Count, int | None, LOOKS),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
-    "partition_values": Question(Pinned, tuple[tuple[str | None, ...], ...], LOOKS),
+    "partition_values": Question(AtPin, tuple[tuple[str | None, ...], ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
     "can_delete_where": Question(Filters, bool, LOOKS),
-    "check_row_changes": Question(Pinned, type(None), LOOKS),
+    "check_row_changes": Question(AtPin, type(None), LOOKS),
     "spool_begin": Question(Nothing, str, LOOKS),
     "spool_abort": Question(Spooled, type(None), LOOKS),
     "create_table": Question(CreateTable, Made, CHANGES),
@@ -434,14 +426,14 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),
     "rename_entry": Question(Rename, type(None), CHANGES),
-    "write": Question(Write, Commit, CHANGES, frame=True),
-    "insert": Question(Insert, Commit, CHANGES, frame=True),
-    "insert_new": Question(InsertNew, Commit, CHANGES, frame=True),
-    "insert_spooled": Question(InsertSpooled, Commit, CHANGES),
-    "change_rows": Question(ChangeRows, Commit, CHANGES),
-    "alter_columns": Question(AlterColumns, Commit, CHANGES),
-    "truncate_table": Question(Nothing, Commit, CHANGES),
-    "delete_where": Question(Filters, Commit, CHANGES),
+    "write": Question(Save, CommitAnswer, CHANGES, frame=True),
+    "insert": Question(Insert, CommitAnswer, CHANGES, frame=True),
+    "insert_new": Question(InsertNew, CommitAnswer, CHANGES, frame=True),
+    "insert_spooled": Question(InsertSpooled, CommitAnswer, CHANGES),
+    "change_rows": Question(ChangeRows, CommitAnswer, CHANGES),
+    "alter_columns": Question(AlterColumns, CommitAnswer, CHANGES),
+    "truncate_table": Question(Nothing, CommitAnswer, CHANGES),
+    "delete_where": Question(Filters, CommitAnswer, CHANGES),
 }
 
 
@@ -450,7 +442,7 @@ def _version() -> str:
         name: [shape(each.ask), shape(each.answer), each.effect.value, each.frame]
         for name, each in QUESTIONS.items()
     }
-    text = json.dumps([shape(Request), shape(Failure), told], sort_keys=True)
+    text = json.dumps([shape(Asked), shape(Failure), told], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

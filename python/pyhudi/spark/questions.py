@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import Listing
 from pyhudi.reads.pins import Pinned
-from pyhudi.spark.protocol import Entry, Place, Scan, Told
+from pyhudi.spark.protocol import Place, Scan, Told
 from pyhudi.storage.open import normalize_root
 
 Options = Mapping[str, str]
@@ -33,7 +34,7 @@ class Target:
     options: Options
     properties: Options
     session: Options
-    entry: Entry | None
+    entry: EntryName | None
 
     @classmethod
     def at(cls, place: Place) -> Target:

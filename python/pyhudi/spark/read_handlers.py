@@ -75,11 +75,11 @@ class ReadHandlers:
         pinned = at.pinned(ask.pin, ask.instant)
         return self._pins.ask(pinned, lambda query: aggregate(query, every, wanted))
 
-    def partition_values(self, at: Target, ask: protocol.Pinned) -> list[list[str | None]]:
+    def partition_values(self, at: Target, ask: protocol.AtPin) -> list[list[str | None]]:
         return self._pins.ask(at.pinned(ask.pin, ask.instant), partition_texts)
 
     def inspect(self, at: Target, ask: protocol.Inspect) -> protocol.Told:
-        table = inspection.Table.on(self._runtime.storage(at.root))
+        table = inspection.InspectedTable.on(self._runtime.storage(at.root))
         listings: dict[ListingName, Callable[[], Listing[Any]]] = {
             ListingName.HISTORY: table.history,
             ListingName.FILES: table.files,

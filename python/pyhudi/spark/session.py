@@ -33,7 +33,7 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.rows.announce import reaches
 from pyhudi.rows.spec import FileSystemSpec
-from pyhudi.spark import by_value, typed_errors
+from pyhudi.spark import typed_errors, worker_functions
 from pyhudi.spark.endpoint import Endpoint, keep_endpoints
 from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
@@ -138,7 +138,7 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     secret = secrets.token_urlsafe(32)
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
     keep_endpoints(context._gateway)
-    by_value.register()
+    worker_functions.register()
     typed_errors.install()
     SparkJobs(spark).install()
     _register(registry, Endpoint(secret, handlers.table()), secret)

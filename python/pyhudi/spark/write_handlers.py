@@ -33,7 +33,7 @@ class WriteHandlers:
         self._pins = pins
         self._spools = Spools(runtime)
 
-    def write(self, jdf: JavaObject, at: Target, ask: protocol.Write) -> Committed | None:
+    def write(self, jdf: JavaObject, at: Target, ask: protocol.Save) -> Committed | None:
         refuse_foreign(at.options)
         return write_table(
             self._runtime,
@@ -89,7 +89,7 @@ class WriteHandlers:
 
     # -- UPDATE, DELETE and MERGE, through the same spool
 
-    def check_row_changes(self, at: Target, ask: protocol.Pinned) -> None:
+    def check_row_changes(self, at: Target, ask: protocol.AtPin) -> None:
         """Whether rows of the table can be changed; the state of the pin is kept for that."""
         refuse_writes_to(open_table(self._runtime.storage(at.root)))
         self._pins.hold(at.pinned(ask.pin, ask.instant))

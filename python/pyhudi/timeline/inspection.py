@@ -20,11 +20,11 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.text_table import NOTHING, Cell, cell_text, size_text, table_text
-from pyhudi.timeline import table as opened
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 
 
@@ -74,8 +74,8 @@ class Commit:
     metadata: Mapping[str, str]
 
 
-class Table:
-    """The Hudi table at ``path``, read again for each question; no Spark is needed.
+class InspectedTable:
+    """``pyhudi.Table``: the one at ``path``, read again for each question; no Spark is needed.
 
     ``hadoop_options`` are ``fs.s3a.*`` settings for tables on S3. Errors: ``TableNotFound``,
     ``ConfigError`` for a path that is not absolute, ``TableCorrupt``.
@@ -86,15 +86,15 @@ class Table:
         self._opened()
 
     @classmethod
-    def on(cls, storage: Storage) -> Table:
+    def on(cls, storage: Storage) -> InspectedTable:
         """The table of a storage that is open already."""
         table = cls.__new__(cls)
         table._storage = storage
         table._opened()
         return table
 
-    def _opened(self) -> opened.Table:
-        return opened.open_table(self._storage)
+    def _opened(self) -> Table:
+        return open_table(self._storage)
 
     @property
     def path(self) -> str:
@@ -160,7 +160,7 @@ class Table:
         return table.now(lambda view: view.with_rows(view.latest(at)))
 
     @staticmethod
-    def _at(table: opened.Table, as_of: str | None) -> InstantTime | None:
+    def _at(table: Table, as_of: str | None) -> InstantTime | None:
         if as_of is None:
             return None
         at = parse_as_of(as_of, table.config.utc)

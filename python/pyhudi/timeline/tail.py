@@ -76,7 +76,7 @@ def _order(text: str) -> Order:
 
 
 def _check_archive(table: Table, now: Timeline, start: InstantTime, order: Order) -> None:
-    newest = ARCHIVES.newest(table, order)
+    newest = ARCHIVED_TIMES.newest(table, order)
     if newest is not None and newest > start:
         kept = [i.time for i in now.commits]
         raise HistoryExpired(
@@ -87,7 +87,7 @@ def _check_archive(table: Table, now: Timeline, start: InstantTime, order: Order
         )
 
 
-class Archives:
+class ArchivedTimes:
     """The greatest archived times by table; an archive is read again only once it has changed."""
 
     def __init__(self, limit: int = 64) -> None:
@@ -120,4 +120,4 @@ def _ended(instant: Instant) -> InstantTime:
     return instant.completion_time or instant.time
 
 
-ARCHIVES = Archives()
+ARCHIVED_TIMES = ArchivedTimes()

@@ -21,8 +21,8 @@ from pyhudi.format.filenames import (
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.recent import Recent
+from pyhudi.slices.file_listing import FileListing, StorageListing
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile, base_files, in_order
-from pyhudi.slices.listing import FileListing, StorageListing
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.promises import (

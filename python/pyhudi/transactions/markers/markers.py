@@ -19,7 +19,7 @@ from pyhudi.format.markers import (
     parse_marker_list,
 )
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
-from pyhudi.slices.listing import StorageListing
+from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import PassesTemporariesOver, Storage
 
 DELETE_BATCH = 1_000
