@@ -2,17 +2,22 @@
 
 ``python -m integration.flows`` runs an upsert, a read, an ALTER and a rollback without Spark on a
 table of local disk, and follows each call from one module of the package into another. A step that
-was taken before counts once, so loops over files weigh nothing. A return is a step into a module,
-or a folder, that the operation had been in before and had left by another call. Modules that any
-other may use (errors, the clock, options, formats, storage) count as passed and never as returns.
+was taken before counts once, so loops over files weigh nothing. Two kinds of way back are counted:
+
+* a return is a step into a module that the operation had been in before and had left. Modules that
+  any other may use (errors, the clock, options, formats, storage) count as passed and never as
+  returns, and a question to a frozen value, which travels with the operation, is no step;
+* a callback is a step into a module that the caller's imports do not reach, so that a reader who
+  follows the imports does not find it. A backend behind its protocol is none.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,6 +37,7 @@ from pyhudi.reads.scan import describe, open_query, plan_scan
 from pyhudi.services.failed_writes import settle_now
 from pyhudi.tables.alter import alter_columns
 from pyhudi.timeline.table import open_table
+from tests.test_layers import PACKAGE, imported
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -51,39 +57,51 @@ NEW_COLUMN = {
 
 
 #: what every layer may use
-LEAVES = {"clock", "config", "errors", "format", "recent", "storage"}
+LEAVES = {"choices", "clock", "config", "errors", "format", "recent", "storage"}
+#: what callers know by a protocol of theirs alone
+BACKENDS = {"pyhudi.storage", "pyhudi.locks", "pyhudi.application"}
+
+Step = tuple[str, str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Flow:
-    """The steps of one operation, each once, in their order."""
+    """The steps of one operation between modules, each once, in their order."""
 
-    steps: dict[tuple[str, str], None]
+    steps: tuple[Step, ...]
 
-    def of(self, unit: Callable[[str], str]) -> tuple[int, int]:
-        """How many units it passes, and how many steps return to one that it had left."""
+    def modules(self) -> set[str]:
+        """The modules that it passes."""
+        return {module for step in self.steps for module in step}
+
+    def returns(self) -> list[Step]:
+        """The steps into a module that it had been in."""
         seen: set[str] = set()
-        done: set[tuple[str, str]] = set()
-        returns = 0
+        found = []
         for source, target in self.steps:
-            step = unit(source), unit(target)
-            if step[0] == step[1] or step in done:
-                continue
-            done.add(step)
-            returns += step[1] in seen and package(target) not in LEAVES
-            seen |= set(step)
-        return len(seen), returns
+            if target in seen and package(target) not in LEAVES:
+                found.append((source, target))
+            seen |= {source, target}
+        return found
+
+    def callbacks(self, reached: Mapping[str, set[str]]) -> list[Step]:
+        """The steps into a module that is not ``reached`` from the caller by imports."""
+        return [
+            (source, target)
+            for source, target in self.steps
+            if target not in reached[source] and target.rpartition(".")[0] not in BACKENDS
+        ]
 
 
 def followed(operation: Callable[[], Any]) -> Flow:
     """Run ``operation`` and note each call between two modules of the package."""
-    steps: dict[tuple[str, str], None] = {}
+    steps: dict[Step, None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event != "call":
             return
         target = frame.f_globals.get("__name__", "")
-        if not target.startswith("pyhudi."):
+        if not target.startswith("pyhudi.") or is_value(frame.f_locals.get("self")):
             return
         caller = frame.f_back
         while caller is not None:
@@ -99,7 +117,30 @@ def followed(operation: Callable[[], Any]) -> Flow:
         operation()
     finally:
         sys.setprofile(None)
-    return Flow(steps)
+    return Flow(tuple(steps))
+
+
+def is_value(subject: object) -> bool:
+    """Whether it is a frozen dataclass or a member of an enumeration."""
+    params = getattr(type(subject), "__dataclass_params__", None)
+    return isinstance(subject, Enum) or (params is not None and params.frozen)
+
+
+def reached_by_imports() -> dict[str, set[str]]:
+    """For each module of the package the modules that its imports lead to."""
+    direct = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        direct[name.removesuffix(".__init__")] = set(imported(path.read_text()))
+    reached: dict[str, set[str]] = {}
+    for name in direct:
+        found, ahead = {name}, [name]
+        while ahead:
+            for each in direct[ahead.pop()] & direct.keys() - found:
+                found.add(each)
+                ahead.append(each)
+        reached[name] = found
+    return reached
 
 
 def package(module: str) -> str:
@@ -107,27 +148,38 @@ def package(module: str) -> str:
     return module.split(".")[1]
 
 
+def measured(root: str) -> dict[str, Flow]:
+    """What each operation passes, on a new table at ``root``."""
+    seeding, spec = (Spec(root, OPTIONS, {}, 60.0, "", w, 1, 0, 1) for w in (SEEDER, 0))
+    upserts_without_spark(seeding, silent)(rows(), "first")
+    upsert = upserts_without_spark(spec, silent)
+    runtime = runtime_without_spark(spec, silent)
+    return {
+        "upsert": followed(lambda: upsert(rows(), "second")),
+        "read": followed(lambda: read(runtime, root)),
+        "ALTER": followed(lambda: alter_columns(runtime, root, [NEW_COLUMN], {}, {})),
+        "rollback": followed(lambda: roll_back(runtime, root)),
+    }
+
+
+def report(flows: Mapping[str, Flow], details: bool) -> str:
+    """One line an operation; with ``details`` the ways back as well."""
+    reached, lines = reached_by_imports(), []
+    for name, flow in flows.items():
+        returns, callbacks = flow.returns(), flow.callbacks(reached)
+        lines.append(
+            f"{name}: {len(flow.modules())} modules, {len(returns)} returns, "
+            f"{len(callbacks)} callbacks"
+        )
+        for kind, steps in (("returns", returns), ("callbacks", callbacks)) if details else ():
+            lines += [f"  {kind}: {source} -> {target}" for source, target in steps]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print what each operation passes."""
     with tempfile.TemporaryDirectory() as place:
-        root = str(Path(place) / "t")
-        seeding, spec = (Spec(root, OPTIONS, {}, 60.0, "", w, 1, 0, 1) for w in (SEEDER, 0))
-        upserts_without_spark(seeding, silent)(rows(), "first")
-        upsert = upserts_without_spark(spec, silent)
-        runtime = runtime_without_spark(spec, silent)
-        flows = {
-            "upsert": followed(lambda: upsert(rows(), "second")),
-            "read": followed(lambda: read(runtime, root)),
-            "ALTER": followed(lambda: alter_columns(runtime, root, [NEW_COLUMN], {}, {})),
-            "rollback": followed(lambda: roll_back(runtime, root)),
-        }
-    for name, flow in flows.items():
-        modules, returns = flow.of(str)
-        packages, between = flow.of(package)
-        print(
-            f"{name}: {modules} modules with {returns} returns, "
-            f"{packages} folders with {between} returns"
-        )
+        print(report(measured(str(Path(place) / "t")), details="--details" in sys.argv))
 
 
 def silent(event: str, **more: Any) -> None:

@@ -79,7 +79,7 @@ def main() -> None:
         arm(method, pattern)
     pyhudi.attach(spark)
     if staged == "yes":
-        for name in ("collected", "operations"):
+        for name in ("collected", "single_pass"):
             module(f"pyhudi.writes.{name}").HERE_BYTES = -1
     if pattern == IN_A_TASK:
         die_when_marked(Path(table))

@@ -84,7 +84,7 @@ def write(cluster: Cluster) -> None:
     spark = pyhudi.attach(pyhudi.configure(builder).getOrCreate())
     spark.sparkContext.setLogLevel("OFF")
     # The stage is to write the rows: few rows would be fetched, and written by the driver.
-    module("pyhudi.writes.operations").HERE_BYTES = -1
+    module("pyhudi.writes.single_pass").HERE_BYTES = -1
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 1000)
     frame = spark.range(0, 40_000, 1, 2).selectExpr(
         "id", "concat('only', id) name", "1L ts", "concat('2024-01-0', id % 3 + 1) dt"

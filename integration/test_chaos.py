@@ -30,7 +30,7 @@ from pyhudi.errors import CommitUnknown, HudiError
 from pyhudi.spark import session
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
-from pyhudi.writes import collected, operations
+from pyhudi.writes import collected, single_pass
 
 SPARK = {
     "spark.ui.enabled": "false",
@@ -178,7 +178,7 @@ def play(
     folder: Path, monkeypatch: pytest.MonkeyPatch, writes: int, seed: int, version: int
 ) -> tuple[Chaos, dict[str, int]]:
     """``writes`` writes under trouble and one in peace; what happened."""
-    for module in (collected, operations):
+    for module in (collected, single_pass):
         monkeypatch.setattr(module, "HERE_BYTES", -1)
     monkeypatch.setattr(collected, "COLLECT_BYTES", collected.COLLECT_BYTES)
     logs, places = folder / "events", folder / "cluster"

@@ -37,31 +37,31 @@ def test_a_value_that_is_put_once_more_counts_as_used() -> None:
 
 
 def test_values_are_dropped_once_all_weigh_too_much() -> None:
-    recent = Recent[str, str](most=5, weigh=len)
-    recent.put("a", "123")
-    recent.put("b", "12")
+    recent = Recent[str, str](most=5)
+    recent.put("a", "123", 3)
+    recent.put("b", "12", 2)
     assert recent.get("a") == "123"
-    recent.put("c", "1")
+    recent.put("c", "1", 1)
     assert recent.get("b") is None
     assert (recent.get("a"), recent.get("c")) == ("123", "1")
 
 
 def test_the_newest_value_stays_though_it_weighs_too_much_alone() -> None:
-    recent = Recent[str, str](most=5, weigh=len)
-    recent.put("a", "1")
-    recent.put("b", "123456")
+    recent = Recent[str, str](most=5)
+    recent.put("a", "1", 1)
+    recent.put("b", "123456", 6)
     assert (recent.get("a"), recent.get("b")) == (None, "123456")
 
 
 def test_a_value_that_was_replaced_or_forgotten_weighs_nothing() -> None:
-    recent = Recent[str, str](most=5, weigh=len)
+    recent = Recent[str, str](most=5)
     for value in ("1234", "123", "12"):
-        recent.put("a", value)
-    recent.put("b", "123")
+        recent.put("a", value, len(value))
+    recent.put("b", "123", 3)
     assert (recent.get("a"), recent.get("b")) == ("12", "123")
     recent.forget(lambda key: key == "b")
     assert recent.get("b") is None
-    recent.put("c", "123")
+    recent.put("c", "123", 3)
     assert recent.get("a") == "12"
     recent.forget()
     assert recent.kept() == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.writes import collected, operations
+from pyhudi.writes import collected, grouped, single_pass
 from tests.spark.tables import KEY, Lake
 
 pytestmark = pytest.mark.spark
@@ -22,9 +22,9 @@ def test_an_input_larger_than_its_estimate_goes_the_way_of_large_ones(
     lake: Lake, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collected, "COLLECT_BYTES", 1 << 20)
-    monkeypatch.setattr(operations, "HERE_BYTES", 1 << 20)
-    monkeypatch.setattr(operations, "write_collected", refused)
-    monkeypatch.setattr(operations, "run_here", refused)
+    monkeypatch.setattr(single_pass, "HERE_BYTES", 1 << 20)
+    monkeypatch.setattr(collected.Collected, "of", refused)
+    monkeypatch.setattr(single_pass, "run_here", refused)
     table = lake.table(options={KEY: "id"}, ddl=DDL)
 
     table.write(lake.spark.sql(exploded(30_000)), operation)
@@ -41,7 +41,7 @@ def refused(*args: object) -> object:
 def test_rows_of_a_list_are_few_until_they_prove_many(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "write_grouped", refused)
+    monkeypatch.setattr(grouped.Grouped, "of", refused)
     table = lake.table(options={KEY: "id"}, ddl=DDL)
     rows = lake.spark.createDataFrame([(1, "a"), (2, "b")], DDL)
 

@@ -17,7 +17,7 @@ from pyhudi.spark import session
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.storage.open import open_storage
-from pyhudi.writes import collected, operations
+from pyhudi.writes import collected, single_pass
 from tests.spark.tables import HudiTable, Lake
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def markers(monkeypatch: pytest.MonkeyPatch) -> Markers:
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "here":
         monkeypatch.setattr(collected, "HERE_BYTES", -1)
-        monkeypatch.setattr(operations, "HERE_BYTES", -1)
+        monkeypatch.setattr(single_pass, "HERE_BYTES", -1)
     if request.param == "shuffled":
         monkeypatch.setattr(collected, "COLLECT_BYTES", 0)
     return str(request.param)
@@ -141,10 +141,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 import pyhudi
 from pyhudi.writes import collected
-from pyhudi.writes import operations
+from pyhudi.writes import single_pass
 
 root, form = sys.argv[1:]
-collected.HERE_BYTES = operations.HERE_BYTES = -1
+collected.HERE_BYTES = single_pass.HERE_BYTES = -1
 builder = SparkSession.builder.master("local[2,3]").config("spark.driver.memory", "512m")
 for key, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
                    "spark.sql.warehouse.dir": root + "/warehouse"}.items():

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pyhudi.writes import operations
+from pyhudi.writes.collected import Collected
+from pyhudi.writes.grouped import Grouped
 from tests.spark.tables import (
     DELETED,
     KEY,
@@ -230,18 +231,17 @@ def test_the_way_under_test_is_the_way_taken(
     lake: Lake, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = []
-    for name in ("write_collected", "write_grouped"):
-        function = getattr(operations, name)
+    for kind in (Collected, Grouped):
 
-        def noted(*args: object, name: str = name, function: Any = function) -> object:
+        def noted(*args: object, name: str = kind.__name__, function: Any = kind.of) -> object:
             taken.append(name)
             return function(*args)
 
-        monkeypatch.setattr(operations, name, noted)
+        monkeypatch.setattr(kind, "of", noted)
 
     lake.table().write([(1, "a", 5, "x")])
 
-    assert taken == ["write_collected" if way == "collected" else "write_grouped"]
+    assert taken == ["Collected" if way == "collected" else "Grouped"]
 
 
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"

@@ -14,8 +14,8 @@ from pyhudi.config import WriteOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """The facts of an index.
+class IndexKind:
+    """The facts of a kind of index.
 
     ``everywhere``: a key has one place in the whole table, instead of one in each partition.
     ``hashed``: the hash of a key names its file group, and nothing is looked up.
@@ -27,14 +27,14 @@ class Index:
     filtered: bool = False
 
 
-INDEXES: Final[Mapping[IndexType, Index]] = {
-    IndexType.SIMPLE: Index(),
-    IndexType.GLOBAL_SIMPLE: Index(everywhere=True),
-    IndexType.BLOOM: Index(filtered=True),
-    IndexType.BUCKET: Index(hashed=True),
+KINDS: Final[Mapping[IndexType, IndexKind]] = {
+    IndexType.SIMPLE: IndexKind(),
+    IndexType.GLOBAL_SIMPLE: IndexKind(everywhere=True),
+    IndexType.BLOOM: IndexKind(filtered=True),
+    IndexType.BUCKET: IndexKind(hashed=True),
 }
 
 
-def index_of(options: WriteOptions) -> Index:
+def kind_of(options: WriteOptions) -> IndexKind:
     """The index that a write's options name."""
-    return INDEXES[options.index_type]
+    return KINDS[options.index_type]

@@ -152,7 +152,7 @@ class Listings:
     """
 
     def __init__(self, limit: int = 64, files: int = 1_000_000) -> None:
-        self._known: Recent[tuple[str, str], Known] = Recent(limit, files, len)
+        self._known: Recent[tuple[str, str], Known] = Recent(limit, files)
 
     def known(self, storage: Storage, folder: str) -> Known:
         """The files of completed instants that the last listing showed, by path."""
@@ -172,7 +172,7 @@ class Listings:
             for file, instant in zip(files, instants, strict=True)
             if instant is not None and instant_key(instant) in done
         }
-        self._known.put((storage.root, folder), settled)
+        self._known.put((storage.root, folder), settled, len(settled))
         return files
 
     def forget_all(self) -> None:
@@ -188,9 +188,7 @@ class CommitCache:
     """
 
     def __init__(self, limit_bytes: int = 512 << 20) -> None:
-        self._entries: Recent[tuple[str, str], CommitMetadata] = Recent(
-            None, limit_bytes, lambda commit: commit.memory_bytes
-        )
+        self._entries: Recent[tuple[str, str], CommitMetadata] = Recent(None, limit_bytes)
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit; ``TableCorrupt`` where the file cannot be read as one."""
@@ -210,7 +208,8 @@ class CommitCache:
                 rule="spec/timeline.md T1",
             ) from e
         metadata = parse_commit(data, path)
-        self._entries.put(self._key(storage, timeline, instant), metadata)
+        key = self._key(storage, timeline, instant)
+        self._entries.put(key, metadata, metadata.memory_bytes)
         return metadata
 
     def known(

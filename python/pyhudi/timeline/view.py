@@ -406,9 +406,7 @@ class ViewCache:
 
     def __init__(self, limit: int = 64, groups: int = 1_000_000) -> None:
         """Views of so many tables, fewer where they have more than ``groups`` file groups."""
-        self._views: Recent[tuple[str, int, int], FileSystemView] = Recent(
-            limit, groups, lambda view: sum(map(len, view.groups.values()))
-        )
+        self._views: Recent[tuple[str, int, int], FileSystemView] = Recent(limit, groups)
 
     def load(self, storage: Storage, config: TableConfig, timeline: Timeline) -> FileSystemView:
         """The view under ``timeline``."""
@@ -421,7 +419,7 @@ class ViewCache:
                 # The file may be put back, or the table has moved on: the next one looks again.
                 return view
         if view is not cached:
-            self._views.put(key, view)
+            self._views.put(key, view, sum(map(len, view.groups.values())))
         return view
 
     def forget(self, storage: Storage) -> None:

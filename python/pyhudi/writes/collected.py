@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import DuplicatePolicy, Operation
-from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.rows.spec import DELETE, GROUP
@@ -24,11 +24,12 @@ from pyhudi.rows.stored_types import incoming_keys
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
-from pyhudi.writes.orders import combines, group_work, group_work_here, write_spec
+from pyhudi.writes.orders import INSERTS, combines, group_work, group_work_here, write_spec
 from pyhudi.writes.placement.assign import Assignment, assign
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
 from pyhudi.writes.placement.workload import new_file_id, workload
+from pyhudi.writes.plan import Plan, Replaced
 from pyhudi.writes.prepare import HOME
 from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.writes.stage import Written, job, run_here
@@ -47,7 +48,7 @@ def collected(write: Write) -> pa.Table | None:
     """The rows, if this write may take the driver's way and they are few enough for it."""
     options = write.options
     looked_up = not write.index.everywhere and not write.index.hashed
-    inserting = write.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    inserting = write.operation in INSERTS
     # An insert into an existing file looks at no keys: Spark combines such rows before.
     combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
     plain = not inserting or not combining
@@ -84,38 +85,54 @@ class Keys:
         return cls(names, rows, codes, [e.dictionary for e in encoded])
 
 
-def write_collected(write: Write, table: pa.Table) -> Written:
-    """Tag, profile, assign and write ``table``; ``InvalidRecord`` where a key is null."""
-    incoming_keys(table, write_spec(write))
-    keys = Keys.of(table)
-    check_partition_paths(keys.partitions)
-    files = write.view.latest(partitions=keys.partitions)
-    write.transaction.check_targets(files)
-    groups = np.full(table.num_rows, -1, np.int64)
-    if write.prepared.changes is not None:
-        groups = _homes(write, table, files)
-    elif write.operation not in (Operation.INSERT, Operation.BULK_INSERT):
-        copies, homes = _tag(write, keys, files, groups)
-        if len(copies):
-            table = pa.concat_tables([table, table.take(pa.array(copies))]).combine_chunks()
-            groups = np.concatenate([groups, homes])
-    if write.operation is Operation.DELETE:
-        table, groups = table.filter(pa.array(groups >= 0)), groups[groups >= 0]
-        keys = Keys([], [], [], [])
-    updates = _counts(groups[groups >= 0])
-    inserts = {
-        partition: int(np.count_nonzero(groups[rows] < 0))
-        for partition, rows in zip(keys.partitions, keys.rows, strict=True)
-    }
-    sizing = sizing_of(write, files)
-    assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
-    _place(table, keys, assignment.slots, groups)
-    write.transaction.check_updates(assignment.updated())
-    profile: CommitMetadata = workload(write, assignment, updates, inserts)
-    write.transaction.inflight(profile)
-    if not assignment.groups:
-        return Written()
-    return _write(write, table, groups, assignment)
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The rows in the driver's memory, and the base files that may hold their keys."""
+
+    write: Write
+    table: pa.Table
+    keys: Keys
+    targets: Sequence[BaseFile]
+
+    @classmethod
+    def of(cls, write: Write, table: pa.Table) -> Collected:
+        """Sort the keys of ``table`` by partition; ``InvalidRecord`` where a key is null."""
+        incoming_keys(table, write_spec(write))
+        keys = Keys.of(table)
+        check_partition_paths(keys.partitions)
+        return cls(write, table, keys, write.view.latest(partitions=keys.partitions))
+
+    def plan(self) -> Plan:
+        """Look the keys up, and give each row its file group."""
+        write, table, keys, files = self.write, self.table, self.keys, self.targets
+        groups = np.full(table.num_rows, -1, np.int64)
+        if write.prepared.changes is not None:
+            groups = _homes(write, table, files)
+        elif write.operation not in INSERTS:
+            copies, homes = _tag(write, keys, files, groups)
+            if len(copies):
+                table = pa.concat_tables([table, table.take(pa.array(copies))]).combine_chunks()
+                groups = np.concatenate([groups, homes])
+        if write.operation is Operation.DELETE:
+            table, groups = table.filter(pa.array(groups >= 0)), groups[groups >= 0]
+            keys = Keys([], [], [], [])
+        updates = _counts(groups[groups >= 0])
+        inserts = {
+            partition: int(np.count_nonzero(groups[rows] < 0))
+            for partition, rows in zip(keys.partitions, keys.rows, strict=True)
+        }
+        sizing = sizing_of(write, files)
+        assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+        _place(table, keys, assignment.slots, groups)
+        return Plan(
+            partial(_write, write, table, groups, assignment),
+            assignment.updated(),
+            profile=workload(write, assignment, updates, inserts),
+        )
+
+    def replaced(self, written: Written) -> Replaced | None:
+        """Nothing."""
+        return None
 
 
 def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
@@ -217,6 +234,8 @@ def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], grou
 
 def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) -> Written:
     """Send each task its rows, sorted by group; little work is done here instead."""
+    if not assignment.groups:
+        return Written()
     order = np.argsort(groups, kind="stable")
     columns = [c for c in (RECORD_KEY, DELETE) if c in table.column_names]
     columns += write.prepared.data_columns

@@ -13,7 +13,7 @@ from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.schemas import spark_to_avro, with_meta_columns
-from pyhudi.index.kinds import index_of
+from pyhudi.index.kinds import kind_of
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
@@ -67,7 +67,7 @@ def combines(write: Write) -> bool:
 
 def bloom_spec(options: WriteOptions) -> BloomSpec | None:
     """A real filter where the writer's index is bloom, else none (spec/data_files.md D6)."""
-    if not index_of(options).filtered:
+    if not kind_of(options).filtered:
         return None
     return BloomSpec(
         fpp=options.bloom_fpp,

@@ -18,7 +18,7 @@ from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
 from pyhudi.format.table_config import TableConfig
-from pyhudi.index.kinds import index_of
+from pyhudi.index.kinds import kind_of
 from pyhudi.rows.spec import DELETE
 from pyhudi.timeline.schema import SparkSchema
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -60,7 +60,7 @@ def prepare_changes(
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
-            everywhere = index_of(options).everywhere
+            everywhere = kind_of(options).everywhere
             rows = rows.withColumn(NEW_KEY, key)
             with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
                 survey = _survey(rows, config, named_keys, everywhere)

@@ -47,7 +47,7 @@ from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
 from pyhudi.writes.operations import run_operation
 from pyhudi.writes.own_reads import OwnReads, given_up
-from pyhudi.writes.placement.buckets import check_index
+from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
     Prepared,
     prepare,
@@ -372,7 +372,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
         types = {f["name"]: f["type"] for f in current["fields"]}
         require_whole_partitions(table.config, types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
-        check_index(table.config, options, view)
+        INDEXES[options.index_type].check(table.config, options, view)
     if operation is Operation.DELETE_PARTITION and current is not None:
         by_name = bool(options.partitions_to_delete) or intent.overwrite is Overwrite.FILTER
         return prepare_partitions(request.df, table.config, current, options, by_name)

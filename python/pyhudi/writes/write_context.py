@@ -11,7 +11,7 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
-from pyhudi.index.kinds import Index, index_of
+from pyhudi.index.kinds import IndexKind, kind_of
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.transaction import Transaction
@@ -43,8 +43,8 @@ class Write:
         return self.table.config
 
     @property
-    def index(self) -> Index:
-        return index_of(self.options)
+    def index(self) -> IndexKind:
+        return kind_of(self.options)
 
     @property
     def instant(self) -> InstantTime:

@@ -15,7 +15,7 @@ from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import same_type, typed
-from pyhudi.index.kinds import index_of
+from pyhudi.index.kinds import kind_of
 from pyhudi.tables.columns import find_field
 from pyhudi.timeline.schema import SparkSchema
 
@@ -62,6 +62,6 @@ def with_key_columns(
 def _placing(config: TableConfig, operation: Operation, options: WriteOptions) -> dict[str, str]:
     """Column -> its role, of those that a write needs."""
     keys = dict.fromkeys(config.record_key_fields, "record key column")
-    if operation is Operation.DELETE and index_of(options).everywhere:
+    if operation is Operation.DELETE and kind_of(options).everywhere:
         return keys
     return {**dict.fromkeys(config.partition_fields, "partition column"), **keys}

@@ -12,7 +12,6 @@ from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
-from pyhudi.index.kinds import index_of
 from pyhudi.index.lookup import ORDINAL
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.view import FileSystemView
@@ -47,15 +46,8 @@ def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int],
     return found
 
 
-def check_index(config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
-    """``ConfigError`` if the names of a table's files contradict the index of this write.
-
-    A Hudi table records neither its index nor its number of buckets.
-    """
-    if index_of(options).hashed:
-        hash_fields(config, options)
-        bucket_files(view.latest(), options.bucket_count)
-        return
+def refuse_bucket_names(options: WriteOptions, view: FileSystemView) -> None:
+    """``ConfigError`` if all names of a table's files are those of buckets."""
     file_ids = (file_id for groups in view.groups.values() for file_id in groups)
     numbers = map(bucket_number, file_ids)
     # One ordinary name is enough, so this ends at the first file of nearly every table.

@@ -22,6 +22,7 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH
 from pyhudi.writes.placement.task_routes import as_sql_array
+from pyhudi.writes.prepare import HOME
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
@@ -77,6 +78,13 @@ def _hits_schema(write: Write, beside: Sequence[str]) -> StructType:
     incoming = write.prepared.rows.schema
     fields += [(f"{OLD}{at}", incoming[name].dataType) for at, name in enumerate(beside)]
     return StructType([StructField(name, kind) for name, kind in fields])
+
+
+def with_homes(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
+    """Rows with ``ORDINAL``, by the file that a statement's scan read them from."""
+    homes = [(file.file_id, ordinal) for ordinal, file in enumerate(files)]
+    known = write.spark.createDataFrame(homes, f"{HOME} string, {ORDINAL} int")
+    return rows.join(F.broadcast(known), HOME, "left")
 
 
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.writes.placement.assign import Assignment
@@ -14,7 +16,7 @@ def new_file_id(write: Write) -> FileId:
 
 
 def workload(
-    write: Write, assignment: Assignment, updates: dict[int, int], inserts: dict[str, int]
+    write: Write, assignment: Assignment, updates: Mapping[int, int], inserts: Mapping[str, int]
 ) -> CommitMetadata:
     """The profile as Hudi leaves it in the inflight file (spec/timeline.md T5)."""
     stats = [

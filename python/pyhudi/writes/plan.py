@@ -1,0 +1,66 @@
+"""What one attempt of a write is about to do: decided, and nothing of it done yet.
+
+Each way to write answers the same questions (``Way``), and ``operations.py`` walks them in their
+order. So a way never begins, claims, publishes or commits anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import FileId
+from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.writes.stage import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a replace commit takes away: the slices, and the partitions that go as a whole."""
+
+    slices: Sequence[FileSlice] = ()
+    partitions: frozenset[str] = frozenset()
+
+    def groups(self) -> frozenset[Group]:
+        """The file groups of the slices."""
+        return frozenset((each.partition_path, each.file_id) for each in self.slices)
+
+    def by_partition(self) -> dict[str, tuple[FileId, ...]]:
+        """Partition path -> ids of the file groups, as the commit records them."""
+        found: dict[str, list[FileId]] = {}
+        for each in self.slices:
+            found.setdefault(each.partition_path, []).append(each.file_id)
+        return {partition: tuple(ids) for partition, ids in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the rows go.
+
+    ``write`` runs the write stage. ``updated`` are the file groups that change, ``created`` the
+    buckets that are new, ``swept`` the partitions that are known to be replaced before the rows are
+    written. ``profile`` goes to the inflight file; None leaves that file empty.
+    """
+
+    write: Callable[[], Written]
+    updated: Collection[Group] = frozenset()
+    created: Collection[Group] = frozenset()
+    swept: Collection[str] = frozenset()
+    profile: CommitMetadata | None = None
+
+
+class Way(Protocol):
+    """One way to write the rows of an attempt. The questions come in this order, each once."""
+
+    @property
+    def targets(self) -> Sequence[BaseFile | FileSlice]:
+        """The files that rows may be merged into, and the slices that are known to be replaced."""
+
+    def plan(self) -> Plan:
+        """Look up and place the rows; errors of bad input."""
+
+    def replaced(self, written: Written) -> Replaced | None:
+        """What the commit replaces, once the rows are written; None for a commit that adds."""
