@@ -204,7 +204,7 @@ class Model:
         """ALTER COLUMN TYPE; Spark itself refuses what is no widening, in words of its own."""
         texts = (*self.definition.keys, *self.definition.partitions)
         if path in texts and kind in WIDER[self.kind(path)]:
-            raise Refused("keys and partitions are texts made of this column")
+            raise Refused("keys and partition paths contain its values")
         *structs, name = path.split(".")
         return self._edited(structs, sql_columns.widened(name, kind), bool(structs))
 
@@ -218,7 +218,7 @@ class Model:
 
     def _check_fixed(self, name: str) -> None:
         if name in self.definition.fixed:
-            raise Refused("is made of it")
+            raise Refused("uses it")
 
 
 def _all_paths(columns: Sequence[Column]) -> Iterable[tuple[str, str]]:

@@ -76,7 +76,7 @@ def test_types_widen_and_old_files_are_read_so(spark: SparkSession, name: str) -
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("rename column dt to day", ("'dt'", "string", "partitions is made of it")),
+        ("rename column dt to day", ("'dt'", "string", "the partition path uses it")),
         ("alter column ts type string", ("'ts'", "bigint", "string", "may only widen")),
     ],
 )

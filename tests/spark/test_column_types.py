@@ -97,10 +97,10 @@ def test_a_collation_is_refused(lake: Lake, name: str) -> None:
 def test_two_columns_of_one_name_are_refused(lake: Lake, name: str) -> None:
     table = lake.table()
     rows = table.frame(rows_of(0, 3, "a"))
-    with refused("SCHEMA_CONFLICT", lake.folder, "'name' is there 2 times"):
+    with refused("SCHEMA_CONFLICT", lake.folder, "'name' exists 2 times"):
         table.write(rows.selectExpr("*", "1 as name"))
     table.write(rows)
-    with refused("SCHEMA_CONFLICT", lake.folder, "'name' is there 2 times"):
+    with refused("SCHEMA_CONFLICT", lake.folder, "'name' exists 2 times"):
         table.write(rows.selectExpr("*", "1 as name"))
 
 

@@ -17,7 +17,7 @@ def test_a_greeting_names_port_and_token() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"port": "x", "token": ""}', b"\xff"])
 def test_anything_else_is_refused(line: bytes) -> None:
-    with pytest.raises(SetupError, match="nobody did"):
+    with pytest.raises(SetupError, match="No greeting came"):
         Greeting.parse(line)
 
 
@@ -28,6 +28,6 @@ def test_a_process_that_nobody_greets_ends() -> None:
     )  # fmt: skip
     assert alone.returncode == 1
     assert alone.stderr.strip() == (
-        "[SETUP_ERROR] pyhudi.spark.gateway is started by the jar, which greets it on stdin; "
-        "nobody did."
+        "[SETUP_ERROR] No greeting came on stdin. The jar starts pyhudi.spark.gateway and sends "
+        "one; do not start it yourself."
     )

@@ -150,7 +150,7 @@ class Jar:
 
 def test_a_jar_of_another_version_is_refused_before_it_asks_anything() -> None:
     jar, endpoint = Jar("0123456789ab"), Endpoint(SECRET, {})
-    with pytest.raises(SetupError, match="The jar speaks version 0123456789ab") as refused:
+    with pytest.raises(SetupError, match="The jar has version 0123456789ab") as refused:
         _register(jar, endpoint, SECRET)
     assert protocol.VERSION in str(refused.value)
     assert jar.registered == []

@@ -137,8 +137,8 @@ def test_a_dataframe_adds_to_the_history(spark: SparkSession, name: str) -> None
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("rename column id to key", ("'id'", "bigint", "the record key is made of it")),
-        ("drop column ts", ("'ts'", "bigint", "the ordering of rows is made of it")),
+        ("rename column id to key", ("'id'", "bigint", "the record key uses it")),
+        ("drop column ts", ("'ts'", "bigint", "the ordering of rows uses it")),
         ("alter column s.x type string", ("'s.x'", "from int to string", "may only widen")),
         ("drop column s.x", ("'s.x'", "int", "at least one column")),
     ],

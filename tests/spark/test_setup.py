@@ -80,7 +80,7 @@ def test_every_spark_line_has_its_jar() -> None:
 
 @pytest.mark.parametrize("version", ["3.4.4", "4.1.0", "2.4.8"])
 def test_a_spark_without_a_jar_is_named_with_those_that_have_one(version: str) -> None:
-    with pytest.raises(SetupError, match=f"no jar for Spark {version}; it serves 3.5, 4.0"):
+    with pytest.raises(SetupError, match=f"no jar for Spark {version}; it supports 3.5, 4.0"):
         jar_for(version)
 
 
@@ -169,9 +169,7 @@ def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
     own = spark_line(pyspark.__version__)
     other = next(line for line in JARS if line != own)
     told = attach_with(str(jar_for(other)))
-    assert told.startswith(
-        f"[SETUP_ERROR] The pyhudi jar on the class path is the one for Spark {other}"
-    )
+    assert told.startswith(f"[SETUP_ERROR] The pyhudi jar on the class path is for Spark {other}")
     assert str(jar_for(own)) in told
 
 

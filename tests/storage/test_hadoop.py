@@ -170,7 +170,7 @@ def test_stores_that_only_imitate_renames_are_refused_by_name(path: str) -> None
 
 
 def test_without_a_jvm_the_error_says_what_is_reached_without() -> None:
-    with pytest.raises(UnsupportedTable, match="in a Spark session only"):
+    with pytest.raises(UnsupportedTable, match="Only a Spark session"):
         open_storage("hdfs://nn:8020/t", {})
 
 

@@ -136,29 +136,29 @@ def test_what_is_inside_of_a_column_changes_alike() -> None:
 @pytest.mark.parametrize(
     ("refused", "rule"),
     [
-        (add("N"), "of the name 'N'"),
+        (add("N"), "already a column named 'N'"),
         ({**add("x"), "nullable": False}, "have no value"),
         (add("n.x"), "no struct to add it to"),
         (add("1x"), "cannot store"),
         (add("_hoodie_operation"), "Hudi's own"),
-        (add("x", position="y"), "no column 'y' beside it"),
+        (add("x", position="y"), "no column 'y' at the same level"),
         (change("position", "P", position=""), "partition columns stay after the others"),
         (change("type", "n", type="short"), "may only widen"),
-        (change("type", "key", type="long"), "keys and partitions"),
-        (change("type", "p", type="long"), "keys and partitions"),
+        (change("type", "key", type="long"), "keys and partition paths"),
+        (change("type", "p", type="long"), "keys and partition paths"),
         (change("type", "s", type="long"), "may only widen"),
         (change("type", "s.z", type="long"), "no such column"),
         (change("nullable", "key"), "never null"),
         (change("nullable", "m.key"), "never null"),
-        (change("rename", "n", to="O"), "of the name 'O'"),
+        (change("rename", "n", to="O"), "already a column named 'O'"),
         (change("rename", "n", to="1n"), "cannot store"),
-        (change("rename", "m.value", to="v"), "have no names"),
-        (change("rename", "key", to="k"), "the record key is made of it"),
-        (change("rename", "P", to="q"), "partitions is made of it"),
-        (change("drop", "o"), "the ordering of rows is made of it"),
+        (change("rename", "m.value", to="v"), "have fixed names"),
+        (change("rename", "key", to="k"), "the record key uses it"),
+        (change("rename", "P", to="q"), "the partition path uses it"),
+        (change("drop", "o"), "the ordering of rows uses it"),
         (change("drop", "a.element.x"), "at least one column"),
         (change("drop", "none"), "no such column"),
-        (change("default", "s"), "'default' of a column is not there yet"),
+        (change("default", "s"), "'default' is not supported yet"),
     ],
 )
 def test_a_refused_change_names_its_column_and_rule(refused: dict[str, Any], rule: str) -> None:
@@ -175,6 +175,6 @@ def test_a_refused_change_names_the_types() -> None:
 def test_a_part_of_the_key_keeps_its_name() -> None:
     config = replace(CONFIG, record_key_fields=("s.x",))
     for name in ("s", "S.x"):
-        with pytest.raises(SchemaConflict, match="the record key is made of it"):
+        with pytest.raises(SchemaConflict, match="the record key uses it"):
             altered(first_ids(NOW), LAST_ID, [change("drop", name)], config)
     altered(first_ids(NOW), LAST_ID, [change("drop", "s.y")], config)

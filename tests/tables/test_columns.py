@@ -36,7 +36,7 @@ def test_columns_of_different_names_pass() -> None:
     ],
 )
 def test_two_columns_of_one_name_are_refused(schema: StructType, column: str) -> None:
-    with pytest.raises(SchemaConflict, match=f"Column '{column}' is there 2 times") as refused:
+    with pytest.raises(SchemaConflict, match=f"Column '{column}' exists 2 times") as refused:
         check_distinct(schema)
     assert refused.value.facts["column"] == column
 

@@ -1,6 +1,6 @@
-"""What a writer does once its commit is there: tell others, and plan table services.
+"""What a writer does after its commit is visible: notify others, and plan table services.
 
-Invariant: the commit stands whatever happens here; errors are logged and go no further.
+Invariant: the commit stands whatever happens here; errors are only logged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 def after_commit(
     runtime: Runtime, table: Table, options: WriteOptions, action: Action, done: Committed
 ) -> None:
-    """Note it, call back, then ask the planners of table services, where there are any."""
+    """Note the commit, call the callbacks, then ask the planners of table services, if any."""
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata)
     path, name = table.storage.root, table.config.name

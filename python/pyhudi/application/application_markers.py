@@ -1,8 +1,8 @@
 """The marker service of one Spark application, and the server by which its executors ask it.
 
-What the driver writes by itself asks the service directly, so the server starts with the first
-write stage that needs it. Whether executors reach it is found out once; where they do not, the
-writes of this application leave direct markers, and one warning says why.
+The driver's own code calls the service directly, so the server starts with the first write stage
+that needs it. One job finds out whether executors reach it. If they do not, the writes of this
+application leave direct markers, and one warning says why.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Probe = Callable[[str, int, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the driver listens, and the name by which executors call it."""
+    """The address at which the driver listens, and the host name that executors use."""
 
     bind: str = "127.0.0.1"
     host: str = "127.0.0.1"
 
 
 class ApplicationMarkers:
-    """Takes the markers of all writes of one application; any number of threads may call."""
+    """Keeps the markers of all writes of one application; any number of threads may call it."""
 
     def __init__(self, clock: Clock, addresses: Addresses, probe: Probe) -> None:
-        """``probe(host, port, token)`` tells whether executors reach the server there."""
+        """``probe(host, port, token)`` says whether executors reach the server there."""
         self.service = MarkerService(clock)
         self._clock, self._addresses, self._probe = clock, addresses, probe
         self._guard = threading.Lock()
@@ -47,7 +47,7 @@ class ApplicationMarkers:
         self._unreachable = False
 
     def server_runs(self, port: int) -> bool:
-        """Whether tasks can ask for markers; starts the server, at ``port`` or (0) anywhere."""
+        """Whether tasks can ask for markers; starts the server at ``port`` (0: any free port)."""
         with self._guard:
             if self._unreachable:
                 return False
@@ -59,21 +59,22 @@ class ApplicationMarkers:
                     return True
                 trouble = (
                     f"executors do not reach the driver at {self._addresses.host}: set "
-                    "spark.driver.host and hoodie.embed.timeline.server.port to what they reach"
+                    "spark.driver.host and hoodie.embed.timeline.server.port to a host and a port "
+                    "that they reach"
                 )
             except SetupError as e:
                 trouble = str(e)
             self._unreachable = True
-        log.warning("Markers are single files in this application, for %s.", trouble)
+        log.warning("In this application each marker is a file of its own, because %s.", trouble)
         return False
 
     def address(self, key: str) -> MarkerAddress:
-        """Where tasks ask for the markers of the instant ``key``, once the server runs."""
+        """The address at which tasks ask for markers of the instant ``key``; the server runs."""
         assert self._server is not None
         return MarkerAddress(self._addresses.host, self._server.port, key, self._token)
 
     def stop(self) -> None:
-        """End with the application; idempotent."""
+        """Stop the server when the application ends; idempotent."""
         with self._guard:
             server, self._server = self._server, None
             self._unreachable = True
@@ -82,7 +83,8 @@ class ApplicationMarkers:
             server.stop()
 
     def _start(self, port: int) -> bool:
-        # Only here: aiohttp's import takes longer than a small write, which needs no server.
+        # Imported only here: aiohttp's import takes longer than a small write, which needs no
+        # server.
         from pyhudi.transactions.markers.marker_server import MarkerServer, new_token
 
         self._token = new_token(self._clock)

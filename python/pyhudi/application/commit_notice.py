@@ -1,7 +1,7 @@
 """Notices of a visible commit: functions of the application, and Hudi's HTTP call.
 
-Invariant: nothing here can make a commit fail or wait longer than its timeout; failures are logged.
-A notice is sent at most once: a reader that must not miss one follows ``pyhudi.commits``.
+Invariant: nothing here makes a commit fail, or wait longer than its timeout; failures are logged.
+A notice is sent at most once: a reader that must not miss a commit follows ``pyhudi.commits``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ API_KEY_HEADER = "HUDI-CALLBACK-KEY"
 class CommitNotice:
     """A commit that has just been published to ``table`` at ``path``.
 
-    ``commit`` has its instant, its completion time and its numbers, as ``pyhudi.history`` tells
-    them.
+    ``commit`` has its instant, its completion time and its statistics, as in ``pyhudi.history``.
     """
 
     path: str
@@ -39,14 +38,14 @@ Callback = Callable[[CommitNotice], object]
 
 
 class Callbacks:
-    """The functions that an application wants called after each of its commits."""
+    """The functions that an application has registered to be called after its commits."""
 
     def __init__(self) -> None:
         self._callbacks: tuple[Callback, ...] = ()
         self._guard = threading.Lock()
 
     def add(self, callback: Callback) -> Callable[[], None]:
-        """Call ``callback`` from now on; the function that is returned ends that."""
+        """Call ``callback`` from now on; the returned function removes it."""
         with self._guard:
             self._callbacks = (*self._callbacks, callback)
 
@@ -57,7 +56,7 @@ class Callbacks:
         return remove
 
     def tell(self, notice: CommitNotice) -> None:
-        """Call each function in turn, in the thread of the writer."""
+        """Call the functions one after the other, in the writer's thread."""
         for callback in self._callbacks:
             try:
                 callback(notice)
@@ -72,7 +71,7 @@ class Callbacks:
 
 @dataclass(frozen=True, slots=True)
 class HttpCallback:
-    """Where Hudi's message goes; ``headers`` are sent beside the key and the content type."""
+    """The receiver of Hudi's message; ``headers`` are sent beside key and content type."""
 
     url: str
     api_key: str
@@ -80,7 +79,7 @@ class HttpCallback:
     headers: Mapping[str, str]
 
     def tell(self, notice: CommitNotice, metadata: CommitMetadata) -> None:
-        """Post the message, for as long as the timeout allows."""
+        """Post the message and wait for the answer until the timeout."""
         outcome = [f"no answer within {self.timeout_s:g} s"]
 
         def send() -> None:
@@ -89,7 +88,7 @@ class HttpCallback:
             except Exception as e:
                 outcome.append(f"{type(e).__name__} {e}")
 
-        # A server that answers byte by byte outlasts every timeout of a socket, but not this.
+        # A server that answers byte by byte outlasts each timeout of a socket, but not this one.
         sender = threading.Thread(target=send, daemon=True)
         sender.start()
         sender.join(self.timeout_s)
@@ -103,7 +102,7 @@ class HttpCallback:
             )
 
     def _post(self, body: bytes) -> str:
-        """Send it; the receiver's objection, empty if there is none."""
+        """Send it; returns the receiver's objection, or an empty text."""
         parts = urlsplit(self.url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection

@@ -1,4 +1,4 @@
-"""What a write asks of Spark beyond PySpark's own API, handed in with the ``Runtime``."""
+"""What a write needs of Spark beyond PySpark's own API; the ``Runtime`` brings it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from pyspark.sql import Column, DataFrame
 class Jobs(Protocol):
     """Spark's jobs as the shim sees them; ``spark/jobs.py`` implements it.
 
-    Jobs are known by the key of their write, which they carry as a local property
+    A job is identified by the key of its write, which it carries as a local property
     (``writes/stage.py``).
     """
 
     def estimated_bytes(self, rows: DataFrame) -> int:
-        """Spark's estimate of a size; 0 for sources it knows nothing of but can cut."""
+        """Spark's estimate of the size; 0 if Spark cannot estimate it but can cut the rows off."""
 
     def collect(self, rows: DataFrame, limit_bytes: int, description: str) -> pa.Table | None:
-        """``rows`` as one Arrow table on the driver; None where they are more than the limit.
+        """``rows`` as one Arrow table on the driver; None if they exceed the limit.
 
-        The limit is on the rows as Spark holds them, and a task may take twice its even share.
+        The limit counts rows as Spark holds them; a task may use twice its even share.
         """
 
     def held(self, result: DataFrame) -> DataFrame:
-        """The same rows, in tasks whose attempts end once their Python workers let go of them."""
+        """The same rows, in tasks whose attempts end only after their Python workers end."""
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
-        """``held`` for an RDD of Python's."""
+        """``held`` for a Python RDD."""
 
     def text_hash(self, text: Column) -> Column:
-        """Java's hash of a text, an int (spec/keys.md K6)."""
+        """Java's hash of a text, as an int (spec/keys.md K6)."""
 
     def ended(self, key: str, timeout_s: float) -> bool:
-        """Whether every attempt of the jobs of ``key`` ended within the time."""
+        """Whether all attempts of the jobs of ``key`` ended within ``timeout_s``."""
 
     def quiet(self, key: str, timeout_s: float) -> bool:
-        """The same after a failure: true as well where no job of ``key`` ever began."""
+        """The same after a failure: also true if no job of ``key`` ever began."""
 
     def forget(self, key: str) -> None:
-        """Drop what is known of ``key``."""
+        """Forget the jobs of ``key``."""

@@ -1,4 +1,4 @@
-"""What an application's last commit did, kept for questions after the statement has ended."""
+"""What an application's last commit did, kept after the statement has ended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pyhudi.transactions.transaction import Committed
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WrittenCommit(Commit):
-    """A commit of this application, and what it took.
+    """A commit of this application, and what it cost.
 
-    ``path`` and ``table`` say where. ``lock_wait_ms`` is the time that all its attempts waited for
-    the table's lock, ``conflicts_retried`` how often it was written again after a lost race.
+    ``path`` and ``table`` name the table. ``lock_wait_ms`` is the time that all its attempts waited
+    for the table's lock, ``conflicts_retried`` how often it was written again after a lost race.
     """
 
     path: str
@@ -72,14 +72,14 @@ def sql_tab(done: Committed) -> dict[str, Any]:
 
 
 class LastCommit:
-    """Where an application's writers note what they have committed."""
+    """Remembers the last commit of an application; its writers note each commit here."""
 
     def __init__(self) -> None:
         self._noted: tuple[str, str, HistoryEntry, Committed] | None = None
 
     @property
     def written(self) -> WrittenCommit | None:
-        """The last one, None before the first."""
+        """The last commit, None before the first."""
         if self._noted is None:
             return None
         path, table, entry, done = self._noted

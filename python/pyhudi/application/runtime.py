@@ -1,4 +1,4 @@
-"""What the planner needs of its surroundings, handed in so that tests can hand in others."""
+"""What the planner needs from its environment; tests pass another one in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyhudi.transactions.writer import Writer
 
 
 def never_cancelled() -> bool:
-    """For sessions in which a client can cancel a statement only by ending its thread."""
+    """False: for sessions whose clients can cancel a statement only by ending its thread."""
     return False
 
 
@@ -32,12 +32,12 @@ def never_cancelled() -> bool:
 class Runtime:
     """Time, storage, locks, Spark's jobs and the application's marker service.
 
-    ``filesystem`` gives a root as workers reach it: the pyarrow file system and the path on it.
-    Without ``markers`` every write leaves direct ones. ``spark_errors`` are the classes in which
-    PySpark raises what went wrong in the JVM. ``group_lock`` gives a handle on the lock of a file
-    group by its name; without it there are no pessimistic writes. ``last_commit``
-    is told of each commit, ``callbacks`` and ``services`` are called after it. ``cancelled`` tells
-    whether the client has cancelled this thread's statement.
+    ``filesystem`` says how workers reach a root: the pyarrow file system and the path on it.
+    Without ``markers`` every write leaves direct markers. ``spark_errors`` are the classes by which
+    PySpark raises errors of the JVM. ``group_lock`` gives the lock of a file group by its name;
+    without it there are no pessimistic writes. ``last_commit`` notes each commit; ``callbacks`` and
+    ``services`` are called after it. ``cancelled`` says whether the client has cancelled this
+    thread's statement.
     """
 
     clock: Clock
@@ -54,12 +54,12 @@ class Runtime:
     cancelled: Callable[[], bool] = never_cancelled
 
     def writer(self, table: Table, options: WriteOptions) -> Writer:
-        """Who changes ``table`` with these options; neither the lock nor a service is asked yet."""
+        """The ``Writer`` of ``table`` with these options; no lock or service is asked yet."""
         policy = writer_policy(options, table, self.clock)
         return Writer(table, self.lock(table, options), self.clock, policy)
 
     def group_locks(self, table: Table, options: WriteOptions) -> GroupLocks | None:
-        """The locks of one write's file groups, none held yet; None unless it is pessimistic."""
+        """The locks of one write's file groups, not taken yet; None unless it is pessimistic."""
         if options.concurrency_mode is not ConcurrencyMode.PESSIMISTIC:
             return None
         if self.group_lock is None:

@@ -1,7 +1,7 @@
 """Entries of Hudi tables in a Hive Metastore, by its Thrift service.
 
-Spark's own client would not do: it loads the input format of each table that it creates or alters,
-which is a class of Apache Hudi's bundle. Reading and dropping need no such class and stay Spark's.
+Spark's own client does not suffice: it loads the input format of each table that it creates or
+alters, a class of Apache Hudi's bundle. Spark still reads and drops entries, which needs no class.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ except ImportError:
 _ANSWER_S: Final = 60
 #: partitions in one request
 _BATCH: Final = 1000
-#: without it the metastore would list the table's folders and count its files
+#: without it the metastore would list the table's folders and count their files
 _UNCOUNTED: Final = {"DO_NOT_UPDATE_STATS": "true"}
 _ALL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """A table to be registered; ``location`` is a URI, ``properties`` are without columns."""
+    """A table to be registered; ``location`` is a URI; ``properties`` do not hold the columns."""
 
     name: EntryName
     location: str
@@ -55,7 +55,7 @@ class NewEntry:
 
 
 def register(entry: NewEntry) -> None:
-    """Make the entry; ``TableExists`` where there is one of its name."""
+    """Make the entry; ``TableExists`` if the name is taken."""
     storage = _storage(entry.columns.data, entry.location)
     external = {} if entry.managed else {"EXTERNAL": "TRUE"}
     made = ttypes.Table(
@@ -77,7 +77,7 @@ def register(entry: NewEntry) -> None:
 
 
 def forget(name: EntryName) -> None:
-    """Take the entry away, the files of its table stay; none of this name is no error."""
+    """Remove the entry, not the table's files; no error if there is no such entry."""
     with _client(name) as client:
         try:
             client.drop_table(name.database, name.table, False)
@@ -86,7 +86,7 @@ def forget(name: EntryName) -> None:
 
 
 def properties_of(name: EntryName) -> dict[str, str]:
-    """All properties of the entry, Spark's own among them."""
+    """All properties of the entry, Spark's included."""
     with _client(name) as client:
         return dict(client.get_table(name.database, name.table).parameters or {})
 
@@ -94,7 +94,7 @@ def properties_of(name: EntryName) -> dict[str, str]:
 def change_properties(
     name: EntryName, given: Mapping[str, str], dropped: Sequence[str] = ()
 ) -> None:
-    """Set and take away properties of the entry, all else as it is."""
+    """Set and remove properties of the entry; the rest stays as it is."""
 
     def change(entry: Any) -> None:
         kept = {key: text for key, text in entry.parameters.items() if key not in dropped}
@@ -107,9 +107,9 @@ def change_properties(
 def change_columns(name: EntryName, columns: EntryColumns) -> bool:
     """Give the entry and its partitions these columns.
 
-    False where the metastore refuses them because a type at some place is no wider form of the
-    old one there (``hive.metastore.disallow.incompatible.col.type.changes``): then Spark's form of
-    the columns alone is changed, which sessions of Spark read.
+    False if the metastore refuses them: the type at some position is not a wider form of the old
+    type there (``hive.metastore.disallow.incompatible.col.type.changes``). Then only Spark's form
+    of the columns is changed, which Spark sessions read.
     """
 
     def describe(entry: Any) -> None:
@@ -154,7 +154,7 @@ def partitions_of(name: EntryName) -> frozenset[Values]:
 
 
 def change_partitions(name: EntryName, changes: PartitionChanges) -> None:
-    """Add and drop partitions, as far as that is not done already; their files stay."""
+    """Add and drop partitions that are not yet added or dropped; their files stay."""
     with _client(name) as client:
         table = client.get_table(name.database, name.table)
         columns = [field.name for field in table.partitionKeys]
@@ -226,7 +226,7 @@ def _fields(columns: Sequence[HiveColumn]) -> list[Any]:
 def _alter(
     client: Any, name: EntryName, change: Callable[[Any], None], cascade: bool = False
 ) -> None:
-    """Change the entry; with ``cascade`` its partitions get its columns too."""
+    """Change the entry; with ``cascade`` its partitions also get its columns."""
     entry = client.get_table(name.database, name.table)
     change(entry)
     told = {**_UNCOUNTED, "CASCADE": "true"} if cascade else dict(_UNCOUNTED)
@@ -237,7 +237,7 @@ def _alter(
 
 @contextmanager
 def _client(name: EntryName) -> Iterator[Any]:
-    """A client for a few calls, whose errors come as pyhudi's."""
+    """A client for a few calls; its errors become pyhudi's."""
     if ttypes is None:
         raise SetupError(
             "Tables in a Hive Metastore need the package pymetastore. Install it: pip install "
@@ -275,7 +275,7 @@ def _user() -> str:
 
 def _failed(name: EntryName, reason: str) -> StorageError:
     return StorageError(
-        f"The Hive Metastore {','.join(name.uris)} did not do what was asked for {name}: {reason}. "
-        "See whether it is up and hive.metastore.uris is right.",
+        f"The Hive Metastore {','.join(name.uris)} could not serve a request for {name}: {reason}. "
+        "Check that it is up and that hive.metastore.uris is right.",
         path=str(name),
     )

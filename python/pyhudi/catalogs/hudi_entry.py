@@ -1,8 +1,8 @@
-"""A Hudi table as a Hive Metastore has it: what sessions with Apache Hudi look for. No I/O.
+"""The entry of a Hudi table in a Hive Metastore, as sessions with Apache Hudi expect it. No I/O.
 
-The names and classes are those that Hudi 1.2.0 registers itself, read out of a metastore: provider
-``hudi``, Hudi's input format, the meta columns in front, and Spark's own form of the columns in the
-properties, since Hive keeps neither the case of names nor all of Spark's types.
+The names and classes are those that Hudi 1.2.0 itself registers in a metastore: provider ``hudi``,
+Hudi's input format, and the meta columns first. The properties hold the columns in Spark's form,
+since Hive keeps neither the case of names nor all of Spark's types.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutput
 SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 SCHEMA: Final = "spark.sql.sources.schema"
-#: the longest value of a property that every metastore's database takes
+#: the longest property value that the database of every metastore accepts
 VALUE_CHARACTERS: Final = 4000
-#: where Spark keeps CHAR(n) and VARCHAR(n) of a text column
+#: the key under which Spark keeps CHAR(n) or VARCHAR(n) of a text column
 _RAW_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-#: generators whose folders are not the values of the partition columns
+#: generators whose folder names are not the values of the partition columns
 _NOT_BY_VALUE: Final = (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM)
 
 #: the values of one partition, as Hive's texts
@@ -36,7 +36,7 @@ Values = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class EntryName:
-    """A table of a metastore, whose ``thrift://host:port`` are tried in turn."""
+    """A table of a metastore; its ``thrift://host:port`` addresses are tried in turn."""
 
     uris: tuple[str, ...]
     database: str
@@ -48,7 +48,7 @@ class EntryName:
 
 @dataclass(frozen=True, slots=True)
 class HiveColumn:
-    """A column as Hive knows it: name in lower case, type in Hive's words."""
+    """A column in Hive: its name in lower case, and Hive's type."""
 
     name: str
     type: str
@@ -57,7 +57,7 @@ class HiveColumn:
 
 @dataclass(frozen=True, slots=True)
 class EntryColumns:
-    """The columns of an entry: Hive's, and the properties in which Spark keeps its own."""
+    """The columns of an entry in Hive's form, and the properties that hold Spark's form."""
 
     data: tuple[HiveColumn, ...]
     partition: tuple[HiveColumn, ...]
@@ -65,7 +65,7 @@ class EntryColumns:
 
 
 def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColumns:
-    """The columns of a table of ``schema``; partition columns go to the end, as Hive has them."""
+    """The columns of a table of ``schema``; partition columns come last, as in Hive."""
     fields = {field["name"]: field for field in with_meta_columns(schema)["fields"]}
     by_partition = [fields.pop(name) for name in partitioning]
     data = list(fields.values())
@@ -83,13 +83,13 @@ def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColu
 
 def _hive_column(field: Mapping[str, Any]) -> HiveColumn:
     metadata = field.get("metadata") or {}
-    # Hive 2 and 3 have one type of timestamps.
+    # Hive 2 and 3 have only one timestamp type.
     kind = type_text(field["type"]).replace("timestamp_ntz", "timestamp")
     return HiveColumn(field["name"].lower(), metadata.get(_RAW_TYPE, kind), metadata.get("comment"))
 
 
 def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
-    """The columns that an entry's properties tell in Spark's form; None where they do not."""
+    """The columns in Spark's form, from an entry's properties; None if they are not there."""
     text = properties.get(SCHEMA)
     if text is None:
         count = int(properties.get(f"{SCHEMA}.numParts", "0"))
@@ -99,7 +99,7 @@ def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
 
 
 def partitioned_by(properties: Mapping[str, str]) -> list[str]:
-    """The partition columns of an entry, which a metastore never changes."""
+    """The partition columns of an entry; a metastore never changes them."""
     count = int(properties.get(f"{SCHEMA}.numPartCols", "0"))
     return [properties[f"{SCHEMA}.partCol.{n}"] for n in range(count)]
 
@@ -110,7 +110,7 @@ def is_schema_property(key: str) -> bool:
 
 
 def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
-    """``schema`` with the comments and lengths that ``said`` has for columns of the same type."""
+    """``schema`` with the comments and lengths of ``said``, for columns of the same type."""
     known = {field["name"]: field for field in said["fields"]} if said else {}
 
     def one(field: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
 
 
 def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
-    """The columns whose values are the table's folders; none where folders are made otherwise."""
+    """The columns whose values are the folder names; none if folders are named otherwise."""
     if config.key_generator in _NOT_BY_VALUE:
         return []
     names = {field["name"] for field in schema["fields"]}
@@ -131,7 +131,7 @@ def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
 
 
 def hive_values(config: TableConfig, partition_path: str) -> Values | None:
-    """Hive's values of the partition at a path; None where the path does not tell them."""
+    """Hive's values of the partition at a path; None if the path does not show them."""
     texts = partition_values(
         config.partition_fields,
         partition_path,
@@ -146,7 +146,7 @@ def hive_values(config: TableConfig, partition_path: str) -> Values | None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """What a metastore has to be told: paths of partitions to add, values of those to drop."""
+    """Changes for a metastore: paths of partitions to add, values of partitions to drop."""
 
     add: Mapping[Values, str]
     drop: frozenset[Values]
@@ -158,7 +158,7 @@ class PartitionChanges:
 def partition_changes(
     config: TableConfig, registered: Collection[Values], live: Collection[str]
 ) -> PartitionChanges:
-    """What makes ``registered`` the partitions at the paths ``live``."""
+    """The changes that turn ``registered`` into the partitions at the paths ``live``."""
     there = {values: path for path in live if (values := hive_values(config, path)) is not None}
     add = {values: path for values, path in there.items() if values not in registered}
     return PartitionChanges(add, frozenset(registered) - there.keys())

@@ -1,7 +1,7 @@
-"""Keeping the entry of a table up with its commits: columns, partitions, Hudi's properties.
+"""Keeps a table's entry up to date with its commits: columns, partitions, Hudi's properties.
 
-Invariant: a commit stands whatever happens here. What could not be told is told by the next write
-that goes by the table's name, since a failure forgets what is known of the entry.
+Invariant: a commit stands whatever happens here. After a failure the state of the entry counts as
+unknown, so the next write by the table's name compares everything and registers what is missing.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from pyhudi.transactions.transaction import Committed
 
 log = logging.getLogger(__name__)
 
-#: how many partitions a warning names
+#: the largest number of partitions that a warning names
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What this application has told a metastore, or was told by it, of one entry."""
+    """What this application knows of one entry: what it has sent or received."""
 
     commits: frozenset[InstantKey]
     schema: str
@@ -49,10 +49,10 @@ class _Known:
 
 
 class RegisteredTables:
-    """The entries that this application writes to, by their names.
+    """The entries that this application writes to, by name.
 
-    Where every partition of a commit is known to be registered, the metastore is not asked. The
-    first commit to an entry, and one after commits of others, compares all partitions.
+    If all partitions of a commit are known to be registered, the metastore is not asked. The first
+    commit to an entry compares all partitions, and so does a commit after commits of others.
     """
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class RegisteredTables:
         done: Committed,
         properties_of: Callable[[TableConfig], Mapping[str, str]],
     ) -> None:
-        """Tell the metastore what ``done`` changed; a warning where that fails.
+        """Register in the metastore what ``done`` changed; a warning if that fails.
 
-        ``properties_of`` a table are those that its entry has to have, as TBLPROPERTIES.
+        ``properties_of(table)`` are the TBLPROPERTIES that the entry must have.
         """
         try:
             table = open_table(storage)
@@ -81,9 +81,9 @@ class RegisteredTables:
         except Exception as e:
             self.forget(name)
             log.warning(
-                "%s is committed, but the Hive Metastore's entry %s was not told%s: %s Sessions of "
-                "Spark read the commit in any case. The next write to %s tells the metastore all "
-                "that it lacks.",
+                "%s is committed, but the entry %s in the Hive Metastore was not updated%s: %s "
+                "Spark sessions read the commit all the same. The next write to %s registers what "
+                "is missing.",
                 done.instant, name, _of_partitions(done), e, name,
             )  # fmt: skip
 
@@ -116,7 +116,7 @@ class RegisteredTables:
 
 
 def _alone(fresh: frozenset[InstantKey], done: Committed) -> bool:
-    """Whether nobody else has completed anything since the entry was compared."""
+    """Whether nobody else has committed since the entry was compared."""
     return all(time == done.instant for time, _ in fresh)
 
 
@@ -129,7 +129,7 @@ def _all_changes(
 def _own_changes(
     table: Table, timeline: Timeline, registered: frozenset[Values], done: Committed
 ) -> PartitionChanges:
-    """What the commit itself adds and takes away; files are listed only where it replaced some."""
+    """What the commit itself adds and removes; files are listed only if it replaced some."""
     touched = {stat.partition_path for stat in done.metadata.stats}
     replaced = set(done.metadata.replaced or ())
     if not replaced:
@@ -154,9 +154,10 @@ def _tell_columns(name: EntryName, schema: SparkSchema, there: Mapping[str, str]
         return
     if not hive_metastore.change_columns(name, columns):
         log.warning(
-            "The Hive Metastore keeps the old columns of %s for Hive itself: it allows no column "
-            "to be dropped, moved or given another type. Sessions of Spark see the new ones. Set "
-            "hive.metastore.disallow.incompatible.col.type.changes=false on the metastore.",
+            "For Hive itself the Hive Metastore keeps the old columns of %s: it does not let "
+            "columns be dropped or moved or change their type. Spark sessions see the new columns. "
+            "To update both, set hive.metastore.disallow.incompatible.col.type.changes=false on "
+            "the metastore.",
             name,
         )
 
@@ -166,7 +167,7 @@ def _types(schema: SparkSchema | None) -> list[tuple[str, object]]:
 
 
 def note_columns(name: EntryName, comments: Mapping[str, str | None]) -> None:
-    """Give columns of the entry comments, or take them away."""
+    """Set or remove comments of the entry's columns."""
     there = hive_metastore.properties_of(name)
     schema = spark_schema(there)
     if schema is None:

@@ -1,7 +1,7 @@
 """The ``pyhudi`` command: what an operator asks without a Spark session.
 
-Answers go to stdout and errors, in one line, to stderr; the exit status is 0, 1 for an error of
-pyhudi's, 2 for a command that cannot be understood.
+Answers go to stdout, and errors to stderr, each on one line. The exit status is 0, 1 for a
+``HudiError``, 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command given by ``arguments`` (the process's own by default)."""
+    """Run the command in ``arguments`` (by default those of the process); the exit status."""
     given = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str] = given.command
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(e, file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of the output has closed it; Python must not complain while it ends.
+        # The reader has closed the output. Without this Python would complain when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     jars = commands.add_parser("jars", help="print the path of the jar for spark-submit --jars")
-    jars.add_argument("--spark", metavar="VERSION", help="of this Spark, not the installed one")
+    jars.add_argument("--spark", metavar="VERSION", help="for this Spark, not the installed one")
     jars.set_defaults(command=_jars)
 
     conf = commands.add_parser("conf", help="print the settings that a Spark application needs")
@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
 
     log = commands.add_parser("history", help="print what has happened to a table")
     log.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
-    log.add_argument("--archived", action="store_true", help="with the archived instants")
+    log.add_argument("--archived", action="store_true", help="include archived instants")
     log.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting fs.s3a.*"
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="an fs.s3a.* setting"
     )
     log.set_defaults(command=_history)
 
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--failed-writes",
         action="store_true",
         required=True,
-        help="roll back writes whose heartbeat is stale; those that live are named",
+        help="roll back writes whose heartbeat is stale; living writers are only listed",
     )
     clean.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
     clean.add_argument(
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting fs.s3a.*, or an option hoodie.* as the table's writers have it",
+        help="an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers",
     )
     clean.set_defaults(command=_clean)
     return parser
@@ -119,13 +119,13 @@ def _path(text: str) -> str:
 
 
 def _settings(texts: Sequence[str], *families: str) -> dict[str, str]:
-    """The settings of ``--conf``; ``ConfigError`` for one of no family that the command has."""
+    """The settings of ``--conf``; ``ConfigError`` for a key outside ``families``."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.startswith(families):
             like = " or ".join(f"--conf {family}KEY=VALUE" for family in families)
-            raise ConfigError(f"'{text}' is no setting of this command: give {like}.", key="--conf")
+            raise ConfigError(f"'{text}' is not valid here. Use {like}.", key="--conf")
         found[key] = value
     return found
 
@@ -135,7 +135,7 @@ def _spark_version() -> str:
         import pyspark
     except ModuleNotFoundError as e:
         raise SetupError(
-            f"PySpark is not installed in {sys.prefix}. Install pyspark 3.5 or 4.0 there, or name "
+            f"PySpark is not installed in {sys.prefix}. Install pyspark 3.5 or 4.0 there, or give "
             "a version: pyhudi jars --spark 3.5."
         ) from e
     return str(pyspark.__version__)

@@ -1,6 +1,6 @@
-"""The main job on local disk, told step by step: ``python -m pyhudi.cli.quickstart [FOLDER]``.
+"""The main job on local disk, step by step: ``python -m pyhudi.cli.quickstart [FOLDER]``.
 
-Writes only into a folder that is new or empty, and says at the end how to look at it.
+It writes only to a new or empty folder, and says at the end how to look at the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS = 300_000
 NEW_ROWS = 3_000
 CORRECTED_ONE_IN = 60
 LATE_ROWS = 100
-#: what Spark would log while it starts, but for errors, is no news to a beginner
+#: only errors: what Spark logs while it starts does not help a beginner
 QUIET_LOG = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -50,7 +50,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """Where the tour goes: a session, the table's path, and how to tell the reader."""
+    """What each step needs: a session, the table's path, and a way to print."""
 
     spark: SparkSession
     path: str
@@ -59,14 +59,14 @@ class Tour:
     rows: int = ROWS
 
     def step(self, title: str, work: Callable[[], str]) -> None:
-        """Announce a step, do it, and tell what came of it and how long it took."""
+        """Announce a step, do it, and print its result and its duration."""
         self.say(f"\n{title} ...")
         start = self.clock.monotonic()
         outcome = work()
         self.say(f"  {self.clock.monotonic() - start:.1f} s: {outcome}")
 
     def write(self, rows: DataFrame, **options: str) -> HistoryEntry:
-        """Append to the table; the commit as its history tells it."""
+        """Append to the table; returns the commit from the table's history."""
         writer = rows.write.format("pyhudi").mode("append").option("hoodie.table.name", TABLE)
         writer.options(**options).save(self.path)
         return history(self.path)[-1]
@@ -78,7 +78,7 @@ class Tour:
 
 
 def run(tour: Tour) -> None:
-    """The whole tour; ``HudiError`` where a step fails, AssertionError where rows are wrong."""
+    """The whole tour; ``HudiError`` if a step fails, ``AssertionError`` if rows are wrong."""
     tour.step(f"Writing {tour.rows:,} taxi trips into a new table", lambda: create(tour))
     tour.step("Upserting corrections and new trips", lambda: upsert(tour))
     tour.step("Reading the table as it is now", lambda: snapshot(tour))
@@ -103,7 +103,7 @@ def create(tour: Tour) -> str:
 
 
 def upsert(tour: Tour) -> str:
-    """Changed rows, new rows, and rows older than what the table has, in one write."""
+    """Changed rows, new rows, and rows older than the table's, in one write."""
     first = trips(tour.spark, 0, tour.rows)
     fixed = corrections(first, CORRECTED_ONE_IN)
     late = late_news(first.join(fixed, "trip_id", "left_anti"), LATE_ROWS)
@@ -117,7 +117,7 @@ def upsert(tour: Tour) -> str:
 
 
 def snapshot(tour: Tour) -> str:
-    """Trips and takings of each day."""
+    """The trips and fares of each day."""
     days = (
         tour.read()
         .groupBy("day")
@@ -172,10 +172,10 @@ def _indented(text: str) -> str:
 
 
 def next_steps(path: str, first: str) -> str:
-    """How to go on from here; text that can be pasted."""
+    """How to go on from here, with commands to copy."""
     return f"""
 The table stays in {path}
-(delete that folder when you have seen enough). To look at it next:
+(delete that folder when you no longer need it). To look at it next:
 
   its history, without Spark:
     {_program("pyhudi")} history {path}
@@ -194,7 +194,7 @@ The table stays in {path}
 
 
 def _program(name: str) -> str:
-    """The command beside the interpreter that runs this, else just its name."""
+    """The path of the command beside this interpreter; if there is none, only its name."""
     beside = Path(sys.executable).parent / name
     return str(beside) if beside.exists() else name
 
@@ -202,13 +202,13 @@ def _program(name: str) -> str:
 def free_folder(wanted: str | None) -> Path:
     """The folder for the table: ``wanted`` if it is new or empty, else the first free default.
 
-    ``TableExists`` where ``wanted`` has something in it: nothing is ever overwritten.
+    ``TableExists`` if ``wanted`` is not empty: nothing is ever overwritten.
     """
     if wanted is not None:
         folder = Path(os.path.abspath(wanted))
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise TableExists(
-                f"{folder} is there already and not empty. Name a new folder; the quickstart "
+                f"{folder} exists already and is not empty. Name a new folder; the quickstart "
                 "overwrites nothing.",
                 path=str(folder),
             )
@@ -221,7 +221,7 @@ def free_folder(wanted: str | None) -> Path:
 
 
 def start_spark(log_settings: Path) -> SparkSession:
-    """A local session of its own, quiet but for errors."""
+    """A new local session that logs only errors."""
     log_settings.write_text(QUIET_LOG, encoding="utf-8")
     builder = (
         SparkSession.builder.master("local[*]")
@@ -247,14 +247,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("\nStarting Spark ...")
         with tempfile.TemporaryDirectory() as scratch:
             spark = start_spark(Path(scratch) / "log4j2.properties")
-            _say(f"  {clock.monotonic() - start:.1f} s: it runs on this machine alone.")
+            _say(f"  {clock.monotonic() - start:.1f} s: it runs only on this machine.")
             run(Tour(spark, str(folder), _say, clock))
             spark.stop()
     except (HudiError, PySparkException) as e:
         print(e, file=sys.stderr)
         return 1
     _say(next_steps(str(folder), history(str(folder))[0].instant))
-    _say(f"All of it took {clock.monotonic() - start:.0f} s.")
+    _say(f"The whole tour took {clock.monotonic() - start:.0f} s.")
     return 0
 
 

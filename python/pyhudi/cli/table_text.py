@@ -16,7 +16,7 @@ HISTORY_HEAD = (
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """A table's history, one line per instant; ``written`` counts carried-over rows too."""
+    """A table's history, one line per instant; ``written`` also counts copied rows."""
     return table_text(HISTORY_HEAD, [_history_row(entry) for entry in entries])
 
 

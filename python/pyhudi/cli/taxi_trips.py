@@ -1,4 +1,4 @@
-"""Taxi trips for the quickstart: made up, the same in every run, and shaped like real ones.
+"""Taxi trips for the quickstart: invented, the same in every run, and similar to real ones.
 
 Every value is a hash of the trip's number, so the rows do not depend on how Spark splits them.
 """
@@ -18,7 +18,7 @@ ZONES = (
     "Riverside", "South Hill", "Stadium", "Tech Park", "University", "Vineyards", "West End",
 )  # fmt: skip
 PAYMENTS = ("card", "card", "card", "app", "app", "cash", "cash", "invoice")
-#: trips that start in each hour of a day, out of their sum
+#: the weight of each hour of a day, for the hours in which trips start
 HOURS = (3, 2, 1, 1, 1, 2, 4, 8, 10, 7, 5, 5, 6, 5, 5, 6, 8, 11, 11, 9, 7, 6, 6, 5)
 METERS_PER_MINUTE = 380
 TENTHS = 10_000
@@ -56,7 +56,7 @@ def trips(spark: SparkSession, first: int, count: int, last_day_only: bool = Fal
 
 
 def corrections(booked: DataFrame, one_in: int) -> DataFrame:
-    """One trip in ``one_in`` with a tenth off the fare, changed a day after it ended."""
+    """One of ``one_in`` trips with a fare reduced by a tenth, changed a day after its end."""
     chosen = F.pmod(F.xxhash64("trip_id", F.lit("correction")), F.lit(one_in)) == 0
     return (
         booked.where(chosen)
@@ -66,7 +66,7 @@ def corrections(booked: DataFrame, one_in: int) -> DataFrame:
 
 
 def late_news(booked: DataFrame, count: int) -> DataFrame:
-    """``count`` trips as they were an hour before they were booked: rows that must not win."""
+    """``count`` trips with an ordering value one hour older: rows that must not win."""
     return (
         booked.limit(count)
         .withColumn("payment", F.lit("unknown"))
@@ -75,7 +75,7 @@ def late_news(booked: DataFrame, count: int) -> DataFrame:
 
 
 def _draw(what: str, bound: int) -> Column:
-    """A whole number from 0 to ``bound``, drawn by the trip's number and ``what`` it is for."""
+    """A whole number below ``bound``: a hash of the trip's number and ``what``."""
     return F.pmod(F.xxhash64("id", F.lit(what)), F.lit(bound))
 
 

@@ -1,7 +1,7 @@
-"""Rolling failed writes back because somebody asks for it, and telling what became of each.
+"""Rolls failed writes back on demand, and reports the outcome of each.
 
-Invariant: this decides nothing of its own. It settles as a writer would at its beginning, and
-reads what happened from the timeline before and after.
+Invariant: this makes no decisions of its own. It settles failed writes as a writer does when it
+begins, and compares the timeline before and after.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POLICY_KEYS = ("hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.faile
 
 
 class Outcome(str, Enum):
-    """What became of a pending instant."""
+    """The outcome of a pending instant."""
 
     ROLLED_BACK = "rolled back"
     FINISHED = "rollback finished"
@@ -46,8 +46,8 @@ class Outcome(str, Enum):
 class PendingWrite:
     """An instant that was pending, and its outcome.
 
-    ``silent_ms`` is how long ago its writer last beat, None for one without a heartbeat.
-    ``rollback`` is the instant that undid it, with the number of data files deleted.
+    ``silent_ms`` is the age of its heartbeat, None without a heartbeat. ``rollback`` is the instant
+    that undid it, ``files_deleted`` the number of data files that this deleted.
     """
 
     instant: InstantTime
@@ -60,7 +60,7 @@ class PendingWrite:
 
 
 def settle_and_tell(writer: Writer) -> tuple[PendingWrite, ...]:
-    """Settle failed writes; one entry for each instant that was pending before."""
+    """Settle failed writes; returns one entry for each instant that was pending before."""
     table, clock, policy = writer.table, writer.clock, writer.policy
     before = table.timeline()
     silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
@@ -105,7 +105,7 @@ def _silent_ms(table: Table, clock: Clock, instant: Instant) -> int | None:
 def _rollbacks(
     table: Table, before: Timeline, after: Timeline
 ) -> dict[InstantTime, tuple[InstantTime, RollbackMetadata]]:
-    """Instants that were undone since ``before``: by which rollback, and what it says."""
+    """The instants that were undone since ``before``, each with its rollback and metadata."""
     found = {}
     for instant in after.since(before):
         if instant.action is Action.ROLLBACK:
@@ -122,11 +122,11 @@ def clean_failed_writes(
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> tuple[PendingWrite, ...]:
-    """Roll back the failed writes of the table at ``path``, without Spark; tells of each.
+    """Roll back the failed writes of the table at ``path``, without Spark.
 
-    One entry for each instant that was pending: living writers are named and left alone. The
-    policy is LAZY unless ``options`` name another: EAGER waits for heartbeats to come or to lapse,
-    NEVER only reports. ``options`` are a write's, and must name the lock that the table's writers
+    Returns one entry for each instant that was pending; living writers are left alone. The policy
+    is LAZY unless ``options`` set another: EAGER waits until heartbeats are renewed or stale, NEVER
+    only reports. ``options`` are those of a write, and must name the lock that the table's writers
     use; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
     ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``.
     """
@@ -149,7 +149,7 @@ def settle_now(
     options: Mapping[str, str],
     session: Mapping[str, str],
 ) -> tuple[PendingWrite, ...]:
-    """``clean_failed_writes`` by the clock and the locks of an application, and its settings."""
+    """``clean_failed_writes`` with the clock, the locks and the settings of an application."""
     refuse_writes_to(table)
     given = dict(options)
     if not any(key.lower() in POLICY_KEYS for key in (*options, *session)):

@@ -1,7 +1,7 @@
-"""Planning table services after a commit, on a view of the table that stands still (RFC-22).
+"""Plans table services after a commit, on a view of the table that does not change (RFC-22).
 
-Invariant: from the listing that a planner is shown to the put of its plan the table lock is held,
-so that no writer completes in between. While no planner is registered nothing is asked or taken.
+Invariant: the table lock is held from the listing that a planner sees until its plan is put, so no
+writer completes in between. Without a registered planner no lock is taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StaticView:
-    """A table that nobody changes while it is looked at."""
+    """A table that nobody changes while a planner looks at it."""
 
     table: Table
     timeline: Timeline
@@ -36,19 +36,19 @@ class StaticView:
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """What a service is to do: its action, and the rendered plan (``format/plans.py``)."""
+    """The work of a service: its action, and the rendered plan (``format/plans.py``)."""
 
     action: Action
     content: bytes
 
 
 class ServicePlanner(Protocol):
-    """Decides whether a table service is due, and what it will do."""
+    """Decides whether a table service is due, and plans its work."""
 
     def plan(self, view: StaticView) -> ServicePlan | None:
-        """The plan; None where nothing is due, or an earlier plan is still pending.
+        """The plan; None if nothing is due, or an earlier plan is still pending.
 
-        It is asked under the table lock, with all other writers waiting: it only reads, and soon.
+        It runs under the table lock, and all other writers wait: it must only read, and be quick.
         """
 
 
@@ -70,8 +70,8 @@ class ServicePlanners:
     def schedule(self, writer: Writer, after: InstantTime) -> tuple[Instant, ...]:
         """Ask every planner under the lock, and publish what it plans as a requested instant.
 
-        ``after`` is the instant whose writer asks. Errors: ``LockTimeout``, ``WriterFenced`` where
-        planning outlasted the lock, what planners raise. What was published before stays.
+        ``after`` is the instant whose writer asks. Errors: ``LockTimeout``, ``WriterFenced`` if
+        planning outlasted the lock, and the planners' own errors. Plans published before stay.
         """
         if not self._planners:
             return ()

@@ -1,7 +1,6 @@
-"""Where the data files of a table are known from: its storage today.
+"""Lists the data files of a table; today from its storage.
 
-A ``FileListing`` tells what is there; which of it counts is the timeline's to say
-(``timeline/view.py``).
+A ``FileListing`` gives all files; the timeline decides which of them count (``timeline/view.py``).
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ META_FOLDER = ".hoodie"
 
 
 class FileListing(Protocol):
-    """What tells the files of a table."""
+    """Lists the files of a table."""
 
     def files(self) -> Iterator[StoredFile]:
-        """Every file outside the folder ``.hoodie``, in no order; paths begin at the table.
+        """Every file outside the folder ``.hoodie``, in no order; paths are relative to the table.
 
-        Others than data files may be among them. ``StorageError`` where it cannot be told.
+        Not all of them are data files. ``StorageError`` if the listing fails.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StorageListing:
-    """The table's folders as they are now: the files of failed writes are there as well.
+    """The table's folders as they are now, with the files of failed writes.
 
-    So a rollback lists by this one, whatever else readers have.
+    A rollback always uses this one, even if readers use another.
     """
 
     storage: Storage
 
     def files(self) -> Iterator[StoredFile]:
-        """Lists the root, and walks each folder in it, 16 at a time."""
+        """Lists the root, and walks the folders in it, 16 at a time."""
         yield from self.storage.list("")
         found = self.storage.list_folders("")
         folders = [f for f in found if f.rsplit("/", 1)[-1] != META_FOLDER]

@@ -1,7 +1,7 @@
 """The file slice: a base file and the log files on top of it, one version of a file group.
 
-Rules: spec/file_slices.md F1. The nouns alone: what a timeline makes of them is the view's
-(``timeline/view.py``), where they are listed is ``listing.py``.
+Rules: spec/file_slices.md F1. This module has only the nouns. ``timeline/view.py`` decides which
+slices count; ``listing.py`` lists the files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file; what its instant means differs by layout (spec/data_files.md D1)."""
+    """One log file; the meaning of its instant depends on the layout (spec/data_files.md D1)."""
 
     partition_path: str
     named: LogFileName
@@ -44,7 +44,7 @@ class LogFile:
 
     @property
     def instant(self) -> InstantTime:
-        """Layout 1: that of its slice; layout 2: ``T`` of its delta commit."""
+        """Layout 1: the instant of its slice; layout 2: ``T`` of its delta commit."""
         return self.named.instant
 
     @property
@@ -55,10 +55,10 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A version of a file group: its base file, the logs on top in the order of their merge.
+    """A version of a file group: its base file, and its logs in the order of their merge.
 
-    One of both is there: a group may begin with logs. Logs of change data (``named.cdc``) stand
-    among the others; they hold no rows of the slice.
+    A slice has a base file or logs or both: a group may begin with logs. Logs of change data
+    (``named.cdc``) are among the logs; they hold no rows of the slice.
     """
 
     base: BaseFile | None
@@ -66,7 +66,7 @@ class FileSlice:
 
     @property
     def partition_path(self) -> str:
-        """Relative to the table, ``""`` where it is unpartitioned."""
+        """Relative to the table; ``""`` if the table has no partitions."""
         return self._first.partition_path
 
     @property
@@ -76,13 +76,13 @@ class FileSlice:
 
     @property
     def instant(self) -> InstantTime:
-        """Where the slice begins: the instant of its base file, else of its first log."""
-        base = self.base  # asked of each file of a table: no second property
+        """The slice's first instant: that of its base file, or else of its first log."""
+        base = self.base  # this runs for each file of a table, so it avoids a second property
         return base.instant if base is not None else self.logs[0].instant
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return (self.base.size_bytes if self.base else 0) + sum(f.size_bytes for f in self.logs)
 
     @property
@@ -98,7 +98,7 @@ def in_order(logs: Iterable[LogFile]) -> tuple[LogFile, ...]:
 
 
 def base_files(slices: Iterable[FileSlice]) -> list[BaseFile]:
-    """The base files of ``slices``, for those who look at nothing else."""
+    """The base files of ``slices``, for code that needs no logs."""
     return [each.base for each in slices if each.base is not None]
 
 

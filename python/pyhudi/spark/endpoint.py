@@ -1,7 +1,7 @@
-"""The Python end of the bridge: what the shim may ask, one method per question.
+"""The Python end of the bridge: it answers the shim's questions.
 
 Every call carries the session's secret, because the callback socket itself has none. Only strings
-cross: the JSON of ``spark/protocol.py``.
+cross the bridge: the JSON of ``spark/protocol.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.writes.stage import innermost_cause
 
 log = logging.getLogger(__name__)
 
-#: (a JVM object for questions that bring one, the table, the question's own part) -> its answer
+#: (a JVM object if the question brings one, the table, the question's own part) -> its answer
 Handler = Callable[..., Any]
 
 
@@ -29,7 +29,7 @@ class Endpoint:
     """Registered with the JVM as ``io.pyhudi.Planner``."""
 
     class Java:
-        """Names the interface for py4j."""
+        """The name of the interface, for py4j."""
 
         implements: ClassVar[list[str]] = ["io.pyhudi.Planner"]
 
@@ -38,7 +38,7 @@ class Endpoint:
         self._handlers = handlers
 
     def call(self, secret: str, method: str, payload: str) -> str:
-        """Answer ``method`` with the arguments in ``payload``."""
+        """Answer the question ``method`` with the arguments in ``payload``."""
         return self._answer(secret, method, payload)
 
     def callWith(  # noqa: N802 - the interface's name
@@ -73,14 +73,14 @@ class Endpoint:
             log.debug("%s failed", method, exc_info=True)
             return _error(
                 type(e).__name__,
-                f"[INTERNAL] {type(e).__name__}: {innermost_cause(str(e)).rstrip('.')}. pyhudi did "
-                "not foresee this. Please report it, with what logging.getLogger('pyhudi') says "
-                "at level DEBUG.",
+                f"[INTERNAL] {type(e).__name__}: {innermost_cause(str(e)).rstrip('.')}. This is an "
+                "error in pyhudi. Please report it, with the DEBUG log of "
+                "logging.getLogger('pyhudi').",
             )
 
 
 class _Kept(dict[str, Any]):
-    """What the JVM may call; no request to forget an endpoint removes it."""
+    """The objects that the JVM may call; requests to forget one have no effect."""
 
     def __delitem__(self, key: str) -> None:
         if not isinstance(self[key], Endpoint):
@@ -88,9 +88,9 @@ class _Kept(dict[str, Any]):
 
 
 def keep_endpoints(gateway: Any) -> None:
-    """Have py4j's callback server forget no endpoint.
+    """Make py4j's callback server keep all endpoints.
 
-    Its socket takes "forget this object" from anybody on the machine, without any secret.
+    Its socket accepts "forget this object" from any program on the machine, without a secret.
     """
     pool = gateway.gateway_property.pool
     with pool.lock:
@@ -99,7 +99,7 @@ def keep_endpoints(gateway: Any) -> None:
 
 
 class _LastError:
-    """The typed error behind the message that Spark is about to raise, for Python callers."""
+    """The typed errors behind messages that Spark raises, for Python callers."""
 
     def __init__(self, limit: int = 64) -> None:
         self._errors: Recent[str, HudiError] = Recent(limit)
@@ -108,7 +108,7 @@ class _LastError:
         self._errors.put(str(error), error)
 
     def find(self, text: str) -> HudiError | None:
-        """The latest error whose message is in ``text``, which Spark may have wrapped."""
+        """The latest error whose message is in ``text``; Spark may have added to the text."""
         for message in reversed(self._errors.kept()):
             if message in text:
                 return self._errors.get(message)

@@ -1,4 +1,4 @@
-"""The shim's questions about entries of tables in a Hive Metastore, answered."""
+"""Answers the shim's questions about entries of tables in a Hive Metastore."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyhudi.transactions.transaction import Committed
 
 
 class Entries:
-    """One instance per application; its state is what is known of each entry."""
+    """One instance per application; its state is what it knows of each entry."""
 
     QUESTIONS = "register_table forget_entry alter_entry rename_entry"
 
@@ -29,7 +29,7 @@ class Entries:
         self._registered = RegisteredTables()
 
     def register_table(self, at: Target, ask: protocol.RegisterTable) -> None:
-        """Make the entry of a table that is there, or is about to be made as told here."""
+        """Make the entry of an existing table, or of a table that will be made as described."""
         name, storage = _name(at), self._runtime.storage(at.root)
         self._registered.forget(name)
         if table_exists(storage):
@@ -44,7 +44,7 @@ class Entries:
         )
 
     def forget_entry(self, at: Target, ask: protocol.Nothing) -> None:
-        """Take the entry away; the files of its table stay."""
+        """Remove the entry; the table's files stay."""
         name = _name(at)
         self._registered.forget(name)
         hive_metastore.forget(name)
@@ -72,14 +72,14 @@ class Entries:
             raise
 
     def follow(self, at: Target, done: Committed) -> None:
-        """Tell the entry, where there is one, what a commit did; a warning where that fails."""
+        """Update the entry, if there is one, after a commit; a warning if that fails."""
         if at.entry is not None:
             storage = self._runtime.storage(at.root)
             self._registered.follow(_name(at), storage, done, entry_properties)
 
 
 def entry_properties(config: TableConfig) -> dict[str, str]:
-    """What an entry says of its table, as Apache Hudi's sessions say it."""
+    """The properties of an entry, as Apache Hudi's sessions write them."""
     keyed = _keyed(config.record_key_fields, config.ordering_fields)
     return {**keyed, **table_properties(config)}
 
@@ -95,5 +95,5 @@ def _keyed(record_key: Sequence[str], ordering: Sequence[str]) -> dict[str, str]
 
 def _name(at: Target) -> EntryName:
     if at.entry is None:
-        raise SetupError(f"The jar names no entry in a metastore of the table at {at.path}.")
+        raise SetupError(f"The jar named no metastore entry for the table at {at.path}.")
     return at.entry

@@ -1,9 +1,9 @@
 """``python -m pyhudi.spark.gateway``: the planner of a JVM that started without Python.
 
-The shim runs it where no Python program drives the JVM: spark-sql, a Thrift or Connect server, a
-Scala application. One line of JSON on stdin names the port and the token of the JVM's gateway; the
-end of stdin is the end of this process, whatever it is doing. The questions and their answers are
-those of a session that was attached from Python.
+The shim runs it if no Python program drives the JVM: spark-sql, a Thrift or Connect server, a Scala
+application. One line of JSON on stdin names the port and the token of the JVM's gateway. When stdin
+ends, this process ends, whatever it is doing. Questions and answers are the same as in a session
+that Python attached.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyhudi.spark.session import serve
 from pyhudi.spark.sessions import ServedSessions
 
 GREETING_BYTES: Final = 4096
-#: how PySpark is told of a JVM that runs, and that it should be a client of Connect instead
+#: environment variables that tell PySpark of a running JVM, or make it a client of Connect
 _PORT: Final = "PYSPARK_GATEWAY_PORT"
 _SECRET: Final = "PYSPARK_GATEWAY_SECRET"
 _REMOTE: Final = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
@@ -33,25 +33,26 @@ _REMOTE: Final = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENAB
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Where the JVM listens, on the loopback, and what a connection has to begin with."""
+    """The JVM's port on the loopback interface, and the token that begins each connection."""
 
     port: int
     token: str
 
     @classmethod
     def parse(cls, line: bytes) -> Greeting:
-        """The line that the shim sends; ``SetupError`` where it is another one."""
+        """The greeting in the shim's line; ``SetupError`` if the line is something else."""
         try:
             told = json.loads(line)
             return cls(int(told["port"]), str(told["token"]))
         except (ValueError, LookupError, TypeError) as e:
             raise SetupError(
-                "pyhudi.spark.gateway is started by the jar, which greets it on stdin; nobody did."
+                "No greeting came on stdin. The jar starts pyhudi.spark.gateway and sends one; "
+                "do not start it yourself."
             ) from e
 
 
 def connect(greeting: Greeting) -> Any:
-    """PySpark's gateway to the JVM of the greeting; calls from there need the token too."""
+    """PySpark's gateway to the JVM of the greeting; calls from the JVM also need the token."""
     os.environ["PYSPARK_PIN_THREAD"] = "true"
     os.environ[_PORT], os.environ[_SECRET] = str(greeting.port), greeting.token
     try:
@@ -63,7 +64,7 @@ def connect(greeting: Greeting) -> Any:
 
 
 def register(gateway: Any) -> None:
-    """Serve the questions of the JVM's application; ``SetupError`` where it does not fit."""
+    """Answer the questions of the JVM's application; ``SetupError`` if it does not fit."""
     entry = gateway.entry_point
     java_context = entry.context()
     check_version(java_context.version())
@@ -74,7 +75,7 @@ def register(gateway: Any) -> None:
 
 
 def main() -> None:
-    """Serve until stdin ends; the exit code is 1 where that could not begin."""
+    """Serve until stdin ends; the exit code is 1 if it could not start."""
     for name in _REMOTE:
         os.environ.pop(name, None)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -82,11 +83,11 @@ def main() -> None:
         register(connect(Greeting.parse(sys.stdin.buffer.readline(GREETING_BYTES))))
     except HudiError as e:
         sys.exit(str(e))
-    # An interrupt in the terminal of spark-sql cancels a statement, not its planner.
+    # An interrupt in the terminal of spark-sql cancels a statement; the planner goes on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while sys.stdin.buffer.read(GREETING_BYTES):
         pass
-    # Threads that still answer a JVM which has gone would keep the process.
+    # Threads that still answer the dead JVM would keep this process alive.
     os._exit(0)
 
 

@@ -12,8 +12,8 @@ from pyhudi.storage.hadoop import Refused
 
 _Result = TypeVar("_Result")
 
-#: the first of an error's classes that is named here tells which error it is. After an IOException
-#: of a rename the shim has looked: it did not happen. Nobody has looked after any other exception.
+#: the first of an error's classes that is named here decides. After an IOException of a rename the
+#: shim has looked, and the rename did not happen. After other exceptions nobody has looked.
 _ERRORS: Final[dict[str, type[OSError]]] = {
     "java.io.FileNotFoundException": FileNotFoundError,
     "io.pyhudi.HadoopFiles$Taken": FileExistsError,
@@ -60,18 +60,18 @@ class Py4JHadoopFiles:
 
 
 def hadoop_files(jvm: Any, conf: Any, root: str) -> Py4JHadoopFiles:
-    """The folder ``root`` by the Hadoop client of ``jvm``, with its configuration ``conf``.
+    """The folder ``root`` through the Hadoop client of ``jvm``, with its configuration ``conf``.
 
-    ``UnsupportedTable`` where the JVM knows no such file system, or cannot set it up.
+    ``UnsupportedTable`` if the JVM does not know the file system, or cannot set it up.
     """
     try:
         return Py4JHadoopFiles(jvm.io.pyhudi.HadoopFiles.open(root, conf))
     except Py4JJavaError as error:
         scheme = root.partition(":")[0]
         raise UnsupportedTable(
-            f"Spark's Hadoop client does not open '{root}': {_told(error)}. Put the jar of that "
-            f"file system on Spark's class path (spark.jars) and set spark.hadoop.fs.{scheme}.* "
-            "as it wants them.",
+            f"Spark's Hadoop client cannot open '{root}': {_told(error)}. Put the jar of that "
+            f"file system on Spark's class path (spark.jars) and set the spark.hadoop.fs.{scheme}.*"
+            " settings that it needs.",
             feature=f"{scheme}: file system",
         ) from error
 
@@ -82,12 +82,12 @@ def _raised(call: Callable[[], _Result]) -> _Result:
     except Py4JJavaError as error:
         raise kind_of(error.java_exception)(_told(error)) from error
     except Py4JError as error:
-        # The JVM is gone or going: nobody can tell what it did last.
+        # The JVM has ended or is ending: nobody knows what it did last.
         raise ConnectionError(f"the JVM does not answer: {error}") from error
 
 
 def kind_of(thrown: Any) -> type[OSError]:
-    """What Python raises for an exception of Java's; where nobody looked, nobody knows."""
+    """The Python error for a Java exception; by default one with an unknown outcome."""
     cls = thrown.getClass()
     while cls is not None and str(cls.getName()) not in _ERRORS:
         cls = cls.getSuperclass()
@@ -99,7 +99,7 @@ def _class_name(error: Py4JJavaError) -> str:
 
 
 def _told(error: Py4JJavaError) -> str:
-    """Java's message in one line; a server's stack trace comes after the first."""
+    """The first line of Java's message; a server's stack trace may follow it."""
     message = error.java_exception.getMessage()
     first = str(message).strip().partition("\n")[0] if message else ""
     return first.rstrip(".") or _class_name(error)

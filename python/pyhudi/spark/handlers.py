@@ -1,4 +1,4 @@
-"""The shim's questions, answered: a thin layer between JSON and the planner."""
+"""Answers the shim's questions: a thin layer between JSON and the planner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyhudi.transactions.transaction import Committed
 
 
 class Handlers:
-    """One instance per application; its state are pinned queries, spools in use, known entries."""
+    """One instance per application; its state: pinned queries, spools in use, known entries."""
 
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
         pins = PinnedQueries(runtime)
@@ -30,7 +30,7 @@ class Handlers:
         self._entries = Entries(runtime)
 
     def table(self) -> dict[str, Handler]:
-        """Question -> what answers it, as the endpoint dispatches."""
+        """Question -> its handler; the endpoint dispatches by this table."""
         found: dict[str, Any] = {}
         for part in (self._reads, self._writes, self._tables, self._entries):
             found |= {name: getattr(part, name) for name in part.QUESTIONS.split()}
@@ -39,7 +39,7 @@ class Handlers:
         return found
 
     def _committing(self, method: Callable[..., Committed | None]) -> Handler:
-        """The method, whose commit also reaches the table's entry in a shared catalog."""
+        """A handler that also updates the table's entry in a shared catalog after a commit."""
 
         def answer(*asked: Any) -> protocol.CommitAnswer:
             done = method(*asked)

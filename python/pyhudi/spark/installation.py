@@ -1,7 +1,7 @@
-"""Does the installation fit? Java, Spark and the jar, each checked before it can fail obscurely.
+"""Checks whether Java, Spark and the jar fit, before they fail with an obscure error.
 
-``check_before_start`` runs before a JVM exists and starts none; ``check_running`` looks at the
-JVM of a session.
+``check_before_start`` runs before there is a JVM and starts none; ``check_running`` checks the JVM
+of a session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _JAR_NAME = re.compile(r"pyhudi-spark-(\d+\.\d+)_")
 
 
 def check_before_start(environment: Mapping[str, str] = os.environ) -> None:
-    """``SetupError`` where the JVM that PySpark would start is missing or of a wrong version."""
+    """``SetupError`` if the Java that PySpark would start is missing or has a wrong version."""
     program = java_program(environment)
     version = java_version(program)
     if version is not None and not OLDEST_JAVA <= version <= NEWEST_JAVA:
@@ -43,7 +43,7 @@ def check_before_start(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def java_program(environment: Mapping[str, str]) -> Path:
-    """The ``java`` that Spark's launcher will take: JAVA_HOME's, else the first on the PATH."""
+    """The ``java`` that Spark's launcher uses: JAVA_HOME's, or else the first on the PATH."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"
@@ -63,9 +63,9 @@ def java_program(environment: Mapping[str, str]) -> Path:
 
 
 def java_version(program: Path) -> int | None:
-    """The feature version of a Java (8, 11, 17, ...); None where it does not tell.
+    """The feature version of a Java (8, 11, 17, ...); None if it cannot be found.
 
-    Read from the installation's ``release`` file; only where there is none the program is asked.
+    It is read from the installation's ``release`` file; without that file the program is asked.
     """
     release = program.resolve().parent.parent / "release"
     if release.is_file():
@@ -91,7 +91,7 @@ def _feature(text: str) -> int | None:
 
 
 def check_running(spark: Any) -> None:
-    """``SetupError`` where a session is of the wrong kind, or its Spark, Java or jar do not fit."""
+    """``SetupError`` if a session is of the wrong kind, or its Spark, Java or jar do not fit."""
     if not isinstance(spark, SparkSession):
         raise SetupError(
             "pyhudi.attach needs a SparkSession with its own JVM, not a "
@@ -112,7 +112,7 @@ def check_running(spark: Any) -> None:
 
 
 def check_version(running: str) -> None:
-    """``SetupError`` where the JVM runs another line of Spark than this Python has."""
+    """``SetupError`` if the JVM runs another Spark line than this Python has."""
     if spark_line(running) != spark_line(pyspark.__version__):
         raise SetupError(
             f"The driver's JVM runs Spark {running}, but Python has pyspark "
@@ -129,15 +129,15 @@ def _check_jar(jvm: Any, wanted: Path) -> None:
     found = _JAR_NAME.search(place.toString())
     if found is not None and f"pyhudi-spark-{found[1]}_" not in wanted.name:
         raise SetupError(
-            f"The pyhudi jar on the class path is the one for Spark {found[1]}: "
-            f"{place.toString()}. This Spark needs {wanted}."
+            f"The pyhudi jar on the class path is for Spark {found[1]}: {place.toString()}. This "
+            f"Spark needs {wanted}. Put that jar on the class path instead."
         )
 
 
 def missing_jar(wanted: Path) -> SetupError:
-    """What to do about a driver without the shim."""
+    """The error for a driver without the shim; it says what to do."""
     return SetupError(
         "The pyhudi jar is not on the class path of this Spark driver. Stop the session and build "
         "it with pyhudi.configure(SparkSession.builder).getOrCreate(), or start the application "
-        f"with spark-submit --jars {wanted}; a jar cannot be added to a driver that runs."
+        f"with spark-submit --jars {wanted}; a running driver takes no more jars."
     )

@@ -20,11 +20,11 @@ def spark_line(spark_version: str) -> str:
 
 
 def jar_for(spark_version: str) -> Path:
-    """The jar for a version such as ``3.5.6``; ``SetupError`` where there is none."""
+    """The jar for a version such as ``3.5.6``; ``SetupError`` if there is none."""
     name = JARS.get(spark_line(spark_version))
     if name is None:
         raise SetupError(
-            f"pyhudi has no jar for Spark {spark_version}; it serves {', '.join(JARS)}. "
+            f"pyhudi has no jar for Spark {spark_version}; it supports {', '.join(JARS)}. "
             "Install a pyspark of one of these lines."
         )
     jar = FOLDER / name

@@ -1,4 +1,4 @@
-"""What questions of the shim have in common: the table that they are about, and its options."""
+"""What all questions of the shim have in common: their table, and its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyhudi.storage.open import normalize_root
 Options = Mapping[str, str]
 
 PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
-#: keys of a catalog entry that are Spark's own business
+#: keys of a catalog entry that only Spark uses
 CATALOG_KEYS = frozenset(
     {"path", "provider", "location", "owner", "comment", "external", "option.serialization.format"}
 )
@@ -23,9 +23,9 @@ CATALOG_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The `Place` of a question as the planner names it.
+    """The `Place` of a question in the planner's terms.
 
-    ``given`` is what the statement is given: its ``options`` before the TBLPROPERTIES of its table.
+    ``given`` has the options of the statement: its own first, then the table's TBLPROPERTIES.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Target:
 
     @classmethod
     def at(cls, place: Place) -> Target:
-        """``ConfigError`` for a path that is none of a table."""
+        """``ConfigError`` for a path that cannot be a table's."""
         given = given_options(place.properties, place.options)
         return cls(
             place.path,
@@ -56,12 +56,12 @@ class Target:
 
 
 def scanned(scan: Scan, session: Options) -> Pinned:
-    """The state that a statement has read by ``scan``."""
+    """The state of the table that a statement has read by ``scan``."""
     return Pinned(scan.pin, normalize_root(scan.path), scan.options, session, scan.instant)
 
 
 def hudi_properties(properties: Options) -> dict[str, str]:
-    """TBLPROPERTIES that are options: what Spark keeps for itself is left out."""
+    """The TBLPROPERTIES that are options, without Spark's own."""
     return {
         key.removeprefix("option."): value
         for key, value in properties.items()
@@ -70,12 +70,12 @@ def hudi_properties(properties: Options) -> dict[str, str]:
 
 
 def given_options(properties: Options, options: Options) -> dict[str, str]:
-    """What a statement is given: its options before the TBLPROPERTIES of its table."""
+    """The options of a statement: its own win over the TBLPROPERTIES of its table."""
     return {**hudi_properties(properties), **options}
 
 
 def with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str]:
-    """Options with the columns of ``partitionBy``, where no option names them."""
+    """Options with the columns of ``partitionBy``, unless an option names them."""
     given = dict(options)
     named = any(key.lower() in (PARTITION_FIELD, "hoodie.table.partition.fields") for key in given)
     if columns and not named:
@@ -84,5 +84,5 @@ def with_partitioning(options: Options, columns: Sequence[str]) -> dict[str, str
 
 
 def told(found: Listing[Any]) -> Told:
-    """A list as the shim makes rows of it."""
+    """A list in the form from which the shim makes rows."""
     return Told(found.ddl(), tuple(tuple(row) for row in found.rows()))

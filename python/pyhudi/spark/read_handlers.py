@@ -1,4 +1,4 @@
-"""What the shim asks of a table before and while Spark reads it."""
+"""The shim's questions about a table before and while Spark reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Attaching pyhudi to a Spark session: ``configure`` before it exists, ``attach`` once it does.
+"""Attaches pyhudi to a Spark session: ``configure`` before it exists, ``attach`` afterwards.
 
-The only package that imports py4j is this one; the planner below gets what it needs of Spark as
-a ``Runtime``.
+Only this package imports py4j; the planner gets what it needs from Spark as a ``Runtime``.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
 #: tables by their paths in SQL: pyhudi.`s3a://bucket/trips`
 PATH_CATALOG = "spark.sql.catalog.pyhudi"
 PATH_CATALOG_CLASS = "io.pyhudi.HudiPathCatalog"
-#: Spark's progress bar, which it shows of itself in its shells only
+#: Spark's progress bar; by default Spark shows it only in its shells
 PROGRESS = "spark.ui.showConsoleProgress"
-#: columnar batches to Python workers: fewer, larger batches cost less per row
+#: rows in each Arrow batch for Python workers: larger batches cost less per row
 ARROW_BATCH_ROWS = "65536"
 
 PROBE_S = 5.0
@@ -71,9 +70,9 @@ _guard = threading.Lock()
 def configure(builder: Builder) -> Builder:
     """Add pyhudi's jar, catalog and worker settings to a ``SparkSession.builder``.
 
-    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session. Jars
-    that the builder has stay; ``SetupError`` where no jar fits the installed Spark, Java is missing
-    or of a wrong version, or the builder has a session catalog of its own.
+    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session. The
+    builder's own jars stay. ``SetupError`` if no jar fits the installed Spark, if Java is missing
+    or has a wrong version, or if the builder sets another session catalog.
     """
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         check_before_start()
@@ -82,9 +81,9 @@ def configure(builder: Builder) -> Builder:
     given = getattr(builder, "_options", {})
     if given.get(CATALOG, CATALOG_CLASS) != CATALOG_CLASS:
         raise SetupError(
-            f"The builder sets {CATALOG} to {given[CATALOG]}, and a session has one such catalog "
-            f"only. Leave it out, or do without SQL on pyhudi's tables: instead of configure set "
-            f"{JARS} to {settings[JARS]}, then call pyhudi.attach(spark).",
+            f"The builder sets {CATALOG} to {given[CATALOG]}, but a session has only one such "
+            f"catalog. Leave it out; or, to work without SQL on pyhudi tables, set {JARS} to "
+            f"{settings[JARS]} instead of calling configure, then call pyhudi.attach(spark).",
         )
     if sys.stderr.isatty() and PROGRESS not in given:
         settings[PROGRESS] = "true"
@@ -108,8 +107,8 @@ def spark_conf() -> dict[str, str]:
 def attach(spark: SparkSession) -> SparkSession:
     """Register pyhudi's planner with the session's JVM; returns the session.
 
-    Idempotent. ``SetupError`` where the jar is not on the driver's class path, or fits another
-    line of Spark.
+    Idempotent. ``SetupError`` if the jar is not on the driver's class path, or is for another Spark
+    line.
     """
     check_running(spark)
     context = spark.sparkContext
@@ -146,14 +145,14 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
 
 
 def _register(registry: Any, endpoint: Endpoint, secret: str) -> None:
-    """Have the jar ask ``endpoint``; ``SetupError`` where it speaks another protocol."""
+    """Connect the jar to ``endpoint``; ``SetupError`` if the jar has another protocol version."""
     try:
         jar = str(registry.protocol())
     except Py4JError:
-        jar = "none"  # it is older than versions
+        jar = "none"  # the jar is older than protocol versions
     if jar != VERSION:
         raise SetupError(
-            f"The jar speaks version {jar} of pyhudi's protocol, and the Python package version "
+            f"The jar has version {jar} of pyhudi's protocol, and the Python package has version "
             f"{VERSION}. Install one version of both."
         )
     registry.register(endpoint, secret, VERSION)
@@ -162,9 +161,8 @@ def _register(registry: Any, endpoint: Endpoint, secret: str) -> None:
 def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:
     """Call ``callback`` with a ``CommitNotice`` after each commit of this Spark application.
 
-    It is called once the commit is visible, in the thread of the writer; what it raises is logged
-    and changes nothing. The function that is returned ends it. ``SetupError`` where the session is
-    not attached.
+    It is called when the commit is visible, in the writer's thread; its errors are logged and
+    change nothing. The returned function removes it. ``SetupError`` if the session is not attached.
     """
     return _runtime(spark).callbacks.add(callback)
 
@@ -173,13 +171,13 @@ def last_commit(spark: SparkSession) -> WrittenCommit | None:
     """The last commit of this Spark application, by SQL or a DataFrame; None before the first.
 
     Its numbers are those of ``pyhudi.Table.commit``, with the time that it waited for the lock and
-    how often it was tried again. ``SetupError`` where the session is not attached.
+    the number of retries. ``SetupError`` if the session is not attached.
     """
     return _runtime(spark).last_commit.written
 
 
 def _runtime(spark: SparkSession) -> Runtime:
-    """What the planner has of this application; ``SetupError`` where it is not attached."""
+    """The planner's ``Runtime`` in this application; ``SetupError`` if it is not attached."""
     handlers = _attached.get(id(spark.sparkContext))
     if handlers is None:
         raise SetupError(
@@ -202,12 +200,12 @@ def _bridge(context: SparkContext) -> Any:
 
 
 def spark_runtime(spark: SparkSession) -> Runtime:
-    """The planner's surroundings in this session."""
+    """The planner's environment in this session."""
     hadoop = HadoopOptions(spark)
     clock = SystemClock()
 
     def storage(root: str) -> Storage:
-        live(spark)  # whatever is asked begins with a table: tell here that the session has gone
+        live(spark)  # every question opens a table first, so a stopped session is noticed here
         return open_storage(root, hadoop.s3a(normalize_root(root)), clock, hadoop.files)
 
     locks = LockOpener(clock, storage)
@@ -240,9 +238,9 @@ def spark_runtime(spark: SparkSession) -> Runtime:
 
 
 def application_markers(spark: SparkSession, clock: Clock) -> ApplicationMarkers:
-    """The marker service of this application, at the address by which executors know the driver.
+    """The marker service of this application, at the driver's address for executors.
 
-    With a local master its executors are in this machine's own driver: the loopback will do.
+    With a local master the executors run in the driver, so the loopback interface is enough.
     """
     conf = spark.sparkContext.getConf()
     master = str(conf.get("spark.master"))
@@ -265,7 +263,7 @@ def application_markers(spark: SparkSession, clock: Clock) -> ApplicationMarkers
 
 
 def _end_with(context: SparkContext, markers: ApplicationMarkers) -> None:
-    """Stop the marker server with the application. PySpark has no hook, so its ``stop`` is one."""
+    """Stop the marker server with the application. PySpark has no hook, so ``stop`` is wrapped."""
     stop = context.stop
 
     def stop_all() -> None:
@@ -277,13 +275,13 @@ def _end_with(context: SparkContext, markers: ApplicationMarkers) -> None:
 
 
 class HadoopOptions:
-    """The session's settings of Hadoop's file systems, read from the JVM when asked."""
+    """The session's settings of Hadoop's file systems, read from the JVM on demand."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def s3a(self, root: str) -> dict[str, str]:
-        """Key -> value of the ``fs.s3a.*`` settings of the table at ``root``, where it is on S3."""
+        """The ``fs.s3a.*`` settings for the table at ``root``; none if it is not on S3."""
         if not root.startswith("s3a://"):
             return {}
         conf = self._conf()
@@ -291,7 +289,7 @@ class HadoopOptions:
         return {key: str(value) for key, value in found.items() if value is not None}
 
     def files(self, root: str) -> Py4JHadoopFiles:
-        """The folder ``root`` by Hadoop's client; ``UnsupportedTable`` where it cannot."""
+        """The folder ``root`` through Hadoop's client; ``UnsupportedTable`` if that fails."""
         return hadoop_files(live(self._spark)._jvm, self._conf(), root)
 
     def _conf(self) -> Any:
@@ -299,7 +297,7 @@ class HadoopOptions:
 
 
 def hadoop_filesystem(root: str) -> tuple[FileSystemSpec, str]:
-    """The same folder as pyarrow reaches it, by the libhdfs of the machine that opens it."""
+    """The same folder for pyarrow, through the libhdfs of the machine that opens it."""
     scheme, _, rest = root.partition("://")
     authority, slash, path = rest.partition("/")
     return FileSystemSpec("hdfs", {"host": f"{scheme}://{authority}"}), slash + path

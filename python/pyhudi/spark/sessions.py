@@ -1,4 +1,4 @@
-"""Whose session a question of the shim is asked in."""
+"""Finds the session in which the shim asks a question."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-#: an object of the JVM, as it comes with a question
+#: an object of the JVM that comes with a question
 JavaObject = Any
 
 
 class Sessions(Protocol):
-    """The sessions of one application, as the handlers see them."""
+    """The sessions of one application."""
 
     def asking(self) -> SparkSession:
         """The session whose statement asks on this thread."""
@@ -22,12 +22,12 @@ class Sessions(Protocol):
         """The session that the JVM's DataFrame belongs to."""
 
     def cancelled(self) -> bool:
-        """Whether the client of the statement that asks on this thread has cancelled it."""
+        """Whether the client has cancelled the statement that asks on this thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedSession:
-    """The one that a Python driver attached."""
+    """The session that a Python driver attached."""
 
     session: SparkSession
 
@@ -43,7 +43,7 @@ class AttachedSession:
 
 @dataclass(frozen=True, slots=True)
 class ServedSessions:
-    """Those of a server in the JVM: each statement's own, with its settings and views.
+    """The sessions of a server in the JVM: each statement has its own, with settings and views.
 
     A question and the calls that answer it share a thread of the JVM, so ``entry`` (the shim's
     ``PlannerEntry``) knows the session that is active there.

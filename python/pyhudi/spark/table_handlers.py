@@ -1,4 +1,4 @@
-"""What the shim asks for to have a table made, altered and tidied."""
+"""The shim's questions that make, alter, drop and clean up tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 
 class TableHandlers:
-    """Statements about a table as a whole."""
+    """Statements about whole tables."""
 
     QUESTIONS = (
         "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes "
@@ -41,7 +41,7 @@ class TableHandlers:
         self._runtime = runtime
 
     def create_table(self, at: Target, ask: protocol.CreateTable) -> protocol.Made:
-        """Make the table, or ``adopt`` the one that is there."""
+        """Make the table, or ``adopt`` an existing one."""
         storage = self._runtime.storage(at.root)
         given = with_partitioning(at.given, ask.partitioning)
         there = find_table(storage, self._runtime.clock)
@@ -53,9 +53,9 @@ class TableHandlers:
                 there = open_table(storage)
         if there is not None and not ask.adopt:
             raise TableExists(
-                f"There is a Hudi table at {at.root} already. Nothing was written. Name another "
-                "LOCATION, or adopt the table by CREATE TABLE without AS SELECT: INSERT then adds "
-                "to it.",
+                f"There is already a Hudi table at {at.root}. Nothing was written. Use another "
+                "LOCATION, or adopt the table by CREATE TABLE without AS SELECT; INSERT then adds "
+                "rows to it.",
                 path=at.root,
             )
         if there is not None:
@@ -78,7 +78,7 @@ class TableHandlers:
         adopt(self._runtime.writer(table, resolve_write(given, table.config.raw, session)))
 
     def discard_table(self, at: Target, ask: protocol.DiscardTable) -> bool:
-        """Take away the table that was ``made`` for a statement that failed; whether it is gone."""
+        """Remove the table that was ``made`` for a failed statement; returns whether it is gone."""
         try:
             table = open_table(self._runtime.storage(at.root))
         except TableNotFound:
@@ -88,7 +88,7 @@ class TableHandlers:
         return discard_table(self._runtime, table, _resolved(at, table))
 
     def drop_table(self, at: Target, ask: protocol.Nothing) -> bool:
-        """Delete the table and its rows; False where there is none that pyhudi could open."""
+        """Delete the table and its rows; False if there is no table that pyhudi can open."""
         try:
             table = open_table(self._runtime.storage(at.root))
         except (TableNotFound, TableCorrupt, UnsupportedTable):
@@ -97,7 +97,7 @@ class TableHandlers:
         return True
 
     def holds_locks_alone(self, at: Target, ask: protocol.Nothing) -> bool:
-        """Whether locks of a table that was dropped are all that is left at a place."""
+        """Whether a place holds nothing but locks of a dropped table."""
         return holds_locks_alone(self._runtime.storage(at.root))
 
     def rename_table(self, at: Target, ask: protocol.Rename) -> str:
@@ -118,7 +118,7 @@ class TableHandlers:
         return delete_where(self._runtime, spark, at.root, ask.filters, at.given, at.session)
 
     def clean_failed_writes(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
-        """``CALL pyhudi.system.clean_failed_writes``: what was pending, and what became of it."""
+        """``CALL pyhudi.system.clean_failed_writes``: each pending instant, and its outcome."""
         runtime = self._runtime
         table = open_table(runtime.storage(at.root))
         found = settle_now(table, runtime.lock, runtime.clock, at.given, at.session)

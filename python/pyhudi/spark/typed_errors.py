@@ -1,9 +1,9 @@
-"""Errors that Python callers catch by class although Spark carries them through the JVM.
+"""Errors that Python callers catch by class, although they pass through the JVM.
 
-PySpark makes its exceptions from the JVM's in one function. It is wrapped so that an error which
-began as one of ours arrives as both: ``except CommitConflict`` and ``except AnalysisException``
-catch it, and its named facts are attributes again. One that a task raised, as for a data file that
-is gone, arrives as itself too, and not as the failure of its job.
+PySpark makes its exceptions from the JVM's in one function. That function is wrapped, so that a
+pyhudi error arrives as both classes: ``except CommitConflict`` and ``except AnalysisException``
+catch it, and its facts are attributes. An error that a task raised, as for a data file that is
+gone, also arrives as itself, and not as the failure of its job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.rows.task import error_from_text
 from pyhudi.spark.endpoint import LAST_ERROR
 
 OURS = "org.apache.spark.sql.pyhudi.HudiAnalysisException"
-#: causes of causes that are looked at
+#: how deep the chain of causes is searched
 DEEPEST = 8
 
 _spark_converts = captured.convert_exception
@@ -25,7 +25,7 @@ _made: dict[str, Any] = {}
 
 
 def install() -> None:
-    """Have PySpark raise our classes in this process; idempotent."""
+    """Make PySpark raise pyhudi's classes in this process; idempotent."""
     module: Any = captured
     module.convert_exception = _convert
 
@@ -45,7 +45,7 @@ def _convert(error: Any) -> Any:
 
 
 def _of_task(error: Any) -> Any:
-    """The error of ours that failed the job that ``error`` tells of, None where none did."""
+    """The pyhudi error that made the job of ``error`` fail; None if there is none."""
     for _ in range(DEEPEST):
         error = error.getCause() if error is not None else None
         if error is None:
@@ -56,7 +56,7 @@ def _of_task(error: Any) -> Any:
 
 
 def _both(spark: type[Exception], ours: type[HudiError]) -> Any:
-    """The class that is both; one for each pair."""
+    """A class derived from both; one for each pair."""
     key = f"{spark.__name__} {ours.__name__}"
     if key not in _made:
         inside = {"__doc__": ours.__doc__, "__module__": __name__}

@@ -1,7 +1,7 @@
-"""Sending the worker functions by value, so that an executor needs pyarrow but not pyhudi.
+"""Sends the worker functions by value, so that executors need pyarrow but not pyhudi.
 
-The sentinels by which ``dataclasses`` recognises its fields do not survive cloudpickle's way with
-classes by themselves, because it compares identities.
+``dataclasses`` recognises its fields by the identity of sentinels. cloudpickle copies classes by
+value and would copy these sentinels, so each is pickled as a reference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 
 
 def register() -> None:
-    """Have PySpark pickle everything below ``pyhudi`` by value in this process; idempotent."""
+    """Make PySpark pickle everything in ``pyhudi`` by value in this process; idempotent."""
     copyreg.pickle(type(dataclasses._FIELD), _sentinel)  # type: ignore[attr-defined]
     cloudpickle.register_pickle_by_value(sys.modules["pyhudi"])  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""What the shim asks for to have rows written: from a DataFrame, and from the rows it spooled."""
+"""The shim's questions that write rows: from a DataFrame, or from rows that the shim spooled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyhudi.writes.write import write_changes, write_table
 
 
 class WriteHandlers:
-    """One instance per application; its state are the spools in use."""
+    """One instance per application; its state is the spools in use."""
 
     QUESTIONS = "spool_begin spool_abort check_row_changes"
     COMMITS = "write insert insert_spooled change_rows insert_new"
@@ -62,7 +62,7 @@ class WriteHandlers:
         )
 
     def _reads(self, reads: protocol.Reads, session: Options) -> OwnReads | None:
-        """What the rows were read from, where that is the table which is written."""
+        """The scans of the written table in the statement's own plan, if there are any."""
         if not reads.scans:
             return None
         states = [self._pins.state(scanned(scan, session)) for scan in reads.scans]
@@ -90,7 +90,7 @@ class WriteHandlers:
     # -- UPDATE, DELETE and MERGE, through the same spool
 
     def check_row_changes(self, at: Target, ask: protocol.AtPin) -> None:
-        """Whether rows of the table can be changed; the state of the pin is kept for that."""
+        """Check that rows of the table can be changed; keeps the state of the pin for that."""
         refuse_writes_to(open_table(self._runtime.storage(at.root)))
         self._pins.hold(at.pinned(ask.pin, ask.instant))
 
@@ -108,7 +108,7 @@ class WriteHandlers:
             self._spools.drop(at.root, ask.spool)
 
     def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
-        """A MERGE that only inserts, which Spark hands over as an INSERT."""
+        """A MERGE that only inserts; Spark passes it as an INSERT."""
         return self._change(inserted_rows(self._frame(jdf)), at, Operation.UPSERT, ask.reads)
 
     def _change(
@@ -128,5 +128,5 @@ class WriteHandlers:
             self._pins.release(scan.pin)
 
     def _frame(self, jdf: JavaObject) -> DataFrame:
-        """A Python DataFrame of the session that the JVM's one belongs to."""
+        """The JVM's DataFrame as a Python DataFrame of its session."""
         return DataFrame(jdf, self._sessions.of(jdf))

@@ -1,7 +1,7 @@
-"""The storage contract: bytes in and out, below one table's root.
+"""The storage contract: reads and writes bytes below one table's root.
 
-Paths are relative to the root, separated by ``/``, never absolute and never with ``..``: names
-from outside cannot leave the table. Every implementation passes ``tests/contracts``.
+Paths are relative to the root and separated by ``/``, never absolute and never with ``..``, so that
+names from outside cannot leave the table. Every implementation passes ``tests/contracts``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StoredFile:
         return self.path.rsplit("/", 1)[-1]
 
 
-# Named here because inside the classes below ``list`` is the method.
+# Named here because in the classes below ``list`` is a method.
 Files: TypeAlias = list[StoredFile]
 Folders: TypeAlias = list[str]
 Known: TypeAlias = Mapping[str, StoredFile]
@@ -36,10 +36,10 @@ NOTHING_KNOWN: Known = {}
 class Storage(Protocol):
     """What the driver needs of a file system or object store.
 
-    Errors: ``StorageError`` with ``path``; ``FileNotFoundError`` where a file is absent;
-    ``FileExists`` from ``put_if_absent``. What a put raises says that its outcome is unknown, but
-    for a ``StorageError`` with ``had_no_effect``: an implementation sets it where it knows that the
-    put never happened and never will (docs/decisions/typed_failures.md).
+    Errors: ``StorageError`` with ``path``; ``FileNotFoundError`` if a file is absent;
+    ``FileExists`` from ``put_if_absent``. After an error of a put its outcome is unknown, unless
+    the error is a ``StorageError`` with ``had_no_effect``. An implementation sets that if it knows
+    that the put did not happen and never will (docs/decisions/typed_failures.md).
     """
 
     @property
@@ -48,23 +48,23 @@ class Storage(Protocol):
 
     @property
     def put_timeout_s(self) -> float:
-        """Seconds after which a put is given up: none has an effect later than that.
+        """Seconds after which a put is given up: it has no effect later than that.
 
-        The same holds for the deletion of a single file, such as a lock's.
+        This is also the limit for the deletion of a single file, such as a lock file.
         """
 
     def list(self, folder: str, known: Known = NOTHING_KNOWN) -> Files:
-        """Files directly in ``folder``, sorted by path; empty where the folder is absent.
+        """Files directly in ``folder``, sorted by path; empty if the folder is absent.
 
-        ``known`` are files by path of which the caller knows that they never change: what is
-        listed under such a name may be answered from there, where asking again costs more.
+        ``known`` are files, by path, that the caller knows never to change. A storage may return
+        such a file from there, if asking for it again costs more.
         """
 
     def list_folders(self, folder: str) -> Folders:
-        """Relative paths of the folders directly in ``folder``, sorted; empty where absent."""
+        """Relative paths of the folders directly in ``folder``, sorted; empty if it is absent."""
 
     def walk(self, folder: str) -> Files:
-        """Files at any depth below ``folder``, sorted by path; empty where it is absent."""
+        """Files at any depth below ``folder``, sorted by path; empty if it is absent."""
 
     def exists(self, path: str) -> bool:
         """Whether a file of this name exists."""
@@ -73,28 +73,28 @@ class Storage(Protocol):
         """The whole file."""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create the file whole or not at all; raise ``FileExists`` where the name is taken."""
+        """Create the file whole or not at all; raise ``FileExists`` if the name is taken."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create the file or replace it whole: a reader sees the old or the new bytes."""
+        """Create or replace the file: a reader sees either the old or the new bytes."""
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; those already absent are no error."""
+        """Delete files; an absent file is no error."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all below it; absent is no error."""
+        """Delete a folder with everything below it; an absent folder is no error."""
 
     def delete_empty_folders(self, folder: str) -> None:
-        """Delete a folder and those below it, as far as they hold no file.
+        """Delete a folder and the folders below it, unless they hold a file.
 
-        Nothing happens where a folder exists by its files alone, as on an object store.
+        Object stores do nothing, since a folder exists there only while it holds files.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """A file as read: ``tag`` names this version, ``now_ms`` and ``modified_ms`` are times of the
-    storage's own clock, when it answered and when it took the file."""
+    """A file as it was read; ``tag`` names this version. ``now_ms`` and ``modified_ms`` are by the
+    storage's clock: when it answered, and when the file was written."""
 
     data: bytes
     tag: str
@@ -104,28 +104,28 @@ class FileVersion:
 
 @runtime_checkable
 class VersionedStorage(Storage, Protocol):
-    """A storage that replaces a file only where it still is a certain version of it."""
+    """A storage that can replace a file only if the file still has a given version."""
 
     def read_version(self, path: str) -> FileVersion:
-        """The whole file, and what names this version of it."""
+        """The whole file, and the tag of its version."""
 
     def swap(self, path: str, data: bytes, tag: str) -> None:
-        """Replace the version ``tag`` of the file; ``FileExists`` where it is no longer there."""
+        """Replace the file if its version is ``tag``; otherwise ``FileExists``."""
 
 
 @runtime_checkable
 class PassesTemporariesOver(Storage, Protocol):
-    """A storage that gives files their names late; a process that is killed leaves such a file."""
+    """A storage that writes to temporary names first; a killed process leaves such a file."""
 
     def passed_over(self) -> Files:
-        """Temporary files, anybody's, that the listings since the last call left out."""
+        """The temporary files of any process that listings since the last call left out."""
 
 
 def checked(path: str) -> str:
-    """``path`` itself, less one ``/`` at its end, if it stays below the root.
+    """``path`` without one ``/`` at its end, if it stays below the root.
 
-    ``StorageError`` for all else, also for a second spelling of a good path such as ``a//b`` or
-    ``a/./b``: an object store would keep it as another file.
+    ``StorageError`` for all other paths, also for other spellings of a good path, such as ``a//b``
+    or ``a/./b``: to an object store they are different files.
     """
     inside = path.removesuffix("/")
     parts = inside.split("/")

@@ -1,13 +1,13 @@
 """A test kit: any storage, with crashes, failures and lost replies where a test wants them.
 
-``FaultyStorage`` passes every call on to a real storage, records it, and lets a ``Fault`` strike
-at the n-th call that matches. After a crash every further call raises too: a dead process does
-nothing, not even its clean-up.
+``FaultyStorage`` passes every call to a real storage, records it, and applies a ``Fault`` to the
+n-th call that matches. After a crash all further calls also raise: a dead process does nothing, not
+even its clean-up.
 
-A put that stops half-way never shows under its final name, on any storage: local disks and Hadoop
-file systems are left with a temporary file beside it, object stores with nothing. The kit leaves
-the temporary file, as the worse of the two. (Data files are not put by a ``Storage``: workers
-write them in place, and half of one is what its marker is for.)
+A put that stops half-way never shows under its final name, on any storage. It leaves a temporary
+file on local disks and Hadoop file systems, and nothing on object stores. The kit leaves the
+temporary file, the worse of the two. (A ``Storage`` does not put data files: workers write them in
+place, and markers exist because half a file may stay.)
 
 Typical use, a kill at each step of an operation::
 
@@ -17,7 +17,7 @@ Typical use, a kill at each step of an operation::
         storage = MemoryStorage()
         with pytest.raises(SimulatedCrash):
             operation(FaultyStorage(storage, fault))
-        ...  # look at what a survivor finds in ``storage``
+        ...  # look at what the crash has left in ``storage``
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ _Result = TypeVar("_Result")
 
 
 class SimulatedCrash(BaseException):
-    """The process died here. No ``except Exception`` may catch it, as none stops SIGKILL."""
+    """The process died here. ``except Exception`` does not catch it, just as with SIGKILL."""
 
 
 class Effect(Enum):
-    """What a fault does to the call that it strikes."""
+    """What a fault does to a call."""
 
-    FAIL_BEFORE = "StorageError that says so: the call had no effect"
-    FAIL_AFTER = "StorageError of a call that had its effect and will not have it again (deletes)"
-    LOSE_REQUEST = "StorageError without answer: nobody knows that the call had no effect"
-    LOSE_REPLY = "StorageError without answer: nobody knows that the call had its effect"
+    FAIL_BEFORE = "StorageError; the call had no effect, and the error says so"
+    FAIL_AFTER = "StorageError; the call had its effect and will not have it again (deletes)"
+    LOSE_REQUEST = "StorageError without an answer; the call had no effect, but nobody knows"
+    LOSE_REPLY = "StorageError without an answer; the call had its effect, but nobody knows"
     CRASH_BEFORE = "the process dies before the call has its effect"
-    CRASH_AFTER = "the process dies after the call had its effect"
+    CRASH_AFTER = "the process dies after the call has had its effect"
     FAIL_HALFWAY = (
-        "StorageError that says so: half of a put's bytes lie in a temporary file (for puts)"
+        "StorageError; half of a put's bytes lie in a temporary file, and the error says so (puts)"
     )
-    CRASH_HALFWAY = "the process dies, and half of a put's bytes lie in a temporary file (for puts)"
+    CRASH_HALFWAY = "the process dies; half of a put's bytes lie in a temporary file (puts)"
 
 
 _HAS_EFFECT: Final = {Effect.FAIL_AFTER, Effect.LOSE_REPLY, Effect.CRASH_AFTER}
@@ -75,7 +75,7 @@ _KNOWN: Final = {Effect.FAIL_BEFORE, Effect.FAIL_HALFWAY}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call that reached the storage: its method and the paths it names."""
+    """One call that reached the storage: its method and its paths."""
 
     method: str
     paths: tuple[str, ...]
@@ -86,9 +86,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Strikes the calls number ``at`` to ``at + times - 1`` among those that match.
+    """Applies to the matching calls number ``at`` to ``at + times - 1``.
 
-    ``path`` is a shell pattern that one of the call's paths must match (``*`` crosses ``/``).
+    ``path`` is a shell pattern that one of the call's paths must match (``*`` also matches ``/``).
     """
 
     effect: Effect
@@ -98,14 +98,14 @@ class Fault:
     times: int = 1
 
     def matches(self, call: Call) -> bool:
-        """Whether ``call`` counts for this fault."""
+        """Whether ``call`` matches this fault."""
         return call.method in self.methods and (
             self.path == "*" or any(fnmatch.fnmatchcase(path, self.path) for path in call.paths)
         )
 
 
 class FaultyStorage:
-    """``inner`` with faults; ``before`` is called ahead of each call, to stage a race."""
+    """``inner`` with faults; ``before`` runs before each call, so that a test can create races."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class FaultyStorage:
 
 
 def every_crash(healthy: FaultyStorage) -> Iterator[Fault]:
-    """A crash before, one amid (puts) and one after each of the writes ``healthy`` recorded."""
+    """Crashes before, during (puts) and after each of the writes that ``healthy`` recorded."""
     for at, call in enumerate(healthy.writes, 1):
         yield Fault(Effect.CRASH_BEFORE, at)
         if call.method in PUTS:

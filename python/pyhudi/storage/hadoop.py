@@ -1,9 +1,9 @@
-"""A table on a file system that Hadoop's client reaches: HDFS, viewfs, ABFS and their like.
+"""A table on a file system that Hadoop's client reaches: HDFS, viewfs, ABFS and similar.
 
-The JVM's side does the work, one call for each of ours; this module is given it and knows nothing
-of py4j. What is put is written under a temporary name and then renamed, which refuses a name that
-is taken: so a name is never seen with part of its bytes. That holds on file systems whose rename is
-atomic, and object stores that only imitate one are refused by name.
+The JVM does the work, one call for each call here; this module gets the JVM's side as an object and
+does not import py4j. A put writes a temporary file and renames it; the rename refuses a taken name.
+So no file is ever visible with only a part of its bytes. This needs atomic renames: object stores
+that only imitate them are refused by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyhudi.storage.base import (
 )
 from pyhudi.storage.names import MOST_PASSED, TEMPORARY_PREFIX, is_listed
 
-#: a rename copies and deletes there, so that two writers may both believe that theirs was first
+#: there a rename copies and deletes, so two writers may both believe that they were first
 NO_ATOMIC_RENAME: Final = frozenset({"gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs"})
 
 _CHANGES: Final = frozenset({"create", "replace", "delete"})
@@ -33,19 +33,19 @@ _Result = TypeVar("_Result")
 
 
 class Refused(OSError):
-    """What was asked of Hadoop's client did not happen, and never will."""
+    """Hadoop's client did not do what was asked, and never will."""
 
 
 class HadoopFiles(Protocol):
     """The shim's ``HadoopFiles``: one table's folder, paths relative to it, lists as JSON.
 
     Errors: ``FileNotFoundError``, ``FileExistsError`` (the name to create is taken) and
-    ``Refused`` (what was asked did not happen, and never will). After any other error of a put
-    nobody knows whether it had its effect.
+    ``Refused`` (the request did not happen, and never will). After any other error of a put its
+    outcome is unknown.
     """
 
     def authority(self) -> str:
-        """The cluster's name, host and port as a rule, also where the path leaves it out."""
+        """The cluster's name, usually host and port, even if the path does not name it."""
 
     def list(self, folder: str, deep: bool) -> str:
         """``[[path, bytes, epoch milliseconds], ...]`` of the files in a folder, or below it."""
@@ -60,25 +60,25 @@ class HadoopFiles(Protocol):
         """The whole file."""
 
     def create(self, path: str, temporary: str, data: bytes) -> None:
-        """Make the file, whole or not at all, by way of ``temporary``."""
+        """Make the file, whole or not at all: write ``temporary``, then rename it."""
 
     def replace(self, path: str, temporary: str, data: bytes) -> None:
-        """Make or replace the file, by way of ``temporary``."""
+        """Make or replace the file: write ``temporary``, then rename it."""
 
     def delete(self, paths: str) -> None:
         """Delete the files of a JSON list."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all below it."""
+        """Delete a folder with everything below it."""
 
     def delete_empty_folders(self, folder: str) -> None:
-        """Delete a folder and those below it, as far as they hold no file."""
+        """Delete a folder and the folders below it, unless they hold a file."""
 
 
 class HadoopStorage:
     """Files below ``root``, reached through the JVM; ``clock`` gives temporary names."""
 
-    # Nominal: Hadoop's client repeats a request by rules of its own and cannot be stopped.
+    # Nominal: Hadoop's client repeats a request by its own rules and cannot be stopped.
     put_timeout_s = 15.0
 
     def __init__(self, root: str, files: HadoopFiles, clock: Clock | None = None) -> None:

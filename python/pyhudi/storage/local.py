@@ -1,9 +1,10 @@
 """A table on a local (or locally mounted) disk, safe against crashes and power loss.
 
-Invariant: no name is ever seen with part of its bytes. A file is written and synced under a
-hidden temporary name in its own folder and only then gets its real one, by ``link(2)``, which
-fails where the name is taken, or by ``rename(2)``, which replaces it; then the folder is synced.
-Hadoop's checksum neighbour goes first, or Hudi would refuse the new bytes (spec/other_files.md O3).
+Invariant: no file is ever visible with only a part of its bytes. A file is written and synced under
+a hidden temporary name in its own folder. Then it gets its real name, by ``link(2)``, which fails
+if the name is taken, or by ``rename(2)``, which replaces a file. Then the folder is synced.
+Hadoop's checksum file is deleted first: otherwise Hudi would refuse the new bytes
+(spec/other_files.md O3).
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from pyhudi.storage.names import MOST_PASSED, TEMPORARY_PREFIX, crc_neighbour, i
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-#: what link(2) and rename(2) answer where they did nothing; after any other errno nobody knows
+#: the errno values after which link(2) or rename(2) did nothing; after others nobody knows
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV, errno.EEXIST, errno.ENOTEMPTY, errno.EBUSY),
     *(errno.ENOSPC, errno.EDQUOT, errno.EMLINK, errno.ENOMEM, errno.EINVAL),
 )
-_FOLDER_ATTEMPTS = 5  # somebody may delete an empty folder between our mkdir and our open
+_FOLDER_ATTEMPTS = 5  # another process may delete an empty folder between our mkdir and our open
 
 
 class LocalStorage:
@@ -60,7 +61,7 @@ class LocalStorage:
         inside = checked(folder)
         found = []
         for entry in self._scan(inside):
-            # Names are read in bulk; the facts of each cost a call to the system.
+            # Names are read in bulk; size and time of each file cost a system call.
             file = known.get(_join(inside, entry.name)) or _stored(inside, entry)
             if file is not None:
                 found.append(file)
@@ -105,9 +106,10 @@ class LocalStorage:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         full = self._full(path)
-        # Hadoop makes a checksum after its file and deletes it before: one that was there before
-        # the file was missing is left over. Any later one may be of a file that another program
-        # is creating, and Hudi's lock provider leaves its lock behind if that one goes.
+        # Hadoop creates a checksum after its file and deletes it before its file. So a checksum
+        # that exists before the file is found missing is left over. A later one may belong to a
+        # file that another program is creating: if we deleted it, Hudi's lock provider would leave
+        # its lock behind.
         checksum = crc_neighbour_path(full)
         left_over = os.path.lexists(checksum)
         if os.path.lexists(full):
@@ -125,7 +127,8 @@ class LocalStorage:
         full = self._full(path)
         temporary = self._write_temporary(full, data)
         try:
-            # First the checksum: old bytes without one are fine, new bytes with the old one not.
+            # The checksum goes first: readers accept old bytes without a checksum, but not new
+            # bytes with the old one.
             _remove_checksum(crc_neighbour_path(full), "replace", full)
             os.rename(temporary, full)
         except BaseException as error:
@@ -154,7 +157,7 @@ class LocalStorage:
             try:
                 shutil.rmtree(full)
             except FileNotFoundError:
-                # Either the folder is gone or somebody deletes in it at the same time as we.
+                # The folder is gone, or another process deletes in it at the same time.
                 if not os.path.lexists(full):
                     return
             except OSError as error:
@@ -164,7 +167,7 @@ class LocalStorage:
                 _sync_folder(os.path.dirname(full.rstrip("/")))
                 return
         raise StorageError(
-            f"'{full}' fills up while it is deleted. Stop what writes to it.", path=full
+            f"New files appear in '{full}' while it is deleted. Stop what writes there.", path=full
         )
 
     def _pass_over(self, inside: str, entry: os.DirEntry[str]) -> None:
@@ -198,7 +201,7 @@ class LocalStorage:
                 raise _failed("list", full, error) from error
 
     def _write_temporary(self, full: str, data: bytes) -> str:
-        """Write and sync ``data`` under a name of its own in the folder of ``full``."""
+        """Write and sync ``data`` under a unique name in the folder of ``full``."""
         folder = os.path.dirname(full)
         temporary = f"{folder}/{TEMPORARY_PREFIX}{self._clock.uuid()}"
         try:
@@ -212,7 +215,7 @@ class LocalStorage:
             _remove_quietly(temporary)
             if isinstance(error, OSError):
                 raise _failed("create", full, error, had_no_effect=True) from error
-            if isinstance(error, StorageError):  # of the folder: the name was not touched yet
+            if isinstance(error, StorageError):  # the folder's error: the name is still untouched
                 error.had_no_effect = True
             raise
         return temporary
@@ -257,7 +260,7 @@ def _open_new(temporary: str, folder: str) -> int:
 
 
 def _make_folders(folder: str) -> None:
-    """Make ``folder`` and its parents; each new name is synced so that it outlives a power cut."""
+    """Make ``folder`` and its parents; each is synced, so that it survives a power cut."""
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -281,13 +284,13 @@ def _link(temporary: str, full: str, path: str) -> None:
     try:
         os.link(temporary, full, follow_symlinks=False)
     except FileExistsError as error:
-        # NFS repeats a request whose reply was lost: two names on our file mean that we won.
+        # NFS repeats a request if its reply was lost: two names of our file mean that we won.
         if _links(temporary, full) < 2:
             raise FileExists(f"'{full}' exists already.", path=path) from error
     except OSError as error:
         if error.errno in _NO_LINKS:
             raise StorageError(
-                f"The file system of '{full}' has no hard links, without which two writers could "
+                f"The file system of '{full}' has no hard links. Without them two writers could "
                 "both create one file. Keep the table on another disk.",
                 path=path,
                 had_no_effect=True,
@@ -303,7 +306,7 @@ def _links(temporary: str, full: str) -> int:
 
 
 def _unnamed(verb: str, full: str, error: OSError) -> StorageError:
-    """The error of a link or rename: a known failure only where the errno proves it."""
+    """The error of a link or rename: a known failure only if the errno proves it."""
     if error.errno in _REFUSED:
         return _failed(verb, full, error, had_no_effect=True)
     return _unclear(verb, full, error)
@@ -315,12 +318,12 @@ def _unclear(verb: str, full: str, error: OSError) -> StorageError:
 
 
 def _sync_named(full: str) -> None:
-    """Make a finished name durable; a failure here comes after the effect."""
+    """Make a finished name durable; an error here comes after the effect."""
     try:
         _sync_folder(os.path.dirname(full))
     except StorageError as error:
         raise StorageError(
-            f"'{full}' was written, but it is unknown whether it outlives a power cut.",
+            f"'{full}' was written, but it may not survive a power cut.",
             path=full,
         ) from error
 
@@ -335,7 +338,7 @@ def _sync_folder(folder: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # this file system cannot sync folders: nothing to gain
+        if error.errno != errno.EINVAL:  # EINVAL: this file system cannot sync folders
             raise _failed("sync", folder, error) from error
     finally:
         os.close(descriptor)
@@ -358,7 +361,7 @@ def _remove_checksum(checksum: str, verb: str, full: str) -> None:
 
 
 def _remove_quietly(full: str) -> None:
-    """Clean up a temporary; the caller has an error or a success of its own to report."""
+    """Delete a temporary file; errors are ignored, as the caller reports its own outcome."""
     try:
         os.unlink(full)
     except OSError:

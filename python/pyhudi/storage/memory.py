@@ -1,6 +1,6 @@
 """A table in a dict: the storage of unit tests and of the simulation.
 
-Each call is atomic. As on an object store, a folder exists exactly while it holds a file.
+Each call is atomic. As on an object store, a folder exists only while it holds a file.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class MemoryStorage:
         name, now = checked(path), self._clock.now_ms()
         with self._guard:
             if name not in self._files or _tag(*self._files[name]) != tag:
-                raise FileExists(f"'{self._root}/{name}' is another version by now.", path=name)
+                raise FileExists(f"'{self._root}/{name}' has another version now.", path=name)
             self._files[name] = (bytes(data), now)
 
     def delete(self, paths: Iterable[str]) -> None:

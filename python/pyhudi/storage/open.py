@@ -1,7 +1,7 @@
-"""From a table's path, as users and Spark write it, to its storage.
+"""Opens the storage of a table from its path, as users and Spark write it.
 
-Paths follow Hadoop's ``Path``: the text after the scheme is taken as it is, so ``%20`` in a path
-is three characters, as in ``spark.read.load``. Only ``file_uri`` escapes, for readers of URIs.
+Paths follow Hadoop's ``Path``: the text after the scheme is not decoded, so ``%20`` in a path is
+three characters, as in ``spark.read.load``. Only ``file_uri`` escapes, for code that parses URIs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.storage.local import LocalStorage
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _S3_SCHEMES: Final = ("s3", "s3a", "s3n")
-_URI_SIGNS: Final = "/-_.~!*'(),;:$&+=@"  # what java.net.URI takes in a path as it is
+_URI_SIGNS: Final = "/-_.~!*'(),;:$&+=@"  # java.net.URI does not escape these in a path
 
 
 def open_storage(
@@ -32,16 +32,16 @@ def open_storage(
 ) -> Storage:
     """The storage of the table at ``root_uri``; nothing is read or made yet.
 
-    ``hadoop_options`` are Hadoop's settings (``fs.s3a.*``); ``hadoop`` opens a folder by the
-    client of a JVM, where there is one. Errors: ``ConfigError`` for a path that is not absolute,
-    ``UnsupportedTable`` for a file system that cannot be reached, or not relied upon.
+    ``hadoop_options`` are Hadoop's settings (``fs.s3a.*``); ``hadoop`` opens a folder through the
+    client of a JVM, if there is one. Errors: ``ConfigError`` for a path that is not absolute,
+    ``UnsupportedTable`` for a file system that cannot be reached or is not safe.
     """
     root = normalize_root(root_uri)
     if root.startswith("/"):
         return LocalStorage(root, clock)
     if not root.startswith("s3a://"):
         return _by_hadoop(root, hadoop, clock)
-    # Only here: boto3 is optional, and its import takes longer than all of pyhudi's.
+    # Imported only here: boto3 is optional, and its import takes longer than all of pyhudi's.
     from pyhudi.storage.s3 import S3Storage
 
     bucket = bucket_of(root)
@@ -56,14 +56,14 @@ def _by_hadoop(
     if scheme in NO_ATOMIC_RENAME:
         raise UnsupportedTable(
             f"pyhudi does not keep tables on '{scheme}:' ('{root}'): a rename there copies and "
-            "deletes, so two writers might both commit, and nothing would tell. Use local disks, "
+            "deletes, so two writers might both commit, and neither would notice. Use local disks, "
             "S3, HDFS or a file system with atomic renames.",
             feature=f"{scheme}: file system",
         )
     if hadoop is None:
         raise UnsupportedTable(
-            f"'{root}' is reached by Hadoop's client in a Spark session only; without one pyhudi "
-            "opens tables on local disks and on S3.",
+            f"Only a Spark session reaches '{root}', through Hadoop's client. Without a session "
+            "pyhudi opens tables on local disks and on S3.",
             feature=f"{scheme}: file system without Spark",
         )
     files = hadoop(root)
@@ -74,8 +74,8 @@ def _by_hadoop(
 def normalize_root(uri: str) -> str:
     """The one spelling of a table's root: ``/absolute/path``, ``s3a://bucket/prefix`` or a URI.
 
-    Equal places give equal texts: schemes, doubled and trailing slashes, ``.`` and ``..`` are
-    resolved, nothing is percent-decoded (see the module). Errors as in ``open_storage``.
+    Equal places give equal texts: schemes, double and trailing slashes, ``.`` and ``..`` are
+    resolved; nothing is percent-decoded (see the module). Errors as in ``open_storage``.
     """
     match = _SCHEME.fullmatch(uri)
     if match is None:
@@ -100,7 +100,7 @@ def bucket_of(root: str) -> str:
 
 
 def file_uri(root: str, path: str) -> str:
-    """The URI of the file ``path`` below the normalized ``root``, escaped as java.net.URI reads it.
+    """The URI of the file ``path`` below the normalized ``root``, escaped for java.net.URI.
 
     An empty ``path`` gives the URI of the root.
     """
@@ -119,7 +119,7 @@ def _local_root(uri: str, rest: str) -> str:
         rest = slash + path
     if host not in ("", "localhost"):
         raise ConfigError(
-            f"The table path '{uri}' names the host '{host}'. A local path has none: write "
+            f"The table path '{uri}' names the host '{host}', but a local path has no host. Write "
             f"'file:///{host}{rest}' if '{host}' is a folder.",
             key="path",
         )

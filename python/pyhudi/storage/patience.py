@@ -1,8 +1,8 @@
 """How long a request is repeated: the pauses between its attempts, and when to give up.
 
-Why not botocore's own retry modes: their budget of retries is shared by all requests of a client,
-so that under a throttling store many requests beside each other give up after one or two attempts;
-neither knows of a time limit, and neither runs on the clock of a test.
+botocore's own retry modes do not fit. All requests of a client share one budget of retries, so
+under a throttling store many parallel requests give up after one or two attempts. They have no time
+limit, and they do not run on the clock of a test.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _MOST_MS: Final = 3_000
 class Patience:
     """The attempts at one request; none begins later than ``limit_s`` after the first.
 
-    Being told to slow down is an answer: such a request goes on until the time is up. One that
-    gets no answer, or an internal error, is sent five times at most.
+    If the store answers "slow down", the request is repeated until the time is up. A request that
+    gets no answer, or an internal error, is sent at most five times.
     """
 
     def __init__(self, clock: Clock, limit_s: float) -> None:
@@ -31,9 +31,9 @@ class Patience:
         self.throttled = 0
 
     def again(self, throttled: bool) -> bool:
-        """Pause after a failed attempt; False, without a pause, where it was the last.
+        """Pause after a failed attempt; False, without a pause, after the last one.
 
-        Pauses double up to three seconds; half of each is random, so that requests which were
+        Pauses double up to three seconds; half of each is random, so that requests that were
         refused together do not come back together.
         """
         self.throttled += throttled
@@ -44,7 +44,7 @@ class Patience:
         if self.elapsed_s() + pause_s >= self._limit_s:
             return False
         self._clock.sleep(pause_s)
-        if self.elapsed_s() >= self._limit_s:  # a process that stood still slept longer
+        if self.elapsed_s() >= self._limit_s:  # the process may have been stopped meanwhile
             return False
         self.attempts += 1
         return True

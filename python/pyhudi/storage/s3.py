@@ -1,9 +1,9 @@
 """A table in an S3 bucket, by boto3; the only module that imports it.
 
-Every request is repeated here, never by botocore (see ``patience``). Put-if-absent is
-``If-None-Match: *``: repeated blindly after a lost reply it would find our own object and call it
-somebody else's, so each put carries a random mark, and a refusal that follows a lost reply looks
-whose mark the object bears. Secrets are handed to botocore and kept nowhere else.
+This module repeats requests; botocore never does (see ``patience``). Put-if-absent is
+``If-None-Match: *``. If it is repeated after a lost reply, it may find its own object and take it
+for another writer's. So each put carries a random mark, and a refusal after a lost reply checks
+whose mark the object has. Secrets are passed to botocore and kept nowhere else.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ except ImportError:
     if not TYPE_CHECKING:
         boto3 = None
 
-_BATCH: Final = 1_000  # the most keys that one DeleteObjects request takes
-_DELETERS: Final = 8  # batches deleted at a time
+_BATCH: Final = 1_000  # the largest number of keys in one DeleteObjects request
+_DELETERS: Final = 8  # batches deleted at the same time
 _CONNECTIONS: Final = 32
 _CONNECT_S: Final = 3
 _READ_S: Final = 30
@@ -53,7 +53,7 @@ _LIMIT_S: Final = 60.0  # the same for all other requests
 _MARK: Final = "pyhudi-put"  # user metadata: which put made this object
 _ABSENT: Final = {"NoSuchKey", "404", "NotFound"}
 _TAKEN: Final = {"PreconditionFailed", "412"}
-# The request had no effect and is welcome later.
+# The request had no effect and may be sent again later.
 _SLOW_DOWN: Final = {
     "SlowDown",
     "ServiceUnavailable",
@@ -73,9 +73,9 @@ _Answer = TypeVar("_Answer")
 class S3Storage:
     """Objects below ``s3a://bucket/prefix``; options carry Hadoop's ``fs.s3a.*`` names.
 
-    Without keys among the options the usual AWS chain (environment, profile, instance role)
-    gives the credentials. Errors: ``SetupError`` without boto3, ``ConfigError`` without any
-    credentials, ``StorageError`` with ``had_no_effect`` for a put that the store refused.
+    If the options have no keys, the usual AWS chain (environment, profile, instance role) gives the
+    credentials. Errors: ``SetupError`` without boto3, ``ConfigError`` without credentials,
+    ``StorageError`` with ``had_no_effect`` for a put that the store refused.
     """
 
     put_timeout_s = _PUT_LIMIT_S + _CONNECT_S + _PUT_ANSWER_S
@@ -134,7 +134,7 @@ class S3Storage:
         key = self._key(path)
 
         def get() -> FileVersion:
-            # The body comes within the attempt: a connection that breaks amid it is tried again.
+            # The body is read within the attempt: if the connection breaks, it is tried again.
             answer = self._client.get_object(Bucket=self._bucket, Key=key)
             modified_ms = int(answer["LastModified"].timestamp() * 1_000)
             said = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -159,7 +159,7 @@ class S3Storage:
         self._delete_keys(self._key(path) for path in paths)
 
     def delete_folder(self, folder: str) -> None:
-        # Folder markers, which S3A makes as objects whose name ends in a slash, go as well.
+        # This also deletes folder markers: S3A makes them as objects whose names end in a slash.
         pages = self._pages(self._key(folder, "/"), "")
         self._delete_keys(entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
@@ -181,7 +181,7 @@ class S3Storage:
         absent: Callable[[Exception], _Answer] | None = None,
         patience: Patience | None = None,
     ) -> _Answer:
-        """The answer to a request that may be sent again; ``absent`` gives it for missing keys."""
+        """The answer to a repeatable request; for a missing key the answer is ``absent``'s."""
         patience = patience or Patience(self._clock, _LIMIT_S)
         while True:
             try:
@@ -213,7 +213,7 @@ class S3Storage:
                     yield StoredFile(key[len(self._base) :], entry["Size"], modified_ms)
 
     def _delete_keys(self, keys: Iterable[str]) -> None:
-        """Delete in batches, many at a time beside each other; ``keys`` may still be listed."""
+        """Delete in parallel batches; ``keys`` may still come from a running listing."""
         rest = iter(keys)
         batch = list(islice(rest, _BATCH))
         if len(batch) < _BATCH:
@@ -230,10 +230,10 @@ class S3Storage:
                 one.result()
 
     def _delete_batch(self, keys: Sequence[str]) -> None:
-        """Delete at most ``_BATCH`` keys; an answer that refuses some of them is no success.
+        """Delete at most ``_BATCH`` keys; ``StorageError`` if the answer refuses some of them.
 
-        A single file may be a lock, which is another's when its lease is over: it is deleted in
-        the time of a put or not at all.
+        A single file may be a lock, which belongs to another writer after its lease. So it is
+        deleted within the time limit of a put, or not at all.
         """
         left = [*keys]
         single = len(left) == 1
@@ -272,14 +272,14 @@ class S3Storage:
                 if condition and _is_refusal(error):
                     if lost and self._mark_of(key) == mark:
                         return
-                    what = "is there already" if "IfNoneMatch" in condition else "has changed"
+                    what = "exists already" if "IfNoneMatch" in condition else "has changed"
                     raise FileExists(f"'{self._uri(key)}' {what}.", path=path) from error
                 lost = lost or not _had_no_effect(error)
                 if not _is_passing(error) or not patience.again(_is_throttled(error)):
                     raise self._failed(verb, key, error, patience, unknown=lost) from error
 
     def _mark_of(self, key: str) -> str | None:
-        """Which put made the object; ``StorageError`` of unknown outcome where nobody can tell."""
+        """The mark of the put that made the object; ``StorageError`` if that is unknown."""
 
         def look() -> str | None:
             answer = self._client.head_object(Bucket=self._bucket, Key=key)
@@ -311,7 +311,7 @@ class S3Storage:
             return self._unanswered(verb, key, f"{_reason(error)}{patience}")
         hint = ""
         if _is_throttled(error):
-            hint = " The store serves no more requests a second: write less at a time, or later."
+            hint = " The store limits requests per second: write less at a time, or later."
         return StorageError(
             f"Cannot {verb} '{uri}': {_reason(error)}{patience}.{hint}",
             path=uri,
@@ -329,12 +329,12 @@ class S3Storage:
 
 @cache
 def _service_models() -> Any:
-    """botocore's descriptions of S3: by far the longest part of making a client."""
+    """botocore's description of S3: loading it takes most of the time to make a client."""
     return create_loader()
 
 
 def _session() -> Any:
-    """A new session, as they are not safe to share between threads and remember credentials."""
+    """A new session: sessions keep credentials and must not be shared between threads."""
     core = botocore.session.get_session()
     core.register_component("data_loader", _service_models())
     return boto3.session.Session(botocore_session=core)
@@ -348,7 +348,7 @@ def _client(session: Any, settings: S3Settings, read_s: int) -> Any:
         s3={"addressing_style": "path" if settings.path_style else "auto"},
         signature_version=UNSIGNED if settings.anonymous else None,
         max_pool_connections=_CONNECTIONS,
-        # Stores other than AWS refuse the newer checksum headers.
+        # Stores other than AWS refuse the new checksum headers.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
@@ -364,12 +364,12 @@ def _client(session: Any, settings: S3Settings, read_s: int) -> Any:
         )
     except (aws.BotoCoreError, ValueError) as error:
         raise ConfigError(
-            f"The S3 settings do not fit: {_reason(error)}.", key="fs.s3a.endpoint"
+            f"The S3 settings are wrong: {_reason(error)}.", key="fs.s3a.endpoint"
         ) from error
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the store says that a put's condition does not hold; a swap needs the file, too."""
+    """Whether the store says that a put's condition is false; for a swap the file must exist."""
     return isinstance(error, aws.ClientError) and _code(error) in _TAKEN | _ABSENT
 
 
@@ -382,14 +382,14 @@ def _status(error: Any) -> int:
 
 
 def _is_throttled(error: Exception) -> bool:
-    """Whether the store refused for its load; such a request had no effect."""
+    """Whether the store refused because of its load; such a request had no effect."""
     return isinstance(error, aws.ClientError) and _code(error) in _SLOW_DOWN
 
 
 def _had_no_effect(error: Exception) -> bool:
-    """Whether ``error`` proves that the request which it ended had no effect.
+    """Whether ``error`` proves that its request had no effect.
 
-    The store has refused it, or it never left: no connection, no credentials, wrong arguments.
+    The store refused it, or it was never sent: no connection, no credentials, wrong arguments.
     """
     if isinstance(error, aws.ClientError):
         return 300 <= _status(error) < 500 or _is_throttled(error)
@@ -402,14 +402,14 @@ def _had_no_effect(error: Exception) -> bool:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether a request that ended in ``error`` is worth another attempt."""
+    """Whether another attempt may succeed after ``error``."""
     if isinstance(error, aws.ClientError):
         return _status(error) >= 500 or _code(error) in _ONCE_MORE
     return isinstance(error, (aws.HTTPClientError, aws.ConnectionError, aws.IncompleteReadError))
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without anything secret that the request carried."""
+    """What went wrong, without secrets of the request."""
     if isinstance(error, aws.ClientError):
         hint = {403: " (check keys and bucket policy)"}.get(_status(error), "")
         return f"{_code(error)}, HTTP {_status(error)}{hint}"

@@ -1,7 +1,7 @@
-"""What Hadoop's ``fs.s3a.*`` options say of one bucket, for all who reach it: boto3 and pyarrow.
+"""Hadoop's ``fs.s3a.*`` options for one bucket, in one form for boto3 and pyarrow.
 
-``fs.s3a.bucket.<bucket>.*`` goes before ``fs.s3a.*``, as in Hadoop. What is not set is left to the
-AWS chain. Secrets never show in the value's text.
+``fs.s3a.bucket.<bucket>.*`` wins over ``fs.s3a.*``, as in Hadoop. The AWS chain gives what is not
+set. Secrets are never part of the value's text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyhudi.errors import ConfigError
 
 S3A: Final = "fs.s3a."
 PROVIDERS: Final = "aws.credentials.provider"
-#: the options that ``s3_settings`` heeds, each without its ``fs.s3a.``
+#: the options that ``s3_settings`` reads, without their prefix ``fs.s3a.``
 OPTIONS: Final = (
     "access.key",
     "secret.key",
@@ -28,7 +28,7 @@ OPTIONS: Final = (
 
 _KEYS: Final = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS: Final = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
-# boto3 and pyarrow have the same chain for all of these, and take the first that gives something.
+# For all of these boto3 and pyarrow use the same chain, and take its first credentials.
 _CHAIN: Final = {
     "ContainerCredentialsProvider",
     "DefaultAWSCredentialsProviderChain",
@@ -45,9 +45,9 @@ _CHAIN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """How to reach one bucket. Without keys, and not anonymous, the AWS chain is asked.
+    """How to reach one bucket. Without keys the AWS chain is used, unless it is anonymous.
 
-    ``endpoint`` is a URL; None stands for AWS itself.
+    ``endpoint`` is a URL; None means AWS itself.
     """
 
     access_key: str | None = field(default=None, repr=False)
@@ -60,15 +60,15 @@ class S3Settings:
 
 
 def option_names(bucket: str) -> list[str]:
-    """The names of all options that ``s3_settings`` asks for, the bucket's own ones first."""
+    """The names of all options that ``s3_settings`` reads, the bucket's own first."""
     return [start + name for start in (f"{S3A}bucket.{bucket}.", S3A) for name in OPTIONS]
 
 
 def s3_settings(bucket: str, options: Mapping[str, str]) -> S3Settings:
     """The settings of ``bucket``; names may also have a leading ``spark.hadoop.``.
 
-    ``ConfigError`` where a key lacks its partner, or for a credentials provider that neither
-    boto3 nor pyarrow can stand in for.
+    ``ConfigError`` if one of the two keys is missing, or for a credentials provider that neither
+    boto3 nor pyarrow can replace.
     """
 
     def option(name: str) -> str | None:
@@ -84,7 +84,9 @@ def s3_settings(bucket: str, options: Mapping[str, str]) -> S3Settings:
     access, secret = option("access.key"), option("secret.key")
     if bool(access) != bool(secret):
         missing = "fs.s3a.secret.key" if access else "fs.s3a.access.key"
-        raise ConfigError(f"The option {missing} is missing beside its partner.", key=missing)
+        raise ConfigError(
+            f"The option {missing} is missing: set access.key and secret.key together.", key=missing
+        )
     token = option("session.token")
     source = _source(option(PROVIDERS) or "", bool(access))
     if source != "keys":
@@ -98,14 +100,14 @@ def s3_settings(bucket: str, options: Mapping[str, str]) -> S3Settings:
         session_token=token,
         anonymous=source == "anonymous",
         endpoint=endpoint,
-        # Stores other than AWS take any region, but clients want one.
+        # Stores other than AWS accept any region, but clients need one.
         region=option("endpoint.region") or ("us-east-1" if endpoint else None),
         path_style=flag("path.style.access", False),
     )
 
 
 def _source(providers: str, has_keys: bool) -> str:
-    """Where credentials come from: "keys", "chain" or "anonymous", in the order of the list."""
+    """The source of credentials, in the order of the list: "keys", "chain" or "anonymous"."""
     classes = [part.strip() for part in providers.split(",") if part.strip()]
     for full_name in classes:
         name = full_name.rsplit(".", 1)[-1]
@@ -118,23 +120,23 @@ def _source(providers: str, has_keys: bool) -> str:
             return "chain"
         else:
             raise ConfigError(
-                f"pyhudi cannot take credentials from {full_name}. In {S3A}{PROVIDERS} it knows "
+                f"pyhudi cannot take credentials from {full_name}. In {S3A}{PROVIDERS} it supports "
                 "keys (SimpleAWSCredentialsProvider, TemporaryAWSCredentialsProvider), the AWS "
                 "chain (DefaultAWSCredentialsProviderChain and its members) and "
-                "AnonymousAWSCredentialsProvider.",
+                "AnonymousAWSCredentialsProvider. Name one of these.",
                 key=S3A + PROVIDERS,
             )
     if classes and not has_keys:
         raise ConfigError(
-            f"{S3A}{PROVIDERS} names only {', '.join(classes)}, and there is no "
-            f"{S3A}access.key. Set the keys, or name another provider.",
+            f"{S3A}{PROVIDERS} names only {', '.join(classes)}, but {S3A}access.key is not set. "
+            "Set the keys, or name another provider.",
             key=S3A + "access.key",
         )
     return "keys" if has_keys else "chain"
 
 
 def arrow_options(settings: S3Settings) -> dict[str, str]:
-    """The same as ``pyarrow.fs.S3FileSystem`` takes them, all as text."""
+    """The same settings for ``pyarrow.fs.S3FileSystem``, all as text."""
     found = {
         "access_key": settings.access_key,
         "secret_key": settings.secret_key,

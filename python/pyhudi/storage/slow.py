@@ -1,10 +1,9 @@
-"""A test kit: any storage, as slow and as strict as an object store, and with its bill.
+"""A test kit: any storage, as slow and as strict as an object store, with a count of requests.
 
-Every request takes a latency, and each prefix serves so many requests a second: S3's figures are
-3,500 that change something (a batched delete counts once for each of its keys) and 5,500 that
-read. Who comes too soon waits for his turn, or is refused with 503 SlowDown as S3 does; a refused
-request has no effect, and its error says so. ``counts`` tells how many requests
-of each kind were made, refused ones included.
+Every request takes a latency, and each prefix has a limit of requests per second. S3's limits are
+3,500 changes (a batched delete counts once for each of its keys) and 5,500 reads. A request above
+the limit waits, or is refused with 503 SlowDown, as in S3; a refused request has no effect, and its
+error says so. ``counts`` has the number of requests of each kind, refused ones included.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known, Storage
 
 S3_PUTS_A_SECOND: Final = 3_500.0
 S3_GETS_A_SECOND: Final = 5_500.0
-PAGE: Final = 1_000  # names that a listing gives, or a delete takes, in one request
+PAGE: Final = 1_000  # names in one request of a listing or a delete
 DELETE_THREADS: Final = 8
 
 PrefixOf = Callable[[str], str]
 
 
 class OverRate(Enum):
-    """What becomes of a request for which a prefix has no turn left."""
+    """What happens to a request above the limit of its prefix."""
 
-    WAIT = "it is answered when its turn comes"
-    REFUSE = "StorageError, 503 SlowDown, and it has no effect"
+    WAIT = "it waits until the limit allows it"
+    REFUSE = "StorageError, 503 SlowDown; it has no effect"
 
 
 def one_prefix(path: str) -> str:
-    """The whole table is one prefix, as it is on S3 until a load lasts for long."""
+    """The whole table is one prefix, as on S3 before a load has lasted long."""
     return ""
 
 
 def by_folder(path: str) -> str:
-    """Each folder is a prefix of its own."""
+    """Each folder is a separate prefix."""
     return path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a store is: milliseconds of each request, and requests a second of each prefix.
+    """How fast a store is: milliseconds per request, and requests per second and prefix.
 
-    With ``OverRate.REFUSE`` up to ``burst_s`` seconds' worth of requests may come at once.
+    With ``OverRate.REFUSE`` the requests of up to ``burst_s`` seconds may come at once.
     """
 
     latency_ms: float = 20.0
@@ -63,7 +62,7 @@ class Pace:
 
 
 class Turns:
-    """Gives out so many turns a second, evenly; ``now`` is a monotonic time in seconds."""
+    """Allows ``a_second`` turns per second, evenly; ``now`` is a monotonic time in seconds."""
 
     def __init__(self, a_second: float) -> None:
         self._each_s = 1 / a_second
@@ -71,13 +70,13 @@ class Turns:
         self._guard = threading.Lock()
 
     def wait_for(self, count: int, now: float) -> float:
-        """Take ``count`` turns; seconds until the last of them comes."""
+        """Take ``count`` turns; returns the seconds until the last of them."""
         with self._guard:
             self._next = max(self._next, now) + count * self._each_s
             return self._next - now
 
     def take(self, count: int, now: float, burst_s: float) -> bool:
-        """Take ``count`` turns if that many are free; after a pause any count is free."""
+        """Take ``count`` turns if that many are free; after a pause any number is free."""
         with self._guard:
             begin = max(self._next, now - burst_s)
             then = begin + count * self._each_s
@@ -153,7 +152,7 @@ class SlowStorage:
         with ThreadPoolExecutor(DELETE_THREADS) as pool:
             for _ in pool.map(self.delete, batches):
                 pass
-        self._inner.delete_folder(folder)  # what listings do not show
+        self._inner.delete_folder(folder)  # also deletes files that listings do not show
 
     def delete_empty_folders(self, folder: str) -> None:
         self._inner.delete_empty_folders(folder)
@@ -166,7 +165,7 @@ class SlowStorage:
         return found
 
     def _request(self, kind: str, path: str, turns: int, changes: bool) -> None:
-        """One request, made and answered: returns when its answer is there."""
+        """One request; returns when it has been answered."""
         pace = self._pace
         rate = pace.puts_a_second if changes else pace.gets_a_second
         with self._guard:

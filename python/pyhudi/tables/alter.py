@@ -2,7 +2,7 @@
 
 Rules: spec/schema_evolution.md S4.
 
-New columns at the end and wider types are read by name, so every reader follows them. The first
+New columns at the end and wider types are read by name, so every reader understands them. The first
 change that names cannot express (a rename, a drop, another order, anything inside a column) gives
 the table a schema history, as Hudi does with schema-on-read; from then on columns have ids.
 """
@@ -75,7 +75,7 @@ def _committed(
     current = declared or open_query(runtime, table.storage.root, {}, {}).schema()
     version = history.current()
     found = _altered(current, version, changes, table.config)
-    # Through Avro and back, as readers will have it: there a short is an int.
+    # Converted to Avro and back, to get what readers will see: Avro has no short, only int.
     avro = spark_to_avro(without_ids(found.columns), table.config.name)
     extra = {**options.commit_metadata, SCHEMA_KEY: canonical_json(avro)}
     if version is not None or found.by_ids:
@@ -105,7 +105,7 @@ def _altered(
 
 def _undeclared(config: TableConfig) -> UnsupportedTable:
     return UnsupportedTable(
-        f"No commit of {config.name} declares a schema, so a history of its columns cannot begin. "
+        f"No commit of {config.name} records a schema, so a history of its columns cannot begin. "
         "Write to the table once, then alter it.",
         feature="schema history without a schema",
     )

@@ -1,8 +1,8 @@
-"""Changes of columns, as ALTER TABLE asks for them, on a schema whose columns have ids.
+"""Applies the column changes of ALTER TABLE to a schema whose columns have ids.
 
-A change is allowed if old files can follow it: types widen, new columns are null in old rows, names
-and places are free, since files are read by ids. Columns of keys, partitions and the ordering keep
-their names.
+A change is allowed if old files stay readable: types widen, and new columns are null in old rows.
+Names and positions may change, since files are read by ids. Columns of keys, partitions and the
+ordering keep their names.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pyhudi.tables.columns import check_names, partitions_last
 
 #: {"change": "add", "column", "type", "nullable", "position"?}, {"change": "type", "column",
 #: "type"}, {"change": "rename", "column", "to"}, {"change": "position", "column", "position"},
-#: {"change": "drop" or "nullable", "column"}. A column is a dotted path, ``element``, ``key`` and
-#: ``value`` being the parts of lists and maps; a position is "" for first, else the name before.
+#: {"change": "drop" or "nullable", "column"}. A column is a dotted path; ``element``, ``key`` and
+#: ``value`` are the parts of lists and maps. A position is "" for first, or the column before.
 ColumnChange = Mapping[str, Any]
 Fields = list[dict[str, Any]]
 
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns while changes are applied; ``by_ids`` once they can be told by ids alone."""
+    """The columns while changes are applied; ``by_ids``: a change needs ids."""
 
     fields: Fields
     next_id: int
@@ -39,7 +39,7 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """A schema after changes; ``by_ids`` tells whether old files need a history to be read."""
+    """A schema after changes; ``by_ids`` says whether old files need a history to be read."""
 
     columns: Identified
     by_ids: bool
@@ -71,7 +71,7 @@ def _added(columns: _Columns, change: ColumnChange) -> None:
     if siblings is None:
         raise _refusal(change, None, kind, "there is no struct to add it to")
     if not change["nullable"]:
-        raise _refusal(change, None, kind, "the existing rows have no value for it")
+        raise _refusal(change, None, kind, "existing rows have no value for it")
     field = {"name": path[-1], "type": kind, "nullable": True, "metadata": {}}
     _check_name(siblings, change, path[-1], None, kind)
     check_names([field])
@@ -93,10 +93,10 @@ def _retyped(columns: _Columns, change: ColumnChange) -> None:
     except SchemaConflict:
         wider = None
     if wider != kind:
-        raise _refusal(change, old, kind, "a type may only widen, as int to bigint")
+        raise _refusal(change, old, kind, "a type may only widen, such as int to bigint")
     keys = (*columns.config.record_key_fields, *columns.config.partition_fields)
     if _serves(change, keys):
-        raise _refusal(change, old, kind, "keys and partitions are texts made of this column")
+        raise _refusal(change, old, kind, "keys and partition paths contain its values as text")
     if place.key == "keyType":
         raise _refusal(change, old, kind, "keys of a map keep their type")
     place.holder[place.key] = kind
@@ -145,7 +145,7 @@ def _moved(columns: _Columns, change: ColumnChange) -> None:
     if before:
         found = [n for n, field in enumerate(others) if field["name"].lower() == before.lower()]
         if not found:
-            rule = f"there is no column '{before}' beside it to come after"
+            rule = f"there is no column '{before}' at the same level"
             raise _refusal(change, place.type, place.type, rule)
         at = found[0] + 1
     siblings[:] = [*others[:at], place.holder, *others[at:]]
@@ -155,7 +155,7 @@ def _moved(columns: _Columns, change: ColumnChange) -> None:
 def _refused(columns: _Columns, change: ColumnChange) -> None:
     place = _find(columns.fields, change["column"].split("."))
     kind = place.type if place else None
-    raise _refusal(change, kind, kind, f"'{change['change']}' of a column is not there yet")
+    raise _refusal(change, kind, kind, f"the change '{change['change']}' is not supported yet")
 
 
 _APPLY: dict[str, Callable[[_Columns, ColumnChange], None]] = {
@@ -170,7 +170,7 @@ _APPLY: dict[str, Callable[[_Columns, ColumnChange], None]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a type is: ``holder[key]``; of a field, which is the holder, also its siblings."""
+    """The place of a type: ``holder[key]``; for a field (the holder) also its siblings."""
 
     holder: dict[str, Any]
     key: str
@@ -200,7 +200,7 @@ def _inside(place: _Place, path: Sequence[str]) -> _Place | None:
 
 
 def _struct_at(fields: Fields, path: Sequence[str]) -> Fields | None:
-    """The fields of the struct at a path, of the table at an empty one; None where none is."""
+    """The fields of the struct at a path (the table's at an empty path), or None."""
     if not path:
         return fields
     place = _find(fields, path)
@@ -218,21 +218,19 @@ def _known(columns: _Columns, change: ColumnChange) -> _Place:
 def _named_place(columns: _Columns, change: ColumnChange) -> _Place:
     place = _known(columns, change)
     if place.siblings is None:
-        raise _refusal(
-            change, place.type, None, "parts of lists and maps have no names of their own"
-        )
+        raise _refusal(change, place.type, None, "the parts of lists and maps have fixed names")
     return place
 
 
 def _check_name(siblings: Fields, change: ColumnChange, name: str, mine: Any, kind: Any) -> None:
     if any(f["name"].lower() == name.lower() for f in siblings if f is not mine):
-        raise _refusal(change, None, kind, f"there is a column of the name '{name}'")
+        raise _refusal(change, None, kind, f"there is already a column named '{name}'")
     if name in HIDDEN_COLUMNS:
-        raise _refusal(change, None, kind, f"'{name}' is a column of Hudi's own")
+        raise _refusal(change, None, kind, f"'{name}' is one of Hudi's own columns")
 
 
 def _serves(change: ColumnChange, columns: Sequence[str]) -> bool:
-    """Whether one of ``columns`` is the column of a change, or inside it."""
+    """Whether one of ``columns`` is the changed column, or lies inside it."""
     own = change["column"].lower()
     return any(f"{name.lower()}.".startswith(f"{own}.") for name in columns)
 
@@ -241,12 +239,12 @@ def _refuse_if_it_serves(columns: _Columns, change: ColumnChange, kind: Any) -> 
     config = columns.config
     roles = {
         "the record key": config.record_key_fields,
-        "partitions": config.partition_fields,
+        "the partition path": config.partition_fields,
         "the ordering of rows": config.ordering_fields,
     }
     for role, fields in roles.items():
         if _serves(change, fields):
-            raise _refusal(change, kind, None, f"{role} is made of it, by its name")
+            raise _refusal(change, kind, None, f"{role} uses it by its name")
 
 
 def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConflict:
@@ -256,8 +254,8 @@ def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConfl
     if change["change"] == "rename":
         after = f" to be named '{change['to']}'"
     return SchemaConflict(
-        f"Column '{change['column']}' cannot be altered{before}{after}: {rule}. The table stays as "
-        "it was.",
+        f"Column '{change['column']}' cannot be altered{before}{after}: {rule}. The table was not "
+        "changed.",
         column=change["column"],
         ours=new,
         theirs=old,

@@ -1,7 +1,7 @@
 """Which columns a table may have, and which column a user's name means.
 
-The case of names does not count: Spark and Hive compare them in this way by default, so some
-readers could not read a table with ``a`` and ``A``.
+The case of names does not count: by default Spark and Hive ignore it, so some readers could not
+read a table with ``a`` and ``A``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError, SchemaConflict
 def check_names(kind: Any, column: str | None = None) -> None:
     """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow.
 
-    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is where it belongs.
+    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is the column that has it.
     """
     if isinstance(kind, str):
         return
@@ -27,8 +27,8 @@ def check_names(kind: Any, column: str | None = None) -> None:
         where = field["name"] if column is None else f"{column}.{field['name']}"
         if not field["name"].isidentifier():
             raise SchemaConflict(
-                f"Column '{where}' has a name that Hudi cannot store: letters, digits and "
-                "underscores are allowed, a digit not first. Rename the column.",
+                f"Column '{where}' has a name that Hudi cannot store. Names have letters, digits "
+                "and underscores, and do not begin with a digit. Rename the column.",
                 column=where,
                 ours=field["name"],
                 theirs=None,
@@ -38,7 +38,7 @@ def check_names(kind: Any, column: str | None = None) -> None:
 
 
 def check_distinct(kind: DataType, column: str | None = None) -> None:
-    """``SchemaConflict`` if a struct, at any depth, has no field or two of one name."""
+    """``SchemaConflict`` if a struct, at any depth, has no field or two with one name."""
     for part in ("elementType", "keyType", "valueType"):
         if hasattr(kind, part):
             check_distinct(getattr(kind, part), column)
@@ -46,14 +46,14 @@ def check_distinct(kind: DataType, column: str | None = None) -> None:
         return
     if not kind.fields:
         what = "The data has no columns" if column is None else f"Column '{column}' has no fields"
-        raise _not_storable(f"{what}, and a Hudi table needs one at least.", column)
+        raise _not_storable(f"{what}, but a Hudi table needs at least one.", column)
     for field in kind.fields:
         where = field.name if column is None else f"{column}.{field.name}"
         same = [name for name in kind.fieldNames() if name.lower() == field.name.lower()]
         if len(same) > 1:
             raise _not_storable(
-                f"Column '{where}' is there {len(same)} times ({', '.join(same)}): names that "
-                "differ only in case are equal to other readers. Rename or drop all but one.",
+                f"Column '{where}' exists {len(same)} times ({', '.join(same)}): to other readers "
+                "names that differ only in case are equal. Rename or drop all but one.",
                 where,
             )
         check_distinct(field.dataType, where)
@@ -73,7 +73,7 @@ def partitions_last(fields: Iterable[dict[str, Any]], partitioned_by: Sequence[s
 def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructField]:
     """The field that a dotted ``path`` names, and the path in the field's own spelling.
 
-    If no field has exactly this name, the only one that differs in case is taken.
+    If no field has exactly this name, a single field that differs only in case is taken.
     ``ConfigError`` with the role if there is none.
     """
     node: DataType = schema
@@ -100,7 +100,7 @@ def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructFie
 def own_spelling(schema: StructType, paths: Sequence[str], role: str) -> tuple[str, ...]:
     """Each path in the columns' spelling; ``:kind`` after a partition column stays.
 
-    ``ConfigError`` if one names no column, or two name the same.
+    ``ConfigError`` if a path names no column, or two paths name the same.
     """
     found = []
     for path in paths:

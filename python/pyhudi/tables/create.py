@@ -1,6 +1,6 @@
-"""New tables: what a first write or a CREATE TABLE puts into ``hoodie.properties``.
+"""New tables: what a first write or a CREATE TABLE records in ``hoodie.properties``.
 
-Of two creators one wins, and the other adopts its table.
+If two writers create a table at the same time, one wins and the other adopts its table.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ KEYGEN = "hoodie.keygen.timebased."
 def new_table_config(
     root: str, options: WriteOptions, schema: SparkSchema, record_schema: bool
 ) -> TableConfig:
-    """The properties of a table to be made at ``root``, checked against its columns; no I/O.
+    """The properties of a new table at ``root``, checked against its columns; no I/O.
 
-    ``record_schema`` keeps the schema in the properties, as CREATE TABLE does.
+    ``record_schema`` records the schema in the properties, as CREATE TABLE does.
     """
     if options.table_type is not TableType.COPY_ON_WRITE:
         raise UnsupportedTable(
-            "Merge-on-read tables cannot be created yet. Leave the table type out for "
+            "pyhudi cannot create merge-on-read tables yet. Leave the table type out for "
             "copy-on-write.",
             feature="merge-on-read",
         )
@@ -63,8 +63,8 @@ def new_table_config(
     nested = [column for column in options.ordering_fields if "." in column]
     if nested:
         raise ConfigError(
-            f"The ordering column '{nested[0]}' lies inside a struct, which is not served yet. "
-            "Copy it to a column of its own.",
+            f"The ordering column '{nested[0]}' lies inside a struct, which is not supported yet. "
+            "Copy it to a top-level column.",
             key="hoodie.table.ordering.fields",
         )
     name = options.table_name or _default_name(root)
@@ -94,28 +94,28 @@ def create_table(
 
 
 def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
-    """Remove a table that could not be filled, if its creator alone uses it.
+    """Remove a table whose first write failed, if only its creator uses it.
 
-    Whether it is gone. Raises no error: it would hide why the table could not be filled.
+    Returns whether it is gone. Raises no error: it would hide why the write failed.
     """
     try:
         gone = discard(runtime.writer(table, options))
     except Exception as e:
         log.warning(
-            "The table at %s was made, and its first write failed. It stays, empty, as it could "
-            "not be taken away: %s", table.storage.root, e,
+            "The table at %s was made, but its first write failed. The empty table stays, since "
+            "it could not be removed: %s", table.storage.root, e,
         )  # fmt: skip
         return False
     if not gone:
         log.warning(
-            "The first write of the table at %s failed. The table stays: another writer has to do "
-            "with it by now.", table.storage.root,
+            "The first write to the table at %s failed. The table stays, since another writer "
+            "already uses it.", table.storage.root,
         )  # fmt: skip
     return gone
 
 
 def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]) -> None:
-    """Whether a CREATE TABLE over an existing table gives a definition that agrees with it.
+    """Check that a CREATE TABLE agrees with the existing table at its place.
 
     ``ConfigError`` for a property, ``SchemaConflict`` for a column that contradicts the table.
     """
@@ -133,8 +133,8 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
         ours, stored = given.get(column.lower()), theirs.get(column.lower())
         if ours is None or stored is None or not same_type(ours, stored):
             raise SchemaConflict(
-                f"The table at {table.storage.root} exists already, and its columns are not those "
-                f"of this definition: column '{column}' is {type_text(stored)} there and "
+                f"The table at {table.storage.root} exists already, and its columns differ from "
+                f"this definition: column '{column}' is {type_text(stored)} there and "
                 f"{type_text(ours)} here. Leave the column list out to adopt the table as it is.",
                 column=column,
                 ours=ours,
@@ -175,7 +175,7 @@ def _key_generator(options: WriteOptions) -> KeyGenerator:
 
 
 def _concurrency(options: WriteOptions) -> dict[str, str]:
-    """What makes the table one of pessimistic writers from the start."""
+    """The property that makes all writers of the table pessimistic from the start."""
     return MARK if options.concurrency_mode is ConcurrencyMode.PESSIMISTIC else {}
 
 

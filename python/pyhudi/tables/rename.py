@@ -1,4 +1,4 @@
-"""The name of a table, changed in its own properties."""
+"""Changes the name of a table in its properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyhudi.transactions.renaming import rename_table
 def rename(
     runtime: Runtime, root: str, name: str, given: Mapping[str, str], session: Mapping[str, str]
 ) -> str:
-    """Give the table at ``root`` the ``name``; returns the name before. ``LockTimeout``."""
+    """Give the table at ``root`` the ``name``; returns the old name. Error: ``LockTimeout``."""
     table = open_table(runtime.storage(root))
     resolved = resolve_write(given, table.config.raw, session)
     rename_table(runtime.writer(table, resolved), name)
