@@ -81,7 +81,7 @@ def test_time_travel_behind_a_clean_by_file_versions_is_whole_or_refused(
         # Apache Hudi answers with the partitions that have kept a file so old.
         assert len(values(hudi, path, time)) < len(before[time])
         for ask in (values, count):
-            with pytest.raises(PeerError, match="HISTORY_EXPIRED.* Ask for a later time"):
+            with pytest.raises(PeerError, match="HISTORY_EXPIRED.* as of a later time"):
                 ask(pyhudi, path, time)
     for key in SETTINGS:
         hudi.sql(f"reset {key}")

@@ -89,7 +89,7 @@ def test_a_table_that_is_being_moved_to_another_layout_is_not_taken_for_empty(
     world = Upgraded(old)
     world.move(new)
 
-    with pytest.raises(HistoryExpired, match="cut off"):
+    with pytest.raises(HistoryExpired, match="interrupted"):
         open_with_timeline(world.storage)
     world.declare(new)
     assert files(open_with_timeline(world.storage)[0]) == ["g"]
@@ -108,7 +108,7 @@ def test_a_second_look_at_a_table_that_is_half_moved_believes_it_as_little(
     world.move(new)
 
     for _ in range(2):
-        with pytest.raises(HistoryExpired, match="cut off"):
+        with pytest.raises(HistoryExpired, match="interrupted"):
             open_with_timeline(world.storage)
 
 

@@ -1,7 +1,7 @@
-"""The active timeline: which instants a table has, in which state, and what they say.
+"""The active timeline: the instants of a table, their states, and their contents.
 
-Invariant: a ``Timeline`` is one listing, never a mixture of two; contents are read on demand and
-cached by file name, which is safe because a completed file never changes (spec/timeline.md T1).
+Invariant: a ``Timeline`` is one listing, never a mixture of two. Contents are read on demand and
+cached by file name. That is safe, since a completed file never changes (spec/timeline.md T1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyhudi.recent import Recent
 from pyhudi.storage.base import Files, Known, Storage, StoredFile
 from pyhudi.timeline.states import COMMIT_ACTIONS, completed_action, most_advanced
 
-#: identity of an instant across its states: requested time and completed action
+#: the identity of an instant in all its states: requested time and completed action
 InstantKey = tuple[InstantTime, Action]
 
 
@@ -36,7 +36,7 @@ class Timeline:
     folder: str
     instants: tuple[Instant, ...]
     modified_ms: Mapping[InstantKey, int]
-    #: instants whose requested file is still there
+    #: instants whose requested file still exists
     requested: frozenset[InstantKey] = frozenset()
 
     @property
@@ -58,10 +58,10 @@ class Timeline:
     def first_time(self) -> InstantTime | None:
         """Requested time of the first write; data files older than it count as archived.
 
-        Savepointed commits do not count, as in Hudi: they stay on the active timeline while
-        later ones may be archived, and files of the gap must not vanish. Where no other one is
-        completed, as after a restore to the oldest commit, it is the last of them: a pending write
-        that comes later does not make rows of what the restore undid.
+        Savepointed commits do not count, as in Hudi: they stay on the active timeline while later
+        commits may be archived, and files of that gap must not vanish. If no other commit is
+        completed, as after a restore to the oldest commit, it is the last savepointed commit: then
+        a later pending write does not make rows visible that the restore has undone.
         """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT}
         commits = [i for i in self.instants if i.action in COMMIT_ACTIONS]
@@ -78,16 +78,16 @@ class Timeline:
         return commits[-1] if commits else None
 
     def keys(self) -> frozenset[InstantKey]:
-        """Identities of all completed instants, for set differences between two loads."""
+        """The identities of all completed instants, to compare two loads."""
         return frozenset(instant_key(i) for i in self.completed)
 
     def since(self, before: Timeline) -> tuple[Instant, ...]:
-        """Completed instants, whatever their times, that the earlier load ``before`` lacks."""
+        """Completed instants that the earlier load ``before`` lacks, whatever their times."""
         known = before.keys()
         return tuple(i for i in self.completed if instant_key(i) not in known)
 
     def only(self, instants: Iterable[Instant]) -> Timeline:
-        """The timeline with ``instants`` alone, as if the others had not been listed."""
+        """The timeline with only ``instants``, as if the others had not been listed."""
         kept = tuple(instants)
         done = {instant_key(i) for i in kept if i.state is State.COMPLETED}
         modified_ms = {key: ms for key, ms in self.modified_ms.items() if key in done}
@@ -100,7 +100,7 @@ class Timeline:
         return max(times, default=InstantTime("0"))
 
     def at(self, time: InstantTime) -> tuple[Instant, ...]:
-        """Every instant whose requested time is ``time``."""
+        """All instants with the requested time ``time``."""
         return tuple(i for i in self.instants if i.time == time)
 
     def file_of(self, instant: Instant) -> str:
@@ -109,7 +109,7 @@ class Timeline:
 
 
 def instant_key(instant: Instant) -> InstantKey:
-    """What stays the same of an instant while its state moves on."""
+    """The identity of an instant, which is the same in all its states."""
     return instant.time, completed_action(instant.action)
 
 
@@ -125,7 +125,7 @@ def list_timeline(storage: Storage, config: TableConfig) -> Files:
 
 
 def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeline:
-    """The timeline that a listing of its folder shows."""
+    """The timeline in a listing of its folder."""
     found: dict[InstantKey, list[Instant]] = {}
     modified: dict[InstantKey, int] = {}
     requested: set[InstantKey] = set()
@@ -145,25 +145,25 @@ def timeline_of(files: Iterable[StoredFile], layout: int, folder: str) -> Timeli
 
 
 class Listings:
-    """The files of completed instants, by table, so that a listing asks no facts of them again.
+    """The files of completed instants, by table, so that a listing need not ask for them again.
 
-    Only what the last listing showed is kept: the cache holds no more than the timelines do, those
-    of ``limit`` tables, and of fewer where they have more than ``files`` files together.
+    Only the files of the last listing are kept. So the cache is no larger than the timelines of
+    ``limit`` tables; of fewer, if they have more than ``files`` files together.
     """
 
     def __init__(self, limit: int = 64, files: int = 1_000_000) -> None:
         self._known: Recent[tuple[str, str], Known] = Recent(limit, files)
 
     def known(self, storage: Storage, folder: str) -> Known:
-        """The files of completed instants that the last listing showed, by path."""
+        """The files of completed instants in the last listing, by path."""
         return self._known.get((storage.root, folder)) or {}
 
     def forget(self, storage: Storage, folder: str) -> None:
-        """Drop what the last listing showed, as where it cannot be the whole timeline."""
+        """Forget the last listing, for example because it cannot be the whole timeline."""
         self._known.forget(lambda key: key == (storage.root, folder))
 
     def list(self, storage: Storage, folder: str, layout: int) -> Files:
-        """What ``folder`` holds now."""
+        """The files in ``folder`` now."""
         files = storage.list(folder, self.known(storage, folder))
         instants = [parse_instant(file.name, layout) for file in files]
         done = {instant_key(i) for i in instants if i and i.state is State.COMPLETED}
@@ -176,22 +176,22 @@ class Listings:
         return files
 
     def forget_all(self) -> None:
-        """Drop everything, as a new process knows nothing."""
+        """Drop everything, as in a new process."""
         self._known.forget()
 
 
 class CommitCache:
-    """Parsed commit metadata by root and file name, the least recently used dropped first.
+    """Parsed commit metadata by root and file name; the least recently used is dropped first.
 
-    Bounded by what it holds in memory; shared by all tables of a process, so that the thousandth
-    commit of a long-lived writer reads one new file, not a thousand.
+    Its memory is bounded, and all tables of a process share it. So the thousandth commit of a
+    long-lived writer reads one new file, not a thousand.
     """
 
     def __init__(self, limit_bytes: int = 512 << 20) -> None:
         self._entries: Recent[tuple[str, str], CommitMetadata] = Recent(None, limit_bytes)
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
-        """Metadata of a completed commit; ``TableCorrupt`` where the file cannot be read as one."""
+        """Metadata of a completed commit; ``TableCorrupt`` if its file cannot be parsed."""
         if instant.state is not State.COMPLETED:
             raise ValueError(f"{instant} is not completed")
         known = self.known(storage, timeline, instant)
@@ -202,7 +202,7 @@ class CommitCache:
             data = storage.read(path)
         except FileNotFoundError as e:
             raise TableCorrupt(
-                f"The timeline lists {path} but it cannot be read. It may have been archived "
+                f"The timeline lists {path}, but it cannot be read. It may have been archived "
                 "meanwhile: run the query again.",
                 path=path,
                 rule="spec/timeline.md T1",
@@ -215,11 +215,11 @@ class CommitCache:
     def known(
         self, storage: Storage, timeline: Timeline, instant: Instant
     ) -> CommitMetadata | None:
-        """The same if it needs no read."""
+        """The same if it is in memory, else None."""
         return self._entries.get(self._key(storage, timeline, instant))
 
     def forget_all(self) -> None:
-        """Drop everything, as a new process knows nothing."""
+        """Drop everything, as in a new process."""
         self._entries.forget()
 
     @staticmethod

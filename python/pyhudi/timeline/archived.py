@@ -1,4 +1,4 @@
-"""The archived timeline: completed instants that have left the active one.
+"""The archived timeline: completed instants that have left the active timeline.
 
 Rules: spec/archive.md A1, A2.
 """
@@ -25,15 +25,15 @@ from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
-#: by how much the stamps of a storage's servers may differ
+#: by how much the clocks of a storage's servers may differ
 CLOCKS_APART_MS: Final = 60_000
 
 
 def archived_instants(storage: Storage, config: TableConfig) -> list[ArchivedInstant]:
-    """Every completed archived instant, oldest first; empty where nothing was archived.
+    """Every completed archived instant, oldest first; empty if nothing was archived.
 
-    Reads the whole archive: for people and audits, not for planning. ``TableCorrupt`` where a
-    file of it cannot be read.
+    It reads the whole archive, so it is for people and audits, not for planning. ``TableCorrupt``
+    if a file of the archive cannot be read.
     """
     return _completed(
         _layout_1(storage, config) if config.layout == 1 else _layout_2(storage, config)
@@ -43,9 +43,9 @@ def archived_instants(storage: Storage, config: TableConfig) -> list[ArchivedIns
 def archived_since(
     storage: Storage, config: TableConfig, since_ms: int, least: InstantTime
 ) -> list[ArchivedInstant]:
-    """What the archiver has taken since ``since_ms``, the storage's time, at or above ``least``.
+    """The instants at or above ``least`` archived since ``since_ms``, a time of the storage.
 
-    Files of the archive that were not written since then are not read. ``TableCorrupt`` as above.
+    Archive files that were not written since then are not read. ``TableCorrupt`` as above.
     """
     folder = config.history_folder
     files = [f for f in storage.list(folder) if f.modified_ms >= since_ms - CLOCKS_APART_MS]
@@ -59,11 +59,11 @@ def archived_since(
 
 
 def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
-    """Whether the archive has commits older than ``time``, but not that one.
+    """Whether the archive has commits older than ``time``, but no commit ``time``.
 
-    For an instant below all active ones: it then never completed. False where the archive does
-    not reach back so far, or is gone. Of layout 2 the files around ``time`` are read, of layout 1
-    all. ``TableCorrupt`` as above.
+    Such an instant, if it is below all active ones, never completed. False if the archive does not
+    reach back that far, or is gone. In layout 2 only the files around ``time`` are read, in layout
+    1 all. ``TableCorrupt`` as above.
     """
     if config.layout == 1:
         entries = _layout_1(storage, config)
@@ -78,7 +78,7 @@ def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> boo
 
 
 def _completed(entries: Iterable[ArchivedInstant]) -> list[ArchivedInstant]:
-    # A crash while archiving leaves an entry in two files; they say the same.
+    # A crash of the archiver may leave an entry in two files; both are equal.
     found = {
         (entry.instant.time, entry.instant.action): entry
         for entry in entries
@@ -95,9 +95,9 @@ def _layout_1(storage: Storage, config: TableConfig) -> Iterator[ArchivedInstant
 def _newest_of_logs(
     storage: Storage, files: Iterable[StoredFile], least: InstantTime
 ) -> Iterator[ArchivedInstant]:
-    """The entries at the end of each log file, down to the first run of older commits.
+    """The entries at the end of each log file, back to the first run of older commits.
 
-    The archiver appends runs of instants, each newer than those before it.
+    The archiver appends runs of instants; each run is newer than those before it.
     """
     for path in _logs(files):
         for entries in read_archive_log_backwards(storage.read(path), path):
@@ -108,7 +108,7 @@ def _newest_of_logs(
 
 
 def _logs(files: Iterable[StoredFile]) -> list[str]:
-    """Paths of the archive's log files, by their numbers."""
+    """The paths of the archive's log files, in the order of their numbers."""
     numbered = {
         number: file.path for file in files if (number := archive_log_number(file.name)) is not None
     }
@@ -121,7 +121,7 @@ def _layout_2(storage: Storage, config: TableConfig) -> Iterator[ArchivedInstant
 
 
 def _manifest(storage: Storage, folder: str) -> list[str]:
-    """The names of the history's files; none where nothing was archived."""
+    """The names of the history's files; none if nothing was archived."""
     try:
         version = storage.read(f"{folder}/{VERSION_FILE}")
     except FileNotFoundError:
@@ -148,8 +148,8 @@ def _read(storage: Storage, path: str) -> bytes:
         return storage.read(path)
     except FileNotFoundError as e:
         raise TableCorrupt(
-            f"The archived timeline names {path}, which is not there. If an archival has just "
-            "rewritten it, ask again; else the file is lost.",
+            f"The archived timeline names {path}, which does not exist. If an archiver has just "
+            "rewritten the archive, try again; otherwise the file is lost.",
             path=path,
             rule="spec/archive.md A4",
         ) from e

@@ -1,12 +1,12 @@
-"""In which order the commits of a table are followed, and how far is safe to have followed them.
+"""The order in which a reader follows the commits of a table, and safe checkpoints.
 
-Writers that run side by side end in another order than they began (RFC-22, "Incremental reads"):
-a reader that remembers the greatest instant time it saw may pass over one that began earlier and
-ends later. Invariant: whatever completes after ``safe_checkpoint`` was taken lies above it.
+Concurrent writers may end in another order than they began (RFC-22, "Incremental reads"). A reader
+that remembers only the greatest instant time may miss a commit that began earlier and ends later.
+Invariant: a commit that completes after ``safe_checkpoint`` was taken lies above that checkpoint.
 
-A listing is not a moment: a writer may end while the folder is being listed, in a part of it that
-was read already. So a checkpoint takes two listings, the second begun after the first had ended.
-What the first shows bounds the checkpoint; everything below that bound is in the second.
+A listing takes time: a writer may end during the listing, in a part of the folder that has already
+been read. So a checkpoint takes two listings; the second begins after the first has ended. The
+first bounds the checkpoint; everything below that bound is in the second.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time, padded_time
 from pyhudi.timeline.active import Timeline, instant_key
 
-#: pending actions that will add or change rows; services rewrite rows that are there already
+#: pending actions that will add or change rows; services only rewrite existing rows
 ADDING = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
 
 class Order(str, Enum):
     """How commits are followed: the three options of RFC-22's "Incremental reads".
 
-    ``COMPLETED``: by completion time, each commit once, as soon as it is there. ``FENCED``: by
-    instant time, nothing behind the first write that is still pending. ``REQUESTED``: by instant
-    time, all that is there; what lies behind a pending write comes again until that has ended.
+    ``COMPLETED``: by completion time, each commit once, as soon as it is visible. ``FENCED``: by
+    instant time, only commits before the first pending write. ``REQUESTED``: by instant time, all
+    visible commits; those after a pending write come again until that write has ended.
     """
 
     REQUESTED = "requested"
@@ -38,7 +38,7 @@ class Order(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Commits in their order, and where to go on; ``fence`` is the first pending write."""
+    """Commits in order, and the next checkpoint; ``fence`` is the first pending write."""
 
     commits: tuple[Instant, ...]
     checkpoint: InstantTime | None
@@ -46,16 +46,15 @@ class Followed:
 
 
 def default_order(layout: int) -> Order:
-    """By completion where the table records it, else behind the fence."""
+    """``COMPLETED`` if the table records completion times, otherwise ``FENCED``."""
     return Order.COMPLETED if layout == 2 else Order.FENCED
 
 
 def completion_time(timeline: Timeline, instant: Instant, utc: bool) -> InstantTime:
-    """When a completed instant did complete.
+    """The completion time of a completed instant.
 
-    Layout 2 has it in the file's name; layout 1, and what an upgrade carried over, in the file's
-    modification time (spec/timeline.md T4), which is rendered in the table's zone (``utc``, or
-    local).
+    In layout 2 it is in the file's name. In layout 1, and for files from before an upgrade, it is
+    the file's modification time (spec/timeline.md T4) in the table's time zone (``utc`` or local).
     """
     if instant.completion_time is not None:
         return instant.completion_time
@@ -63,16 +62,16 @@ def completion_time(timeline: Timeline, instant: Instant, utc: bool) -> InstantT
 
 
 def completion_ordered(timeline: Timeline, utc: bool) -> tuple[Instant, ...]:
-    """Completed commits in the order in which they completed (RFC-22's END_COMMIT_TIME)."""
+    """Completed commits in the order of completion (RFC-22's END_COMMIT_TIME)."""
     return _sorted(timeline, Order.COMPLETED, utc)
 
 
 def fence(
     timeline: Timeline, clusterings: Collection[InstantTime] = frozenset()
 ) -> InstantTime | None:
-    """The first pending write; None without one.
+    """The first pending write, or None.
 
-    ``clusterings`` are pending replace commits of layout 1 that are known to be clusterings.
+    ``clusterings`` are the pending replace commits of layout 1 that are clusterings.
     """
     times = [i.time for i in timeline.pending if i.action in ADDING and i.time not in clusterings]
     return min(times, key=padded_time, default=None)
@@ -94,19 +93,21 @@ def safe_checkpoint(
     utc: bool,
     clusterings: Collection[InstantTime] = frozenset(),
 ) -> InstantTime | None:
-    """The greatest point below every later completion; None before any commit.
+    """The greatest checkpoint below all later completions; None before the first commit.
 
-    The listing ``before`` ended before ``now`` began. By completion time the point passes
-    running writers: a completion time is taken under the table lock, above all that completed
-    before. By instant time it stops at the last commit before the first pending write; an
-    instant that is requested later is above every completed one. ``UnsupportedTable`` for
-    completion order in layout 1: modification times are too coarse to tell two commits apart.
+    The listing ``before`` ended before ``now`` began. In the order of completion, running writers
+    do not hold the checkpoint back: a completion time is taken under the table lock, above all
+    earlier completions. In the order of instants it stops at the last commit before the first
+    pending write; an instant that is requested later is above every completed one.
+    ``UnsupportedTable`` for completion order in layout 1: its modification times are too coarse to
+    tell two commits apart.
     """
     if order is Order.COMPLETED and now.layout == 1:
         raise UnsupportedTable(
-            "Tables of version 6 do not record when a commit completed: their files' modification "
-            "times, a second apart on some storages, can pass over a commit. Follow the table by "
-            "'fenced' or 'requested', or upgrade it with Apache Hudi to version 8 or later.",
+            "Tables of version 6 do not record when a commit completed, and the modification times "
+            "of files are whole seconds on some storages, so a reader could miss a commit. Follow "
+            "the table by 'fenced' or 'requested', or upgrade it with Apache Hudi to version 8 or "
+            "later.",
             feature="checkpoints by completion time in table version 6",
         )
     reached = [_key(before, i, order, utc) for i in before.commits]
@@ -126,8 +127,8 @@ def follow(
 ) -> Followed:
     """The commits above the checkpoint ``after`` (None: all) and the next checkpoint.
 
-    Each commit comes once, but by ``REQUESTED``, where those above the new checkpoint come again.
-    A checkpoint never goes back. Arguments and errors as for ``safe_checkpoint``.
+    Each commit comes once; with ``REQUESTED`` commits above the new checkpoint come again. A
+    checkpoint never goes back. Arguments and errors as for ``safe_checkpoint``.
     """
     safe = safe_checkpoint(before, now, order, utc, clusterings)
     start = padded_time(after) if after else InstantTime("")

@@ -1,6 +1,6 @@
-"""What has happened to a table, as people ask for it: one entry per instant, with its numbers.
+"""The history of a table for people: one entry per instant, with its numbers.
 
-Read from the timeline alone, without Spark and without a data file.
+It is read from the timeline alone, without Spark and without data files.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pyhudi.timeline.table import Table, open_table
 class HistoryEntry:
     """One instant of a table's timeline.
 
-    ``completed_at`` is its completion time (layout 1: when its file was last modified), None while
-    it is pending. ``operation`` is Hudi's name in small letters, empty for what is no commit.
-    Numbers are rows and bytes of the files that the instant wrote: ``rows_written`` counts all
-    rows in them, carried-over ones included. ``replaced_groups`` are file groups that it took out
-    of sight.
+    ``completed_at`` is its completion time (layout 1: the modification time of its file), None if
+    it is pending. ``operation`` is Hudi's name in lower case, empty if the instant is not a commit.
+    The numbers are rows and bytes of the files that the instant wrote: ``rows_written`` counts all
+    their rows, copied ones included. ``replaced_groups`` is the number of file groups that it
+    replaced.
     """
 
     instant: InstantTime
@@ -46,7 +46,7 @@ class HistoryEntry:
 
     @property
     def is_commit(self) -> bool:
-        """Whether the instant is of a kind that carries data files."""
+        """Whether the instant's action can have data files."""
         return self.action in COMMIT_ACTIONS
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class HistoryEntry:
 def history(
     path: str, *, archived: bool = False, hadoop_options: Mapping[str, str] | None = None
 ) -> list[HistoryEntry]:
-    """The instants of the table at ``path``, oldest first; no Spark is needed.
+    """The instants of the table at ``path``, oldest first, without Spark.
 
     ``archived`` adds those that have left the active timeline. ``hadoop_options`` are ``fs.s3a.*``
     settings for tables on S3. Errors: ``TableNotFound``, ``ConfigError`` for a path that is not
@@ -91,7 +91,7 @@ def table_history(table: Table, archived: bool = False) -> list[HistoryEntry]:
 
 
 def table_entry(table: Table, timeline: Timeline, instant: Instant) -> HistoryEntry:
-    """What is known of one instant of the active timeline; reads a commit's metadata."""
+    """The entry of one instant of the active timeline; reads a commit's metadata."""
     completed_at = None
     if instant.state is State.COMPLETED:
         completed_at = completion_time(timeline, instant, table.config.utc)
@@ -107,7 +107,7 @@ def entry_of(
     metadata: CommitMetadata,
     archived: bool = False,
 ) -> HistoryEntry:
-    """The entry of an instant with the metadata of its commit, empty where it is none."""
+    """The entry of an instant; ``metadata`` is that of its commit, empty for other instants."""
     stats = metadata.stats
     is_commit = instant.action in COMMIT_ACTIONS
     return HistoryEntry(
@@ -128,5 +128,5 @@ def entry_of(
 
 
 def _total(counts: Iterable[int]) -> int:
-    # Negative numbers are Hudi's word for "not known".
+    # In Hudi negative numbers mean "not known".
     return sum(max(0, count) for count in counts)

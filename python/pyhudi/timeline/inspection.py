@@ -1,4 +1,4 @@
-"""A table as people look at it from Python: its facts, without Spark and without reading a row."""
+"""The facts of a table for Python users, without Spark and without reading rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pyhudi.timeline.time_travel import check_history
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One base file of a snapshot; ``rows`` is None where only the file itself knows them."""
+    """One base file of a snapshot; ``rows`` is None if only the file itself has the number."""
 
     partition: str
     path: str
@@ -42,7 +42,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """One partition of a snapshot: its path below the table, and what is in it."""
+    """One partition of a snapshot: its path below the table, and its contents."""
 
     partition: str
     files: int
@@ -52,7 +52,7 @@ class PartitionEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that a commit wrote; ``previous`` is the instant of the slice that it follows."""
+    """One file that a commit wrote; ``previous`` is the instant of the slice before it."""
 
     partition: str
     path: str
@@ -67,7 +67,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A completed commit: its numbers, its files, and the metadata that writers gave it."""
+    """A completed commit: its numbers, its files, and its writer's metadata."""
 
     entry: HistoryEntry
     files: Listing[FileChange]
@@ -87,7 +87,7 @@ class InspectedTable:
 
     @classmethod
     def on(cls, storage: Storage) -> InspectedTable:
-        """The table of a storage that is open already."""
+        """The table of an open storage."""
         table = cls.__new__(cls)
         table._storage = storage
         table._opened()
@@ -98,16 +98,16 @@ class InspectedTable:
 
     @property
     def path(self) -> str:
-        """Where the table is."""
+        """The path of the table."""
         return self._storage.root
 
     @property
     def config(self) -> TableConfig:
-        """What hoodie.properties says: name, version, keys, partitions, ordering."""
+        """The facts in hoodie.properties: name, version, keys, partitions, ordering."""
         return self._opened().config
 
     def schema(self, as_of: str | None = None) -> pa.Schema:
-        """The columns without Hudi's own, now or at a time in any form that queries take."""
+        """The columns without Hudi's own, now or at a time in any form that queries accept."""
         table = self._opened()
         at = self._at(table, as_of)
         found = table_schema(table, table.timeline(), at)
@@ -121,7 +121,7 @@ class InspectedTable:
         return spark_to_arrow(found)
 
     def history(self, archived: bool = False) -> Listing[HistoryEntry]:
-        """The instants of the timeline, oldest first; ``archived`` adds those that have left it."""
+        """The instants of the timeline, oldest first; ``archived`` adds archived instants."""
         return Listing(HistoryEntry, table_history(self._opened(), archived))
 
     def files(self, as_of: str | None = None) -> Listing[FileEntry]:
@@ -129,7 +129,7 @@ class InspectedTable:
         return Listing(FileEntry, map(_file_entry, self._latest(as_of)))
 
     def partitions(self, as_of: str | None = None) -> Listing[PartitionEntry]:
-        """The partitions that a query reads, with what is in them."""
+        """The partitions that a query reads, with their contents."""
         by_path: dict[str, list[BaseFile]] = {}
         for file in self._latest(as_of):
             by_path.setdefault(file.partition_path, []).append(file)
@@ -140,7 +140,7 @@ class InspectedTable:
         return Listing(PartitionEntry, found)
 
     def commit(self, instant: str) -> Commit:
-        """A completed commit of the active timeline; ``ConfigError`` where there is none."""
+        """A completed commit of the active timeline; ``ConfigError`` if there is none."""
         table = self._opened()
         timeline = table.timeline()
         for found in timeline.commits:
@@ -149,8 +149,8 @@ class InspectedTable:
                 files = Listing(FileChange, map(file_change, metadata.stats))
                 return Commit(table_entry(table, timeline, found), files, metadata.extra)
         raise ConfigError(
-            f"The active timeline of {self.path} has no completed commit {instant}. See history() "
-            "for those that it has.",
+            f"The active timeline of {self.path} has no completed commit {instant}. history() "
+            "lists its commits.",
             key="instant",
         )
 
@@ -204,7 +204,7 @@ def _file_entry(file: BaseFile) -> FileEntry:
 
 
 def file_change(stat: WriteStat) -> FileChange:
-    """What a commit says of one file that it wrote."""
+    """What a commit records of one file that it wrote."""
     return FileChange(
         stat.partition_path,
         stat.path,

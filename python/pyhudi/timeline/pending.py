@@ -1,7 +1,7 @@
-"""What a pending instant is about, where its file name does not tell: its plan.
+"""The plan of a pending instant, for instants whose file name does not tell their work.
 
-Invariant: a plan that cannot be read stops nobody. A crash may leave an empty or half file; who
-carries a plan out reads it first, so what is torn will not be carried out.
+Invariant: a plan that cannot be read stops no writer. A crash may leave an empty or incomplete
+file. A program reads a plan before it carries it out, so it never carries out a damaged one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Plan = TypeVar("Plan")
 
 
 class Work(Enum):
-    """What a pending replace commit or clustering will do."""
+    """The work of a pending replace commit or clustering."""
 
     WRITE = "write"
     CLUSTERING = "clustering"
@@ -38,9 +38,9 @@ def plan_of(
     parse: Callable[[bytes, str], Plan],
     gone: Plan | None = None,
 ) -> Plan | None:
-    """The plan of a pending instant, which its requested file has; ``gone`` without that file.
+    """The plan in the requested file of a pending instant; ``gone`` if there is no such file.
 
-    None, with a warning, where it does not parse.
+    None, with a warning, if it cannot be parsed.
     """
     path = timeline.file_of(Instant(instant.time, instant.action, State.REQUESTED))
     kind = instant.action.value
@@ -52,8 +52,8 @@ def plan_of(
         return gone
     except TableCorrupt as e:
         log.warning(
-            "%s %s is pending, but its plan cannot be read: it is left alone. A crash of the "
-            "program that requested it leaves such a file; delete it if nothing runs. %s",
+            "%s %s is pending, but its plan cannot be read: it is left alone. A program that "
+            "crashed may leave such a file; delete it if that program does not run any more. %s",
             kind,
             instant.time,
             e,
@@ -62,9 +62,9 @@ def plan_of(
 
 
 def work_of(table: Table, timeline: Timeline, instant: Instant) -> Work:
-    """What a pending write or clustering is; layout 1 names a clustering as any replace commit.
+    """Whether a pending instant is a write or a clustering; layout 1 has one name for both.
 
-    One whose requested file is gone has settled, and counts as a write.
+    An instant whose requested file is gone has ended, and counts as a write.
     """
     if instant.action is not Action.REPLACECOMMIT or timeline.layout == 2:
         return Work.CLUSTERING if instant.action is Action.CLUSTERING else Work.WRITE
@@ -75,7 +75,7 @@ def work_of(table: Table, timeline: Timeline, instant: Instant) -> Work:
 
 
 def pending_clusterings(table: Table, timeline: Timeline) -> frozenset[InstantTime]:
-    """Instants of the clusterings that are planned or under way."""
+    """The instants of planned and running clusterings."""
     return frozenset(
         i.time for i in timeline.pending if work_of(table, timeline, i) is Work.CLUSTERING
     )

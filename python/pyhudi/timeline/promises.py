@@ -1,8 +1,8 @@
-"""What the commits of the active timeline promise: the base files that they name.
+"""The promises of the active timeline's commits: the base files that they name must exist.
 
-Invariant: a file that a completed commit names stays until a later commit has replaced its slice
-or its group, so the newest one of each live group is in every listing. A listing without it is
-torn, or the file is lost. Archived commits promise nothing.
+Invariant: a file that a completed commit names stays until a later commit has replaced its slice or
+its group. So the newest file of each live group is in every listing. If a listing lacks it, the
+table changed during the listing, or the file is lost. Archived commits promise nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
 from pyhudi.timeline.strays import Archive
 
 READING_THREADS = 16
-#: so many commits are read without threads
+#: up to this number of commits are read without threads
 FEW = 4
 NOTHING_SAID = CommitMetadata()
 
@@ -32,10 +32,10 @@ GroupKey = tuple[str, FileId]
 
 @dataclass(frozen=True, slots=True)
 class LostFile:
-    """A file that must have been there, and is not, or not whole.
+    """A file that must exist, but is missing or cut off.
 
-    ``path`` is empty where only its instant is known; ``found_bytes`` is None for a file that is
-    not there at all, else the size that it has, and ``size_bytes`` the one that it should have.
+    ``path`` is empty if only its instant is known. ``found_bytes`` is the file's size, None if the
+    file is missing; ``size_bytes`` is the size that it should have.
     """
 
     partition_path: str
@@ -52,22 +52,22 @@ Lost = Mapping[str, Mapping[FileId, tuple[LostFile, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What each commit says that could be read, and the base files that they name, by path."""
+    """The metadata of each readable commit, and the base files that they name, by path."""
 
     commits: Mapping[InstantTime, CommitMetadata]
     named: Mapping[str, tuple[WriteStat, BaseFileName]]
 
     def disowns(self, instant: InstantTime, path: str) -> bool:
-        """Whether a file of a completed instant is none that its commit names."""
+        """Whether the commit of a completed instant does not name the file ``path``."""
         return instant in self.commits and path not in self.named
 
 
 def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -> Promises:
-    """The promises of every completed commit; ``HistoryExpired`` where one was undone meanwhile.
+    """The promises of all completed commits; ``HistoryExpired`` if one was undone meanwhile.
 
-    A commit that was archived since the listing promises nothing any more. Where a clean has run
-    since as well it may have taken what that commit named: that is an error too. The ``archive``
-    tells of a clean that was archived in its turn.
+    A commit that was archived since the listing promises nothing any more. If a clean has also run
+    since then, it may have deleted files of that commit: that is an error too. The ``archive``
+    shows cleans that were themselves archived.
     """
     commits = timeline.commits
 
@@ -106,16 +106,16 @@ def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -
             if base is not None:
                 folder = stat.partition_path
                 named[f"{folder}/{name}" if folder else name] = stat, base
-    # An empty file says nothing, not even that there was nothing to write.
+    # An empty file has no information; it does not mean that the commit wrote nothing.
     told = {time: m for time, m in known.items() if m != NOTHING_SAID}
     return Promises(told, named)
 
 
 def check_not_torn(storage: Storage, timeline: Timeline, hidden: Collection[InstantTime]) -> None:
-    """``HistoryExpired`` where ``hidden`` instants, whose files do not count, were archived.
+    """``HistoryExpired`` if ``hidden`` instants, whose files do not count, were archived.
 
-    A folder is no snapshot. While an archiver deletes, a listing may still show an older instant
-    and no longer a newer one, whose files then look like those of a failed write.
+    A listing is not a snapshot. While an archiver deletes instants, a listing may show an older one
+    but not a newer one. The files of the newer instant then look like files of a failed write.
     """
     newest = max((instant.time for instant in timeline.commits), default=None)
     known = {instant.time for instant in timeline.instants}
@@ -135,12 +135,12 @@ def lost_files(
     replaced: Mapping[GroupKey, InstantTime],
     logs: bool,
 ) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
-    """What commits tell of and the listing lacks: most were cleaned once newer slices were there.
+    """Files that commits name and the listing lacks; most were cleaned after newer slices.
 
-    ``listed`` has the sizes of base files by path, ``instants`` those of each group's visible
-    files. Without ``logs`` and delta commits, which make slices without a base file, the slice
-    that the first active commit of a group followed counts as well, and a replaced group of which
-    nothing is left.
+    ``listed`` has the sizes of base files by path, ``instants`` the instants of each group's
+    visible files. If the table has no ``logs`` and delta commits (they make slices without a base
+    file), two more count: the slice before the first active commit of a group, and a replaced group
+    of which no file is left.
     """
     lost: list[LostFile] = []
     oldest: dict[GroupKey, tuple[InstantTime, str | None]] = {}
@@ -169,10 +169,11 @@ def lost_files(
 def still_promised(
     lost: Lost, timeline: Timeline, archived: Collection[InstantTime]
 ) -> dict[str, dict[FileId, tuple[LostFile, ...]]]:
-    """``lost`` without what an archived commit may have replaced.
+    """``lost`` without files that an archived commit may have replaced.
 
-    A savepoint keeps its commit on the timeline while later ones are archived. Once it is deleted
-    a clean takes files of that commit, and what has replaced them is told by the archive alone.
+    A savepoint keeps its commit on the timeline while later commits are archived. After the
+    savepoint is deleted, a clean deletes files of its commit. Then only the archive shows what has
+    replaced them.
     """
     active = {instant.time for instant in timeline.commits}
     newest = max((time for time in archived if time not in active), default=InstantTime(""))
@@ -184,9 +185,9 @@ def still_promised(
 
 
 def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) -> HudiError:
-    """The error for a file that a query under ``timeline`` needs; looks at the timeline again.
+    """The error for a lost file that a query under ``timeline`` needs; lists the timeline again.
 
-    ``cleaned`` says that the slice is not the newest of its group, or the group was replaced.
+    ``cleaned`` says that the slice is not the newest of its group, or that the group was replaced.
     """
     if lost.found_bytes is not None:
         return _corrupt(
@@ -194,8 +195,8 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
         )
     if cleaned:
         return HistoryExpired(
-            f"The table {storage.root} was asked for at a time at which {_slice(lost)} counted, "
-            "and it has been cleaned since. Ask for a later time, or for the table as it is now.",
+            f"The table {storage.root} was read as of a time at which {_slice(lost)} counted, but "
+            "it has been cleaned since. Read the table as of a later time, or as it is now.",
             asked=timeline.greatest_time(),
             earliest=lost.instant,
         )
@@ -212,7 +213,7 @@ def loss(storage: Storage, timeline: Timeline, lost: LostFile, cleaned: bool) ->
 
 
 def vanished(storage: Storage, path: str) -> HistoryExpired:
-    """The error for a file that is gone since it was listed; the next listing tells why."""
+    """The error for a file that was deleted after its listing; the next listing shows why."""
     return moved(storage, f"the data file {path} was deleted")
 
 
@@ -229,10 +230,11 @@ def _takes_over(storage: Storage, now: Timeline, instant: Instant, lost: LostFil
 
 
 def _restoring(storage: Storage, now: Timeline, lost: LostFile) -> HistoryExpired | None:
-    """The error where a pending restore undoes the commit of a lost file.
+    """The error if a pending restore undoes the commit of a lost file.
 
-    It undoes later commits first: a file that was cleaned while theirs counted is then missing
-    until the turn of its own. A restore whose plan cannot be read may undo any commit.
+    A restore undoes the latest commits first. A file that was cleaned because of them is then
+    missing until the restore has undone its own commit. A restore whose plan cannot be read may
+    undo any commit.
     """
     restore = next((i for i in now.pending if i.action is Action.RESTORE), None)
     if restore is None:
@@ -245,10 +247,10 @@ def _restoring(storage: Storage, now: Timeline, lost: LostFile) -> HistoryExpire
         goal = plan.savepoint_to_restore_timestamp
     return HistoryExpired(
         f"The table {storage.root} is being set back to {goal or 'an earlier commit'}: restore "
-        f"{restore.time} is pending. The data file {lost.path} of commit {lost.instant}, which it "
-        "undoes, has gone already. Nothing was changed. Read the table again when the restore has "
-        "completed. If the program that ran it is dead, let Apache Hudi run it again "
-        "(rollback_to_savepoint).",
+        f"{restore.time} is pending. It undoes commit {lost.instant}, and the data file "
+        f"{lost.path} of that commit is gone already. Nothing was changed. Read the table again "
+        "when the restore has completed. If the program that ran it is dead, let Apache Hudi run "
+        "it again (rollback_to_savepoint).",
         asked=None,
         earliest=None,
         moved=True,
@@ -267,10 +269,10 @@ def _slice(lost: LostFile) -> str:
 
 def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
     return TableCorrupt(
-        f"The data file {lost.path} of commit {lost.instant} in {storage.root} {what}. Its rows "
-        "would be missing without a word. Nothing that needs it was read, nothing was changed. "
-        "Bring the file back from a copy, set the table back to a savepoint or an earlier commit "
-        "with Apache Hudi, or overwrite the partition if its rows can be had from elsewhere.",
+        f"The data file {lost.path} of commit {lost.instant} in {storage.root} {what}. A read "
+        "would silently miss its rows, so it stops here; nothing was changed. Restore the file "
+        "from a copy, set the table back to a savepoint or an earlier commit with Apache Hudi, or "
+        "overwrite the partition if you have its rows elsewhere.",
         path=lost.path,
         rule="spec/file_slices.md F7",
         instant=lost.instant,
@@ -278,10 +280,10 @@ def _corrupt(storage: Storage, lost: LostFile, what: str) -> TableCorrupt:
 
 
 def moved(storage: Storage, why: str) -> HistoryExpired:
-    """The error for those whose files are gone because the table has changed meanwhile."""
+    """The error if files are gone because the table has changed meanwhile."""
     return HistoryExpired(
-        f"The table {storage.root} moved on while its files were listed: {why} meanwhile, so the "
-        "files of the earlier state are gone. Nothing was changed. Open the table again: read it "
+        f"The table {storage.root} changed while its files were listed: {why} meanwhile, so files "
+        "of the earlier state are gone. Nothing was changed. Open the table again: read it "
         "into a new DataFrame, or run the statement again.",
         asked=None,
         earliest=None,

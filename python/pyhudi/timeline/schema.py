@@ -1,7 +1,7 @@
 """The table's schema at an instant, and the schema that each data file was written with.
 
-Source: ``extraMetadata.schema`` of commits (spec/timeline.md T8); where no commit tells, the
-schema given to CREATE TABLE, and last the footer of a data file.
+Source: ``extraMetadata.schema`` of commits (spec/timeline.md T8). If no commit has it, the schema
+given to CREATE TABLE counts; without that, the footer of a data file.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SparkSchema = dict[str, Any]
 
 
 def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) -> SparkSchema | None:
-    """The schema that readers get at ``as_of`` (None: now); None where nothing on the timeline
-    or in the properties tells, as in a table whose commits carry none."""
+    """The schema that readers get at ``as_of`` (None: now); None if neither the timeline nor the
+    properties have one."""
     for instant in reversed(timeline.commits):
         if as_of is None or instant.time <= as_of:
             found = schema_of(table, timeline, instant)
             if found is not None:
                 return found
     if not timeline.commits:
-        # All of them were rolled back, or there never was one: the archive tells.
+        # All commits were rolled back, or there never was one: the archive shows which.
         archived = Archive(table.storage, table.config).commits()
         for time in sorted(archived, reverse=True):
             text = archived[time].commit().extra.get(SCHEMA_KEY)
@@ -43,7 +43,7 @@ def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) ->
 
 
 def schema_of(table: Table, timeline: Timeline, instant: Instant) -> SparkSchema | None:
-    """The schema that a completed commit declares; None where it declares none."""
+    """The schema that a completed commit declares, or None."""
     text = COMMITS.get(table.storage, timeline, instant).extra.get(SCHEMA_KEY)
     return _parsed(text, timeline.file_of(instant)) if text else None
 
@@ -54,5 +54,7 @@ def _parsed(text: str, path: str) -> SparkSchema:
         return avro_to_spark(json.loads(text))
     except (ValueError, KeyError, TypeError) as e:
         raise TableCorrupt(
-            f"The schema in {path} is no Avro schema: {e}.", path=path, rule="spec/timeline.md T8"
+            f"The schema in {path} is not an Avro schema: {e}.",
+            path=path,
+            rule="spec/timeline.md T8",
         ) from e

@@ -1,10 +1,10 @@
-"""The schema history of a table as a query sees it: which ids the columns of each file have.
+"""The schema history of a table for a query: the ids of the columns in each file.
 
-Rules (spec/schema_evolution.md S4, S5): a commit that says its version is believed; one that says
-none, as writers without schema-on-read make them, has the columns of the version before it by their
-names. A file of ``.hoodie/.schema`` counts if its commit does; once it may be archived, unless the
-archive has older commits and not that one. A table without either has no history, and its columns
-are told by their names.
+Rules (spec/schema_evolution.md S4, S5): if a commit records its version, that counts. Writers
+without schema-on-read record none: such a commit has the columns of the version before it, by name.
+A file in ``.hoodie/.schema`` counts if its commit does. If that commit may be archived, the file
+counts unless the archive has older commits but not that one. Without any of these a table has no
+history, and columns are found by name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class SchemaHistory:
-    """The history of a table up to ``as_of`` (None: all of it); reads what it is asked for."""
+    """The history of a table up to ``as_of`` (None: all of it); it is read on demand."""
 
     table: Table
     timeline: Timeline
@@ -64,13 +64,13 @@ class SchemaHistory:
         return self._found.current[0]
 
     def saved(self) -> Saved:
-        """What the newest history file says; nothing where there is none."""
+        """The contents of the newest history file; nothing if there is none."""
         if self._found.saved is None:
             self._found.saved = self._saved()
         return self._found.saved
 
     def text(self) -> str:
-        """The history as a commit saves it again, at least the current version."""
+        """The history as the next commit saves it: at least the current version."""
         current, saved = self.current(), self.saved()
         if current is None or current in saved.versions:
             return saved.text
@@ -79,7 +79,7 @@ class SchemaHistory:
     def held(self, table: SparkSchema, instant: InstantTime, file: SparkSchema) -> SparkSchema:
         """The columns of ``table``, this history's schema, as a file of ``instant`` holds them.
 
-        ``file`` are its columns; of a table without history the answer. ``TableCorrupt`` where
+        ``file`` has the file's columns; without a history they are the answer. ``TableCorrupt`` if
         the history does not reach back to the file.
         """
         current = self.current()
@@ -97,7 +97,7 @@ class SchemaHistory:
         return None
 
     def _by_names(self, time: InstantTime, schema: SparkSchema) -> SchemaVersion | None:
-        """The version that a commit amounts to which says none."""
+        """The version of a commit that records none."""
         before = version_at(self.saved().versions, time)
         if before is None:
             return None
@@ -116,7 +116,7 @@ class SchemaHistory:
             raise corrupt(
                 f"{self.table.storage.root}/{SCHEMA_FOLDER}",
                 "the schema history reaches back to the oldest file (spec/schema_evolution.md S5)",
-                f"nothing tells the columns of files that commit {time} wrote",
+                f"it has no columns for the files that commit {time} wrote",
             )
         return identified(file, version)
 
@@ -125,7 +125,7 @@ class SchemaHistory:
         return _parsed(text, self.timeline.file_of(instant)) if text else None
 
     def declared_text(self, instant: Instant) -> str | None:
-        """What a commit says of its version."""
+        """The version that a commit records, as text."""
         commit = COMMITS.get(self.table.storage, self.timeline, instant)
         return commit.extra.get(LATEST_SCHEMA_KEY)
 
@@ -148,19 +148,19 @@ class SchemaHistory:
         return Saved()
 
     def _was_archived(self, time: InstantTime) -> bool:
-        """Whether a commit that is not active has completed, as far as the archive tells.
+        """Whether a commit that is not active has completed, as far as the archive shows.
 
-        A change of columns that failed may leave its history: nothing of Apache Hudi's removes it.
+        A failed change of columns may leave its history file: Apache Hudi does not remove it.
         """
         first = self.timeline.first_time
         return first is not None and time < first and not PASSED_OVER.has(self.table, time)
 
 
 class NoHistory:
-    """Tables that were seen without a history, so that nobody lists for it again.
+    """Tables that had no history when they were read, so that it is not looked for again.
 
-    A history begins with a commit that says its version: as long as none of the commits since
-    then does, there is none. Where some have been archived since then nobody can tell that.
+    A history begins with a commit that records its version: as long as no later commit does, there
+    is none. If later commits have been archived, this cannot be known.
     """
 
     def __init__(self, limit: int = 1024, commits: int = 32) -> None:
@@ -168,7 +168,7 @@ class NoHistory:
         self._seen: Recent[str, Timeline] = Recent(limit)
 
     def knows(self, history: SchemaHistory) -> bool:
-        """Whether the table surely has none; few commits are read for it, which are cached."""
+        """Whether the table certainly has none; reads only a few commits, which are cached."""
         seen = self._seen.get(history.table.storage.root)
         timeline = history.timeline
         if seen is None or seen.first_time != timeline.first_time:
@@ -188,19 +188,19 @@ NO_HISTORY = NoHistory()
 
 
 class PassedOver:
-    """Times that the archive has passed without a commit, so that it is read for each only once."""
+    """Times for which the archive has no commit, so that it is read only once for each."""
 
     def __init__(self, limit: int = 1024) -> None:
         self._known: Recent[tuple[str, InstantTime], bool] = Recent(limit)
 
     def has(self, table: Table, time: InstantTime) -> bool:
-        """Whether no commit ``time`` of the table ever completed; False where none can tell."""
+        """Whether no commit ``time`` of the table ever completed; False if that is unknown."""
         key = (table.storage.root, time)
         known = self._known.get(key)
         if known is None:
             try:
                 known = passed_over(table.storage, table.config, time)
-            except TableCorrupt:  # who reads the table needs no archive
+            except TableCorrupt:  # a read must not fail because of the archive
                 known = False
             self._known.put(key, known)
         return known
@@ -210,7 +210,7 @@ PASSED_OVER = PassedOver()
 
 
 def extended(version: SchemaVersion, text: str) -> str:
-    """The text of a history with a new version in front."""
+    """The text of a history with a new version at its beginning."""
     _, colon, tail = text.partition("[")
     one = render_history([version])
     return one if not colon else f"{one.removesuffix(']}')},{tail}"

@@ -1,9 +1,8 @@
-"""The protocol of instants as one table: what pyhudi puts, and in which order.
+"""The protocol of instants as one table: which files pyhudi puts, and in which order.
 
 Each action goes through the states of its row, one file per state (spec/timeline.md T1, T2).
-``transactions/instants.py`` puts no file that this table does not have. The actions of Apache Hudi
-that pyhudi only reads are in ``format/instants.py``; a writer's phases in
-``transactions/phases.py``.
+``transactions/instants.py`` puts no other files. Actions that only Apache Hudi writes are in
+``format/instants.py``; a writer's phases are in ``transactions/phases.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pyhudi.format.instants import Action, Instant, State
 
 REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
-#: action -> the states that pyhudi puts it in, in order; services are only planned so far
+#: action -> its states in order, as pyhudi puts them; services are only planned so far
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
@@ -33,7 +32,7 @@ COMMIT_ACTIONS = frozenset(
     }
 )
 
-#: pending action -> the action under which it completes, where the two differ
+#: pending action -> its action when it completes, if the two differ
 COMPLETES_AS: dict[Action, Action] = {
     Action.COMPACTION: Action.COMMIT,
     Action.LOGCOMPACTION: Action.DELTACOMMIT,
@@ -42,12 +41,12 @@ COMPLETES_AS: dict[Action, Action] = {
 
 
 def completed_action(action: Action) -> Action:
-    """The action that the completed file of ``action`` is named by."""
+    """The action in the name of ``action``'s completed file."""
     return COMPLETES_AS.get(action, action)
 
 
 def check_step(was: Instant | None, to: Instant) -> None:
-    """``RuntimeError`` unless ``to`` is the next step of ``was``, or where that is None the first.
+    """``RuntimeError`` unless ``to`` is the step after ``was`` (None: the first step).
 
     An instant keeps its time and its action.
     """
@@ -63,6 +62,6 @@ def check_step(was: Instant | None, to: Instant) -> None:
 
 
 def most_advanced(instants: list[Instant]) -> Instant:
-    """Of the files of one instant, the one whose state is furthest along."""
+    """The file of an instant with the most advanced state."""
     order = {REQUESTED: 0, INFLIGHT: 1, COMPLETED: 2}
     return max(instants, key=lambda instant: order[instant.state])

@@ -1,9 +1,10 @@
-"""Data files below the active timeline that no commit ever named, as late ones of failed writes.
+"""Stray data files: older than the active timeline, but named by no commit.
 
-A file that is older than the first active commit counts as archived (spec/file_slices.md F3), so
-one that arrives after its write was undone would become rows. Reading the archive for each listing
-would cost too much: it is asked for files that came later than the first active commit, or whose
-instant a rollback names, and only what it tells for certain is left out.
+Late files of failed writes are like that. A file older than the first active commit counts as
+archived (spec/file_slices.md F3), so a file that arrives after its write was undone would become
+visible. To read the archive for each listing would cost too much. So it is read only for files that
+came later than the first active commit, or whose instant a rollback names. A file is left out only
+if the archive proves that it is a stray.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 
 log = logging.getLogger(__name__)
 
-#: reads which instants an undoing says to have undone
+#: reads from the metadata of a rollback or restore which instants it has undone
 Said = Callable[[bytes, str], Iterable[str]]
 SAID: Mapping[Action, Said] = {
     Action.ROLLBACK: lambda data, path: parse_rollback_metadata(data, path).commits_rollback,
@@ -35,31 +36,31 @@ SAID: Mapping[Action, Said] = {
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The archived commits of a table, read when they are first asked for."""
+    """The archived commits of a table, read on first use."""
 
     storage: Storage
     config: TableConfig
 
     def commits(self) -> Mapping[InstantTime, ArchivedInstant]:
-        """Archived commits by time; none where the archive cannot be read."""
+        """Archived commits by time; none if the archive cannot be read."""
         return ARCHIVES.commits(self.storage, self.config)
 
     def cleaned_since(self, timeline: Timeline, least: InstantTime) -> bool:
         """Whether a clean at or above ``least`` was archived since ``timeline`` was listed.
 
-        True where the archive cannot be read.
+        True if the archive cannot be read.
         """
         listed_ms = max(timeline.modified_ms.values(), default=0)
         known = {i.time for i in timeline.instants if i.action is Action.CLEAN}
         try:
             found = archived_since(self.storage, self.config, listed_ms, least)
-        except TableCorrupt:  # an archiver may just be rewriting it
+        except TableCorrupt:  # perhaps an archiver is rewriting it
             return True
         return any(e.instant.action is Action.CLEAN and e.instant.time not in known for e in found)
 
 
 class Archives:
-    """What archives said, by table; one is read again only once its listing has changed."""
+    """The archived commits by table; an archive is read again only if its listing has changed."""
 
     def __init__(self, limit: int = 8) -> None:
         self._known: Recent[str, tuple[object, Mapping[InstantTime, ArchivedInstant]]]
@@ -88,7 +89,7 @@ def _read(storage: Storage, config: TableConfig) -> Mapping[InstantTime, Archive
 def strays(
     files: Iterable[tuple[StoredFile, InstantTime]], timeline: Timeline, archive: Archive
 ) -> frozenset[str]:
-    """Paths among ``files``, which count as archived, that no archived commit has named."""
+    """Paths of those ``files``, all counted as archived, that no archived commit names."""
     held = list(files)
     undone = rolled_back(archive.storage, timeline) if held else frozenset()
     begun = _first_completed_ms(timeline)
@@ -104,13 +105,11 @@ def strays(
     found = {
         file.path
         for file, instant in doubtful
-        # Below the oldest one nothing is known: an archive may have been cut off by hand.
+        # Nothing is known below the oldest one: someone may have shortened the archive by hand.
         if oldest is not None and instant >= oldest and not _named(commits.get(instant), file)
     }
     if found:
-        log.warning(
-            "%d files of writes that failed are left out: %s", len(found), sorted(found)[:5]
-        )
+        log.warning("%d files of failed writes are left out: %s", len(found), sorted(found)[:5])
     return frozenset(found)
 
 
@@ -122,7 +121,7 @@ def _named(commit: ArchivedInstant | None, file: StoredFile) -> bool:
 
 
 def _first_completed_ms(timeline: Timeline) -> int | None:
-    """When the first commit of the timeline that others follow without a gap was completed."""
+    """The completion time of the first commit that later commits follow without a gap."""
     first = timeline.first_time
     for commit in timeline.commits:
         if first is None or commit.time >= first:
@@ -131,7 +130,7 @@ def _first_completed_ms(timeline: Timeline) -> int | None:
 
 
 def rolled_back(storage: Storage, timeline: Timeline) -> frozenset[InstantTime]:
-    """The instants that completed rollbacks and restores of the timeline say to be undone."""
+    """The instants that completed rollbacks and restores of the timeline have undone."""
     found: set[InstantTime] = set()
     for undoing in timeline.completed:
         if undoing.action in SAID:
@@ -140,7 +139,7 @@ def rolled_back(storage: Storage, timeline: Timeline) -> frozenset[InstantTime]:
 
 
 class Rollbacks:
-    """What completed rollbacks and restores undid, by root and file: such a file never changes."""
+    """The instants that rollbacks and restores undid, by root and file (it never changes)."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._known: Recent[tuple[str, str], frozenset[InstantTime]] = Recent(limit)

@@ -1,4 +1,4 @@
-"""A table as the driver holds it: its storage and its properties, opened and checked."""
+"""An opened table in the driver: its storage and its checked properties."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pyhudi.timeline.active import LISTINGS, Timeline, load_timeline, timeline_o
 from pyhudi.timeline.view import VIEWS, FileSystemView
 
 PROPERTIES = ".hoodie/hoodie.properties"
-#: the old properties while new ones are put in their place; what is left of a change that died
+#: the old properties during a change; it stays if the change dies
 BACKUP = f"{PROPERTIES}.backup"
 CHECKSUM = b"hoodie.table.checksum"
-#: looks at a table that moves on while it is listed, as by a commit and a clean, each time
+#: how often a table is listed that changes during each listing, as by a commit and a clean
 LOOKS = 5
-#: timeline layout -> where a table that moves to or from the other one has the rest of its timeline
+#: timeline layout -> the folder with the rest of the timeline while a table changes its layout
 OTHER_FOLDER = {1: ".hoodie/timeline", 2: ".hoodie"}
 
 T = TypeVar("T")
@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An opened table; cheap to make, holds no listing."""
+    """An opened table; cheap to make, without a listing."""
 
     storage: Storage
     config: TableConfig
 
     def timeline(self) -> Timeline:
-        """The active timeline as it is listed now.
+        """The active timeline, listed now.
 
-        ``HistoryExpired`` where the table has moved to another layout since it was opened: in its
-        old place it would look empty, or begin late. That is asked where completed instants have
-        left the timeline, or none was known.
+        ``HistoryExpired`` if the table has changed its layout since it was opened: in its old place
+        it would look empty, or begin late. This is checked if completed instants have left the
+        timeline, or if none was known.
         """
         storage, config = self.storage, self.config
         before = LISTINGS.known(storage, config.timeline_folder)
@@ -46,7 +46,7 @@ class Table:
             try:
                 _check_layout(storage, config)
             except HistoryExpired:
-                # Compared with this listing, the next one would look whole.
+                # Otherwise the next listing, compared with this one, would look complete.
                 LISTINGS.forget(storage, config.timeline_folder)
                 raise
         return timeline
@@ -58,8 +58,8 @@ class Table:
     def now(self, question: Callable[[FileSystemView], T]) -> T:
         """The answer to a question about the table as it is now.
 
-        Where the table moved on while it was listed it is listed again: ``HistoryExpired`` only
-        if that happens each time.
+        If the table changes during the listing, it is listed again; ``HistoryExpired`` only if that
+        happens each time.
         """
 
         tables = iter((self,))
@@ -73,7 +73,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one query sees: a table, one timeline, and the instant it is pinned to."""
+    """What one query sees: a table, one timeline, and the instant to which it is pinned."""
 
     table: Table
     timeline: Timeline
@@ -81,12 +81,12 @@ class Snapshot:
 
 
 def open_table(storage: Storage) -> Table:
-    """Read and check ``hoodie.properties``; ``TableNotFound`` where there is none.
+    """Read and check ``hoodie.properties``; ``TableNotFound`` if there is none.
 
     Apache Hudi changes that file in steps: it puts a backup, deletes the file, puts it again and
-    deletes the backup. Where the file is absent or torn the backup counts, as for Hudi's readers,
-    and where that is gone by then Hudi has come to its end, and the file is whole. A file that was
-    cut off may lack its version and its checksum.
+    deletes the backup. If the file is absent or cut off, the backup counts, as for Hudi's readers.
+    If the backup is gone by then, Hudi has finished, and the file is complete. A file that was cut
+    off may lack its version and its checksum.
     """
     reason: HudiError | None = None
     for path in (PROPERTIES, BACKUP, PROPERTIES):
@@ -108,12 +108,12 @@ def open_table(storage: Storage) -> Table:
 
 
 def config_of(storage: Storage, data: bytes, path: str = PROPERTIES) -> TableConfig:
-    """The facts that ``data``, read from ``path``, tells of the table that ``storage`` holds."""
+    """The facts in ``data``, which was read from ``path``, about the table in ``storage``."""
     return parse_table_config(data, f"{storage.root}/{path}")
 
 
 def open_with_timeline(storage: Storage) -> tuple[Table, Timeline]:
-    """``open_table`` and the table's timeline, in one layout."""
+    """``open_table`` and the table's timeline, both in one layout."""
 
     def look() -> tuple[Table, Timeline]:
         table = open_table(storage)
@@ -133,16 +133,16 @@ def _looking_again(look: Callable[[], T]) -> T:
 
 
 def _check_layout(storage: Storage, config: TableConfig) -> None:
-    """``HistoryExpired`` where the timeline of the table is not, or not wholly, where it was."""
+    """``HistoryExpired`` if the table's timeline, or a part of it, has moved."""
     try:
         now = open_table(storage).config
-    except TableNotFound:  # dropped, or never there
+    except TableNotFound:  # dropped, or never made
         return
     if now.timeline_folder != config.timeline_folder:
         raise HistoryExpired(
-            f"The table {storage.root} was opened in version {config.version} and has moved to "
-            f"version {now.version} since, so its timeline is in another place. Nothing was "
-            "changed. Run it again.",
+            f"The table {storage.root} was opened in version {config.version} and now has version "
+            f"{now.version}, so its timeline is in another place. Nothing was changed. Run the "
+            "statement again.",
             asked=None,
             earliest=None,
             moved=True,
@@ -151,9 +151,9 @@ def _check_layout(storage: Storage, config: TableConfig) -> None:
     folder = OTHER_FOLDER[config.layout]
     if timeline_of(storage.list(folder), other, folder).commits:
         raise HistoryExpired(
-            f"The table {storage.root} is in version {config.version}, but {folder} has commits "
-            "of another one: it is being upgraded or downgraded, or that was cut off. Nothing was "
-            "changed. Run it again later; if nobody works on it, let Apache Hudi finish the move.",
+            f"The table {storage.root} has version {config.version}, but {folder} has commits of "
+            "another version: an upgrade or downgrade is running, or was interrupted. Nothing was "
+            "changed. Try again later; if no upgrade is running, let Apache Hudi finish it.",
             asked=None,
             earliest=None,
             moved=True,

@@ -1,7 +1,7 @@
-"""Following a table's commits from a checkpoint, beside any number of writers, without Spark.
+"""Follows a table's commits from a checkpoint, with any number of writers, without Spark.
 
-Invariant: a commit is never passed over. What the archive has taken since the checkpoint is told
-as ``HistoryExpired``, not left out.
+Invariant: no commit is missed. If commits after the checkpoint have been archived, the error is
+``HistoryExpired``; they are not left out.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from pyhudi.timeline.table import Table, open_table
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """What a table's writers completed, in order.
+    """Completed commits in order.
 
-    ``checkpoint`` is what to ask after next time, None while nothing has completed. ``fence`` is
-    the first pending write, at which ``fenced`` and ``requested`` stop their checkpoints.
+    ``checkpoint`` is the argument ``after`` for the next call, None if nothing has completed.
+    ``fence`` is the first pending write; with ``fenced`` and ``requested`` the checkpoint stops
+    there.
     """
 
     commits: tuple[HistoryEntry, ...]
@@ -47,8 +48,9 @@ def commits(
 
     ``order``: ``completed`` (default from table version 8), ``fenced`` (default in version 6) or
     ``requested``; a checkpoint belongs to the order that gave it. ``after`` is a checkpoint or any
-    time that ``as.of.instant`` takes. Errors: ``HistoryExpired`` where commits above ``after``
-    have been archived, ``UnsupportedTable`` for ``completed`` in version 6, else as ``history``.
+    time that ``as.of.instant`` accepts. Errors: ``HistoryExpired`` if commits above ``after``
+    have been archived, ``UnsupportedTable`` for ``completed`` in version 6, and those of
+    ``history``.
     """
     table = open_table(open_storage(path, hadoop_options or {}, SystemClock()))
     return table_commits(table, after, order)
@@ -72,7 +74,7 @@ def _order(text: str) -> Order:
         return Order(text)
     except ValueError:
         offered = ", ".join(order.value for order in Order)
-        raise ConfigError(f"'{text}' is no order of commits: give one of {offered}.") from None
+        raise ConfigError(f"'{text}' is not an order of commits. Use one of {offered}.") from None
 
 
 def _check_archive(table: Table, now: Timeline, start: InstantTime, order: Order) -> None:
@@ -80,21 +82,21 @@ def _check_archive(table: Table, now: Timeline, start: InstantTime, order: Order
     if newest is not None and newest > start:
         kept = [i.time for i in now.commits]
         raise HistoryExpired(
-            f"The commits after {start} were asked for, but some of them have been archived, the "
-            f"last of these at {newest}. Read the table as a whole, then follow it from {newest}.",
+            f"You asked for the commits after {start}, but some of them have been archived, the "
+            f"last at {newest}. Read the whole table, then follow it from {newest}.",
             asked=start,
             earliest=min(kept, default=newest),
         )
 
 
 class ArchivedTimes:
-    """The greatest archived times by table; an archive is read again only once it has changed."""
+    """The greatest archived times by table; an archive is read again only if it has changed."""
 
     def __init__(self, limit: int = 64) -> None:
         self._known: Recent[str, tuple[object, dict[Order, InstantTime]]] = Recent(limit)
 
     def newest(self, table: Table, order: Order) -> InstantTime | None:
-        """The greatest time, by ``order``, of an archived commit; None without any."""
+        """The greatest time, by ``order``, of an archived commit; None if there is none."""
         storage = table.storage
         listed = tuple(storage.list(table.config.history_folder))
         if not listed:

@@ -1,7 +1,7 @@
-"""Which instants a table can still be read at.
+"""Checks at which instants a table can still be read.
 
-Invariant: a query as of an instant is answered from whole slices or refused; what was cleaned
-away in part is never shown as if it were all there was.
+Invariant: a query as of an instant reads complete slices or is refused. It never shows a state of
+which a clean has deleted a part.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pyhudi.timeline.table import Table
 
 
 def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
-    """``HistoryExpired`` where the rows as of ``as_of`` can no longer be told for certain.
+    """``HistoryExpired`` if the rows as of ``as_of`` are no longer certain.
 
-    That is before the first active commit, and before the earliest one that the last clean kept
-    whole: of some groups the older slices are gone. The instant of a savepoint stays readable
-    whatever was cleaned. The archive is read for the message alone.
+    That is so before the first active commit, and before the earliest commit that the last clean
+    kept complete: some groups have lost their older slices. The instant of a savepoint stays
+    readable after any clean. The archive is read only for the message.
     """
     saved = {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
     if as_of in saved:
@@ -43,15 +43,15 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
 
 def _expired(as_of: InstantTime, earliest: InstantTime, why: str) -> HistoryExpired:
     return HistoryExpired(
-        f"The table was asked for as of {as_of}, but {why}. The earliest instant that it can "
-        f"certainly be read at is {earliest}.",
+        f"You asked for the table as of {as_of}, but {why}. The earliest instant at which it can "
+        f"still be read is {earliest}.",
         asked=as_of,
         earliest=earliest,
     )
 
 
 def _before_active(table: Table, as_of: InstantTime, first: InstantTime) -> str:
-    """Why there is nothing at ``as_of``: archived since, or before the table's first commit."""
+    """Why there is nothing at ``as_of``: it is archived, or before the table's first commit."""
     archived = [
         entry.instant.time
         for entry in archived_instants(table.storage, table.config)
@@ -64,10 +64,10 @@ def _before_active(table: Table, as_of: InstantTime, first: InstantTime) -> str:
 
 
 def _earliest_kept(table: Table, timeline: Timeline) -> tuple[InstantTime | None, str]:
-    """The earliest commit that the last completed clean kept whole, None where it tells none.
+    """The earliest commit that the last completed clean kept complete (None: it names none).
 
-    With the reason for a refusal of older ones. A clean that a crash left empty or half is told by
-    its plan. Where that cannot be read either, what counted before the clean was kept for certain.
+    Also the reason to refuse older ones. If a crash left the clean's file empty or incomplete, its
+    plan tells. If that cannot be read either, what counted before the clean was certainly kept.
     """
     why = "older versions of some of its files have been cleaned since"
     cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
@@ -88,7 +88,7 @@ def _earliest_kept(table: Table, timeline: Timeline) -> tuple[InstantTime | None
         return (earliest.timestamp if earliest is not None else None), why
     before = (c.time for c in timeline.commits if c.time < cleans[-1].time)
     return max(before, default=None), (
-        f"{path} cannot be read, nor can the plan of that clean, so nobody can tell which older "
-        "versions of files it has deleted. Apache Hudi's next clean settles a clean whose files "
-        "are empty; delete them if they are cut off"
+        f"neither {path} nor the plan of that clean can be read, so it is unknown which older file "
+        "versions it has deleted. If these files are empty, Apache Hudi's next clean repairs them; "
+        "if they are cut off, delete them"
     )
