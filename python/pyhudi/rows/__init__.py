@@ -1,5 +1,5 @@
-"""The write plane: what a Spark worker does with its rows.
+"""The write plane: the work of a Spark worker on its rows.
 
-Runs in Python workers, where it arrives by value: it imports the standard library, numpy, pyarrow,
-``pyhudi.errors`` and the I/O-free modules of ``pyhudi.format``, and nothing that knows the driver.
+It is sent to Python workers by value. So it imports only the standard library, numpy, pyarrow,
+``pyhudi.errors`` and the modules of ``pyhudi.format``, which do no I/O; nothing of the driver.
 """

@@ -1,8 +1,8 @@
-"""How a task announces its data files: a marker for each, on storage before the file is there.
+"""How a task announces its data files: each has a marker on storage before the file exists.
 
-Directly, an empty file each; or through the driver's marker server, where one request carries many
-markers and the task asks ahead for files that it is about to write. A connection lives as long as
-its task: a function that travels by value keeps nothing in the worker process.
+A direct marker is an empty file. With the driver's marker server one request has many markers, and
+the task asks in advance for the files that it will write. A connection lives as long as its task: a
+function that is sent by value keeps nothing in the worker process.
 """
 
 from __future__ import annotations
@@ -27,58 +27,58 @@ _BUSY = 503
 
 
 class Announcer(Protocol):
-    """Puts markers in front of data files; markers are paths below the instant's folder."""
+    """Puts markers before data files; a marker is a path below the instant's folder."""
 
     def expect(self, markers: Iterable[str]) -> None:
-        """A hint: these will be announced soon, and may go in one request."""
+        """A hint: these markers will be announced soon, and may go in one request."""
 
     def announce(self, marker: str) -> None:
-        """Begin to have the marker on storage."""
+        """Begin to put the marker."""
 
     def settle(self, marker: str) -> None:
-        """Return once the announced marker is on storage; ``StorageError`` where it is not."""
+        """Wait until the announced marker is on storage; ``StorageError`` if that fails."""
 
     def close(self) -> None:
         """End; the task writes no more files."""
 
 
 class MarkersPlace(Protocol):
-    """Where the tasks of one write leave their markers."""
+    """The place for the markers of one write's tasks."""
 
     def open(self) -> Announcer:
-        """The way there for one task."""
+        """An announcer for one task."""
 
 
 class DirectMarkers:
-    """An empty file for each marker; asking ahead would gain nothing."""
+    """An empty file for each marker; to ask in advance would gain nothing."""
 
     def __init__(self, put: Callable[[str], None]) -> None:
         """``put`` writes the empty file of a marker."""
         self._put = put
 
     def expect(self, markers: Iterable[str]) -> None:
-        """Nothing: each marker costs a file, so none is made without need."""
+        """Does nothing: each marker costs a file, so none is made before it is needed."""
 
     def announce(self, marker: str) -> None:
         """Put the file."""
         self._put(marker)
 
     def settle(self, marker: str) -> None:
-        """Nothing: it is there since it was announced."""
+        """Does nothing: the marker has been on storage since it was announced."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: nothing is held."""
 
 
 class HeldMarkers:
-    """The driver's own service, for files that the driver writes itself; it is never pickled."""
+    """The marker service itself, for files that the driver writes; it is never pickled."""
 
     def __init__(self, ask: Callable[[Sequence[str]], Future[None]]) -> None:
         self._ask = ask
         self._answers: dict[str, Future[None]] = {}
 
     def open(self) -> Announcer:
-        """This one: it holds nothing that ends with a task."""
+        """This object: it holds nothing that ends with a task."""
         return self
 
     def expect(self, markers: Iterable[str]) -> None:
@@ -88,7 +88,7 @@ class HeldMarkers:
             self._answers.update(dict.fromkeys(new, self._ask(new)))
 
     def announce(self, marker: str) -> None:
-        """Ask for it, where that was not done ahead."""
+        """Ask for it, unless that was done in advance."""
         self.expect([marker])
 
     def settle(self, marker: str) -> None:
@@ -96,12 +96,12 @@ class HeldMarkers:
         self._answers[marker].result()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: nothing is held."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerAddress(ByValue):
-    """Where the driver takes the markers of one write; ``token`` is the application's secret."""
+    """The driver's address for markers of one write; ``token`` is the application's secret."""
 
     host: str
     port: int
@@ -114,19 +114,19 @@ class MarkerAddress(ByValue):
 
 
 class ServedMarkers:
-    """The marker server, asked over one connection that is kept while the task lives."""
+    """The marker server, through one connection that is kept as long as the task lives."""
 
     def __init__(
         self, address: MarkerAddress, wait: Callable[[float], object] | None = None
     ) -> None:
-        """``wait`` lets seconds pass between two attempts."""
+        """``wait`` pauses for seconds between two attempts."""
         self._address = address
         self._wait = wait or threading.Event().wait
         self._there: set[str] = set()
         self._connection: HTTPConnection | None = None
 
     def expect(self, markers: Iterable[str]) -> None:
-        """Have all of them on storage, by as few requests as may be."""
+        """Put all of them on storage, with as few requests as possible."""
         new = [marker for marker in dict.fromkeys(markers) if marker not in self._there]
         for begin in range(0, len(new), MOST_NAMES):
             some = new[begin : begin + MOST_NAMES]
@@ -134,11 +134,11 @@ class ServedMarkers:
             self._there.update(some)
 
     def announce(self, marker: str) -> None:
-        """Have it on storage, where that was not done ahead."""
+        """Put it on storage, unless that was done in advance."""
         self.expect([marker])
 
     def settle(self, marker: str) -> None:
-        """Nothing: it is there since it was announced."""
+        """Does nothing: the marker has been on storage since it was announced."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -147,7 +147,7 @@ class ServedMarkers:
             self._connection = None
 
     def _ask(self, body: bytes) -> None:
-        """One request, repeated while the server is busy or away: asking twice does no harm."""
+        """One request, repeated while the server is busy or down; a second request does no harm."""
         trouble = ""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -190,13 +190,13 @@ class ServedMarkers:
 
 
 def _pause_s(attempt: int) -> float:
-    """Doubling pauses, a little different in each process so that they do not come together."""
+    """Pauses double; they differ a little between processes, so that these do not ask together."""
     pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
     return pause * (1 + os.getpid() % 17 / 17)
 
 
 def reaches(host: str, port: int, token: str, timeout_s: float) -> bool:
-    """Whether this process gets an answer of the marker server that knows the token."""
+    """Whether a marker server that knows the token answers this process."""
     connection = HTTPConnection(host, port, timeout=timeout_s)
     try:
         connection.request("GET", "/ready", headers={"Authorization": f"Bearer {token}"})

@@ -1,9 +1,8 @@
-"""How a worker holds its attempt: as long as it may write, the attempt does not end.
+"""How a worker holds its attempt: the attempt does not end as long as the worker may write.
 
-Spark can end an attempt while its worker still runs, and files that the worker then writes would
-remain after the commit. The shim's ``HeldAttempts`` makes a file for each attempt. A worker that
-writes locks it, and the attempt's end waits for the lock. This module travels to executors by
-value.
+Spark can end an attempt while its worker still runs. Files that the worker then writes would stay
+after the commit. So the shim's ``HeldAttempts`` makes a file for each attempt; a worker that writes
+locks it, and the end of the attempt waits for the lock. This module is sent to executors by value.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Batches = Iterator[pa.RecordBatch]
 def held(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """``work`` for a stage of ``HeldAttempts``: it holds its attempt from start to end.
 
-    ``RuntimeError`` where the attempt has ended already; then nothing is read or written.
+    ``RuntimeError`` if the attempt has already ended; then nothing is read or written.
     """
 
     def run(batches: Batches) -> Batches:
@@ -36,9 +35,9 @@ def held(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
         except FileNotFoundError:
             raise RuntimeError("this attempt has ended before its worker began") from None
         try:
-            # The number comes before the lock: it tells which process holds a locked file.
+            # The process id is written before the lock: it says who holds a locked file.
             os.write(descriptor, str(os.getpid()).encode())
-            # A lock of fcntl's kind: the only one that Java knows, and gone with the process.
+            # An fcntl lock: the only kind that Java knows, and it ends with the process.
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
             if not os.fstat(descriptor).st_nlink:
                 raise RuntimeError("this attempt has ended while its worker began")

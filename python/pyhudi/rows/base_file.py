@@ -1,8 +1,7 @@
 """Writing one base file: marker, partition metadata, row groups, footer, in this order.
 
-The marker comes first, so that every file which may exist is known to the rollback; the footer
-last, so that a file without one is visibly unfinished. Row groups stay small enough to be merged
-one at a time.
+The marker comes first, so the rollback knows every file that may exist. The footer comes last, so a
+file without a footer is visibly unfinished. Row groups stay small enough to merge one at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from pyhudi.rows.task import Task
 
 @dataclass(slots=True)
 class Counts:
-    """Rows of one file by what happened to them; ``writes`` is what the file holds."""
+    """Numbers of rows of one file, by what happened to them; ``writes`` counts all its rows."""
 
     writes: int = 0
     inserts: int = 0
@@ -50,7 +49,7 @@ class Counts:
 
 
 class TableFiles:
-    """The table's folders as one task writes into them."""
+    """The table's folders, for the files of one task."""
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
         self.spec = spec
@@ -63,10 +62,11 @@ class TableFiles:
         self._known_partitions: set[str] = set()
 
     def close(self) -> None:
-        """End the task, and take away what it has not finished.
+        """End the task, and delete its unfinished files.
 
-        A stream that is left to the garbage collector completes its upload then, perhaps after
-        the rollback; so it is ended and deleted before anybody hears of the failure.
+        If a stream is left to the garbage collector, its upload completes at that time, perhaps
+        after the rollback. So the stream is closed and its file deleted before the failure is
+        reported.
         """
         for path, writer in self.unfinished.items():
             writer.abandon()
@@ -76,7 +76,7 @@ class TableFiles:
         self.markers.close()
 
     def absolute(self, path: str) -> str:
-        """``path``, relative to the table, as the file system takes it."""
+        """``path``, relative to the table, in the form that the file system needs."""
         return f"{self.spec.root}/{path}" if path else self.spec.root
 
     def put(self, path: str, data: bytes) -> None:
@@ -86,7 +86,7 @@ class TableFiles:
                 stream.write(data)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A stream to a new file, its folder made where folders are real."""
+        """A stream to a new file; makes its folder if the storage has real folders."""
         folder = path.rpartition("/")[0]
         if self.spec.fs.kind == "local" and folder not in self._known_folders:
             self.fs.create_dir(self.absolute(folder), recursive=True)
@@ -94,7 +94,7 @@ class TableFiles:
         return self.fs.open_output_stream(self.absolute(path), compression=None)
 
     def file_of(self, plan: GroupPlan) -> Marker:
-        """The data file that this task writes for a plan, and what it is."""
+        """The data file that this task writes for a plan, with its kind."""
         check_partition_path(plan.partition_path)
         token = self.task.write_token(self.spec.write_nonce)
         base = BaseFileName(plan.file_id, token, self.spec.instant)  # type: ignore[arg-type]
@@ -104,22 +104,22 @@ class TableFiles:
         fault = None if self.spec.markers is None else marker_fault(marker.render())
         if fault is not None:
             raise InvalidRecord(
-                f"The partition path {plan.partition_path!a} made from the data fits in no list "
-                f"of markers: {fault}. Correct the partition column, or write with "
+                f"The partition path {plan.partition_path!a} from the data cannot be stored in a "
+                f"list of markers: {fault}. Correct the partition column, or write with "
                 "hoodie.write.markers.type=direct.",
                 column=PARTITION_COLUMN,
             )
         return marker
 
     def expect(self, plans: Iterable[GroupPlan]) -> None:
-        """Announce the files of these plans ahead, together, where that is worth while."""
+        """Announce the files of these plans in advance and together, if that saves requests."""
         self.markers.expect([self.file_of(plan).render() for plan in plans])
 
     def _put_marker(self, marker: str) -> None:
         self.put(f"{marker_folder(self.spec.instant)}/{marker}", b"")
 
     def ensure_partition(self, partition_path: str) -> None:
-        """Write the partition's metadata file if there is none (without it Spark sees no row)."""
+        """Write the partition's metadata file if there is none; without it Spark sees no rows."""
         if partition_path in self._known_partitions:
             return
         self._known_partitions.add(partition_path)
@@ -131,17 +131,17 @@ class TableFiles:
         if self.spec.fs.kind == "s3":
             self.put(path, data)
             return
-        # Another task may do the same: with a rename readers see a whole file in any case.
+        # Another task may do the same: because of the rename readers always see a whole file.
         own = f"{path}_{self.task.write_token(self.spec.write_nonce)}"
         self.put(own, data)
         self.fs.move(self.absolute(own), self.absolute(path))
 
 
 class BaseFileWriter:
-    """One base file in the making.
+    """Writes one base file.
 
-    Rows come as tables of commit time, sequence number, record key and the data columns; the
-    writer adds the two constant columns and groups rows into row groups.
+    Rows come as tables of commit time, sequence number, record key and the data columns. The writer
+    adds the two constant columns and forms row groups.
     """
 
     def __init__(
@@ -152,8 +152,8 @@ class BaseFileWriter:
         footer: Footer,
         coded: frozenset[str] | None = None,
     ) -> None:
-        """``schema`` is the stored data schema; ``coded`` the columns to hold in dictionaries,
-        ``None`` to judge by the first rows."""
+        """``schema`` is the stored data schema; ``coded`` are the columns with dictionaries,
+        ``None``: the first rows decide."""
         self._marker = files.file_of(plan)
         self.path, self.kind = self._marker.data_path, self._marker.kind
         self.name = self.path.rpartition("/")[2]
@@ -175,35 +175,35 @@ class BaseFileWriter:
 
     @property
     def coded(self) -> frozenset[str] | None:
-        """The columns held in dictionaries, once that is settled."""
+        """The columns with dictionaries, once that is decided."""
         return self._coded
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; whole row groups among what is pending go to the file."""
+        """Add rows; pending rows that make whole row groups go to the file."""
         if not rows.num_rows:
             return
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._group_rows = self._group_rows or self._rows_of_a_group(rows)
         size = self._group_rows
-        # Near enough is good enough: rows left over would be copied into the next row group.
+        # About the right size is enough: the remaining rows would be copied into the next group.
         while self._pending_rows * 4 >= size * 3:
             self._flush(self._pending_rows if self._pending_rows * 4 <= size * 5 else size)
 
     def flush(self) -> None:
-        """Write what is pending, be it less than a row group."""
+        """Write the pending rows, even if they are less than a row group."""
         if self._pending_rows:
             self._flush(self._pending_rows)
 
     def abandon(self) -> None:
-        """End the streams of a file that nobody will name."""
+        """Close the streams of a file that no commit will name."""
         for end in (self._writer, self._stream):
             if end is not None:
                 with suppress(OSError, ValueError, pa.ArrowException):
                     end.close()
 
     def close(self) -> dict[str, object]:
-        """Finish the file; the answer is its row of ``STAT_SCHEMA``."""
+        """Finish the file; returns its row of ``STAT_SCHEMA``."""
         if self._pending_rows or self._writer is None:
             self._flush(self._pending_rows)
         writer, stream = self._writer, self._stream
@@ -271,7 +271,7 @@ class BaseFileWriter:
         return pa.schema([*map(pa.field, *zip(*fields, strict=True)), *self._schema]).empty_table()
 
     def _open(self, first: pa.Table) -> pa.Table:
-        """Start the file in the encodings that suit its first rows; those rows in its types."""
+        """Start the file with encodings that suit its first rows; returns these in its types."""
         if self._coded is None:
             names = self._schema.names
             columns = [first[name] for name in names]
@@ -298,12 +298,12 @@ class BaseFileWriter:
                 as_codes = pa.types.is_dictionary(column.type)
                 array = array.dictionary_encode() if as_codes else array.cast(column.type)
             columns.append(array)
-        # One dictionary a row group: a second one would make Parquet fall back to plain values.
+        # One dictionary per row group: with a second one Parquet would fall back to plain values.
         return pa.table(columns, schema=self._in_file).unify_dictionaries()
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """The tables with a column coded in all of them or in none, as merged and new rows differ."""
+    """The tables with each column coded in all or in none; merged and new rows may differ."""
     coded = {
         column.name
         for table in tables
@@ -321,5 +321,5 @@ def _coded(table: pa.Table, names: set[str]) -> pa.Table:
 
 
 def rows_per_unit(spec: WriteSpec, row_bytes: int) -> int:
-    """Rows of a row group, or of a merge's working unit, for rows of ``row_bytes`` in memory."""
+    """The rows of a row group, or of a merge's unit, if a row takes ``row_bytes`` in memory."""
     return max(1024, min(spec.row_group_rows, spec.row_group_bytes // max(1, row_bytes)))

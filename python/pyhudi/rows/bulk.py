@@ -1,4 +1,4 @@
-"""The worker function for bulk inserts: one pass, any order, a file per partition at a time."""
+"""The worker function for bulk inserts: one pass in any order, one open file per partition."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def bulk_write(spec: WriteSpec, file_seed: str) -> Callable[[Batches], Batches]:
 
 
 class _Partition:
-    """The rows of one partition that wait, and its file where one is open."""
+    """The waiting rows of one partition, and its open file, if any."""
 
     def __init__(self) -> None:
         self.waiting: list[pa.Table] = []
@@ -85,7 +85,7 @@ class _Bulk:
         self._stats: list[dict[str, object]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take a batch in; rows are split by partition in larger runs."""
+        """Take a batch; rows are split by partition in larger runs."""
         if not batch.num_rows:
             return
         names = [PARTITION_COLUMN, *self._schema.names]
@@ -101,7 +101,7 @@ class _Bulk:
             self._split()
 
     def finish(self) -> list[dict[str, object]]:
-        """Write what waits and close every file; the answer is rows of ``STAT_SCHEMA``."""
+        """Write the waiting rows and close all files; returns rows of ``STAT_SCHEMA``."""
         self._split()
         ready = [item for item in self._partitions.items() if item[1].rows]
         self._expect({path: 1 for path, partition in ready if partition.writer is None})
@@ -111,11 +111,11 @@ class _Bulk:
         return self._stats
 
     def close(self) -> None:
-        """Give back what the task holds."""
+        """Release what the task holds."""
         self._files.close()
 
     def _split(self) -> None:
-        """Hand the gathered rows to their partitions, and write what is enough for a row group."""
+        """Give the gathered rows to their partitions, and write full row groups."""
         if not self._gathered:
             return
         table = pa.concat_tables(self._gathered)
@@ -126,7 +126,7 @@ class _Bulk:
             self._wait(paths.dictionary[0].as_py(), rows)
         else:
             codes = paths.indices.to_numpy()
-            # numpy sorts 16-bit numbers by radix, five times as fast as wider ones.
+            # numpy uses a radix sort for 16-bit numbers, five times as fast as for wider ones.
             small = codes.astype(np.uint16) if len(paths.dictionary) <= 1 << 16 else codes
             rows = rows.take(pa.array(np.argsort(small, kind="stable")))
             ends = np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))
@@ -148,7 +148,7 @@ class _Bulk:
             self._write(path, partition)
 
     def _relieve(self) -> None:
-        """Write the largest partitions until the waiting rows fit into half of the memory."""
+        """Write the largest partitions until the waiting rows fit into half the memory."""
         if self._waiting_bytes <= self._spec.memory_bytes:
             return
         by_size = sorted(self._partitions.items(), key=lambda item: -item[1].size_bytes)
@@ -158,7 +158,7 @@ class _Bulk:
             self._write(path, partition)
 
     def _write(self, path: str, partition: _Partition) -> None:
-        """Write what waits, a row group at a time, to as many files as the target size asks."""
+        """Write the waiting rows, by row group, to as many files as the target size needs."""
         if not partition.rows:
             return
         rows = pa.concat_tables(partition.waiting).combine_chunks()
@@ -175,7 +175,7 @@ class _Bulk:
     def _write_row_group(self, path: str, partition: _Partition, rows: pa.Table) -> None:
         writer, footer = self._writer(path, partition)
         numbers = self._sequencer.take(rows.num_rows)
-        # A table without record keys gets generated ones: the sequence number (spec/keys.md K3).
+        # In a table without record keys the sequence number is the key (spec/keys.md K3).
         keys = single(rows.column(KEY_COLUMN)) if KEY_COLUMN in rows.column_names else numbers
         footer.added(keys)
         meta = {
@@ -185,7 +185,7 @@ class _Bulk:
         }
         data = [rows.column(name) for name in self._schema.names]
         writer.write(pa.table([*meta.values(), *data], names=[*meta, *self._schema.names]))
-        # Nothing waits twice: what came here makes a row group, or had to leave the memory.
+        # Written at once: these rows make a row group, or had to leave the memory.
         writer.flush()
         writer.counts.inserts += rows.num_rows
         self._coded = writer.coded
@@ -198,7 +198,7 @@ class _Bulk:
                 oldest = next(iter(self._open))
                 self._close(oldest, self._partitions[oldest])
             if partition.files >= partition.announced:
-                # A partition that has filled many files is likely to fill some more.
+                # A partition that has filled many files will probably fill more.
                 self._expect({path: 1 + min(_MOST_AHEAD, partition.files // 4)})
             plan = GroupPlan(0, self._file_id(path, partition.files), path)
             partition.files += 1
@@ -217,7 +217,7 @@ class _Bulk:
             self._open.pop(path, None)
 
     def _expect(self, ahead: Mapping[str, int]) -> None:
-        """Announce the next files of partitions together; ``ahead`` is how many of each."""
+        """Announce the next files of partitions together; ``ahead`` has their numbers."""
         plans = []
         for path, count in ahead.items():
             partition = self._partitions[path]
@@ -229,6 +229,7 @@ class _Bulk:
         self._files.expect(plans)
 
     def _file_id(self, path: str, number: int) -> str:
-        """The same in each attempt of the task: a retry writes the same file groups."""
+        """A file id that is the same in each attempt of the task, so a retry writes the same
+        file groups."""
         name = f"{self._seed}/{self._task.partition}/{number}/{path}"
         return f"{uuid.uuid5(uuid.NAMESPACE_OID, name)}-0"

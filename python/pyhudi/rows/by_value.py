@@ -1,4 +1,4 @@
-"""Values that travel to executors whose workers need not have pyhudi."""
+"""Values that are sent to executors without pyhudi."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class ByValue:
     """A slotted dataclass that is pickled as a call of its class.
 
-    Spark 3.5's cloudpickle sends a dataclass by value without the marks that its own pickling
-    needs: the fields would arrive unset.
+    Spark 3.5's cloudpickle sends a dataclass by value without the marks that the dataclass needs
+    for its own pickling: its fields would arrive unset.
     """
 
     __slots__: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""Base files of the old calendar: what Spark wrote in its LEGACY mode, or before Spark 3.
+"""Base files with the old calendar, which Spark wrote in LEGACY mode, or before Spark 3.
 
-Such a file counts days as Java's old classes did: by the Julian calendar up to 4 October 1582. Its
-footer says so, and Spark's readers turn the values. A merge writes a file of today's calendar, the
-proleptic Gregorian one, so it turns the values that it carries over in the same way.
+Such a file counts days like Java's old classes: by the Julian calendar until 4 October 1582. Its
+footer says so, and Spark's readers convert the values. A merge writes the proleptic Gregorian
+calendar of today, so it converts the values that it copies in the same way.
 
 Source: Spark's documentation of ``spark.sql.parquet.datetimeRebaseModeInWrite`` and the key-values
 of the files that it writes.
@@ -27,9 +27,9 @@ _ZONE: Final = b"org.apache.spark.timeZone"
 _LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 
-#: 15 October 1582, from which on both calendars agree, in days since the epoch
+#: 15 October 1582 in days since the epoch; from then on both calendars agree
 FIRST_SAME_DAY: Final = -141_427
-#: 1900, from which on Java's old and new time zones agree as well, in microseconds
+#: 1900 in microseconds; from then on Java's old and new time zones agree, too
 FIRST_SAME_MICROS: Final = -2_208_988_800_000_000
 _DAY_S: Final = 86_400
 _EPOCH_JULIAN_DAY: Final = 2_440_588
@@ -40,23 +40,23 @@ _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class OldCalendar:
-    """Which values of a file count by the old calendar; ``zone`` is that of its writer."""
+    """Which values of a file use the old calendar; ``zone`` is its writer's time zone."""
 
     dates: bool
     int96: bool
     zone: str | None
 
     def turned(self, column: pa.ChunkedArray, int96: bool, path: str) -> pa.ChunkedArray:
-        """``column`` of the file by today's calendar; ``int96`` tells how it keeps times.
+        """``column`` of the file in today's calendar; ``int96``: its times are INT96.
 
-        ``UnsupportedTable`` for times before 1900 of a zone whose history only Java knows.
+        ``UnsupportedTable`` for times before 1900 in a zone whose history only Java knows.
         """
         times = self.int96 if int96 else self.dates
 
         def leaf(array: pa.Array) -> pa.Array:
             if self.dates and pa.types.is_date32(array.type):
                 return _turned_days(array)
-            # An instant; INT96 has no other kind, and Arrow gives it no zone.
+            # A point in time; INT96 has no other kind, and Arrow gives it no zone.
             if times and pa.types.is_timestamp(array.type) and (int96 or array.type.tz):
                 return _turned_times(array, self.zone, path)
             return array
@@ -66,7 +66,7 @@ class OldCalendar:
 
 
 def old_calendar(entries: Mapping[bytes, bytes] | None) -> OldCalendar | None:
-    """What a footer's key-values say, by Spark's rule; None where all is of today's calendar."""
+    """The calendar in a footer's key-values, by Spark's rule; None if it is today's."""
     found = entries or {}
     version = found.get(_VERSION)
     if version is None:
@@ -96,7 +96,7 @@ def _turned_times(array: pa.Array, zone: str | None, path: str) -> pa.Array:
     if offset_s is None:
         raise UnsupportedTable(
             f"Base file '{path}' has times before 1900 that Spark wrote by the old calendar in the "
-            f"zone {zone or 'of an unknown name'}, and only Java turns those. Nothing was "
+            f"zone {zone or 'of an unknown name'}, and only Java can convert them. Nothing was "
             "committed. Write its rows again with insert_overwrite, which does not merge.",
             feature="legacyDateTime",
             path=path,
@@ -114,7 +114,7 @@ def _masked(numbers: np.ndarray, like: pa.Array) -> pa.Array:
 
 
 def gregorian_days(days: np.ndarray) -> np.ndarray:
-    """The days of today's calendar that have the dates which ``days`` have in the old one."""
+    """The days of today's calendar with the same dates as ``days`` in the old calendar."""
     old = days < FIRST_SAME_DAY
     if not old.any():
         return days
@@ -133,7 +133,7 @@ def gregorian_days(days: np.ndarray) -> np.ndarray:
 
 
 def _offset_s(zone: str | None) -> int | None:
-    """Seconds that a zone is ahead of UTC, where it always was so."""
+    """The seconds by which a zone is ahead of UTC, if that has never changed."""
     if zone in _UTC:
         return 0
     match = _OFFSET.fullmatch(zone or "")

@@ -1,7 +1,7 @@
-"""Base files that are gone or cut off by the time a worker reads them.
+"""Base files that are missing or cut off when a worker reads them.
 
-Travels by value. What a worker says is judged once more in the driver, which knows whether the
-file still counts.
+It is sent by value. The driver judges the worker's error again: it knows whether the file still
+counts.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pyhudi.errors import TableCorrupt
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """``TableCorrupt`` where the base file at ``path`` is not there or is no whole Parquet file."""
+    """``TableCorrupt`` if the base file at ``path`` is missing or not a whole Parquet file."""
     try:
         yield
     except FileNotFoundError as error:
         raise damaged(path, "is not there") from error
     except pa.ArrowInvalid as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise damaged(path, f"is no whole Parquet file ({reason})") from error
+        raise damaged(path, f"is not a whole Parquet file ({reason})") from error
 
 
 def damaged(path: str, fault: str) -> TableCorrupt:
-    """The error of a worker, before the driver has judged it."""
+    """The worker's error, before the driver has judged it."""
     return TableCorrupt(
-        f"The data file {path} {fault}. Nothing was committed. Bring the file back from a copy, "
+        f"The data file {path} {fault}. Nothing was committed. Restore the file from a copy, "
         "or set the table back to a savepoint or an earlier commit with Apache Hudi.",
         path=path,
         rule="spec/data_files.md D2",

@@ -1,8 +1,8 @@
-"""How a base file's columns are encoded: dictionaries where values repeat, and only there.
+"""How a base file's columns are encoded: with a dictionary only if values repeat.
 
-A dictionary of distinct values costs more than it saves, and Parquet notices it only after a
-megabyte. So a new file looks at a sample of its rows, and a merged one at what the old file's
-dictionaries came to.
+A dictionary of distinct values costs more than it saves, and Parquet notices that only after a
+megabyte. So a new file decides by a sample of its rows, and a merge by the size of the old file's
+dictionaries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODECS = {"lz4_raw": "lz4", "uncompressed": "none"}
 
 
 def coded_in_sample(names: list[str], columns: list[pa.ChunkedArray]) -> frozenset[str]:
-    """The columns of these rows whose values repeat enough for a dictionary."""
+    """The columns of these rows in which values repeat often enough for a dictionary."""
     return frozenset(name for name, column in zip(names, columns, strict=True) if _repeats(column))
 
 
@@ -46,7 +46,7 @@ def _repeats(column: pa.ChunkedArray) -> bool:
         return False
     rows = len(column)
     if rows > _SAMPLE_ROWS:
-        # Rows from all over: neighbours are often alike when the whole is not.
+        # Rows from the whole column: neighbours are often equal even if the column varies.
         steps = np.linspace(0, rows - 1, _SAMPLE_ROWS).astype(np.int64)
         column = column.take(pa.array(steps))
     wide = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind)
@@ -55,7 +55,7 @@ def _repeats(column: pa.ChunkedArray) -> bool:
 
 
 def coded_in_file(metadata: pq.FileMetaData, names: Iterable[str]) -> frozenset[str]:
-    """The columns that a file holds in dictionaries which stayed small in every row group."""
+    """The columns of a file whose dictionaries stayed small in every row group."""
     wanted = set(names)
     grown = set()
     for group in range(metadata.num_row_groups):
@@ -81,12 +81,12 @@ def writer_options(spec: WriteSpec, coded: Iterable[str]) -> dict[str, Any]:
         "compression": _CODECS.get(codec, codec),
         "compression_level": _LEVELS.get(codec),
         "use_dictionary": [*ALWAYS_CODED, *coded],
-        # Sequence numbers differ in their last digits only: a sixth of the bytes of snappy.
+        # Sequence numbers differ only in their last digits: this takes a sixth of snappy's bytes.
         "column_encoding": {SEQNO_COLUMN: "DELTA_BYTE_ARRAY"},
         "dictionary_pagesize_limit": _DICTIONARY_LIMIT_BYTES,
         "write_statistics": True,
         "write_page_index": True,
-        # Readers take types from Parquet's own schema; Arrow's copy would add 2 kB a file.
+        # Readers use the types of Parquet's own schema; Arrow's copy would add 2 kB to each file.
         "store_schema": False,
         "store_decimal_as_integer": False,
         "version": "2.6",

@@ -1,7 +1,7 @@
-"""The footer's key-values: what Hudi's index asks a base file for (spec/data_files.md D6).
+"""The footer's key-values that Hudi's indexes read (spec/data_files.md D6).
 
-The key range is always exact. The bloom filter is a real one only for writers whose index reads
-it; for all others a few bytes that say "maybe" keep Apache Hudi's bloom writers working.
+The key range is always exact. There is a real bloom filter only if the writer's index reads it.
+Otherwise a few bytes that say "maybe" keep Apache Hudi's bloom writers working.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ALWAYS_TRUE = BloomFilter.always_true().to_footer()
 
 
 class Footer:
-    """Gathers what the footer says of the keys while the rows go by."""
+    """Collects the footer's facts about keys while rows are written."""
 
     def __init__(
         self, bloom: BloomSpec | None, rows: int | None = None, old: BloomFilter | None = None
     ) -> None:
-        """``rows`` is the most the file may hold, ``None`` if unknown: then the keys are held
-        until the end. ``old`` is the filter of the merged file, whose bits already stand for the
+        """``rows`` is the largest number of rows that the file may hold; ``None``: unknown, and the
+        keys are held until the end. ``old`` is the filter of the merged file, which already has the
         copied keys."""
         self.key_range: tuple[str, str] | None = None
         self._bloom = bloom
@@ -43,7 +43,7 @@ class Footer:
             self._filter = new_filter(bloom, rows or 0)
 
     def copied(self, keys: pa.Array) -> None:
-        """These keys stay from the old file."""
+        """These keys are copied from the old file."""
         self._widen(keys)
         if not self._has_copied:
             self._remember(keys)
@@ -54,7 +54,7 @@ class Footer:
         self._remember(keys)
 
     def key_values(self, avro_schema: str) -> dict[str, str]:
-        """The footer's entries, once all keys have gone by."""
+        """The footer's entries, after all keys were added."""
         entries = {"parquet.avro.schema": avro_schema, "writer.model.name": "avro"}
         if self.key_range is not None:
             entries[FOOTER_MIN_KEY], entries[FOOTER_MAX_KEY] = self.key_range
@@ -87,7 +87,7 @@ class Footer:
 
 
 def new_filter(bloom: BloomSpec, rows: int) -> BloomFilter:
-    """An empty filter as ``bloom`` asks for, for a file of ``rows`` rows."""
+    """An empty filter of the kind ``bloom`` for a file of ``rows`` rows."""
     if bloom.dynamic:
         return BloomFilter.sized(bloom.entries, bloom.fpp, DYNAMIC_V0, bloom.max_entries)
     return BloomFilter.sized(rows, bloom.fpp, SIMPLE)
@@ -96,10 +96,10 @@ def new_filter(bloom: BloomSpec, rows: int) -> BloomFilter:
 def reusable_filter(
     bloom: BloomSpec | None, entries: Mapping[bytes, bytes], rows: int, path: str
 ) -> BloomFilter | None:
-    """The old file's filter, if it still serves a file of ``rows`` rows.
+    """The old file's filter, if it is still large enough for ``rows`` rows.
 
-    A SIMPLE filter is made again when the rows exceed twice the size that it was made for;
-    DYNAMIC_V0 grows by its own rules. ``None``: there is none to use.
+    A SIMPLE filter is made again if there are more than twice the rows that it was made for;
+    DYNAMIC_V0 grows by its own rules. ``None``: no filter can be used.
     """
     text = entries.get(FOOTER_KEY.encode())
     if bloom is None or text is None:

@@ -23,8 +23,8 @@ def write_groups(
 ) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow`` that writes the file groups of a task.
 
-    ``task_of`` tells by ordinal which task a group goes to, so that a task can announce all its
-    files at once; it is a hint, and without it each file is announced when its turn comes.
+    ``task_of`` gives the task of each group by its ordinal, so that a task can announce all its
+    files at once. It is a hint: without it each file is announced just before it is written.
     Its input has ``_pyhudi_group`` (int32, sorted, a group wholly in one task),
     ``_hoodie_record_key``, perhaps ``_pyhudi_delete``, and the data columns; its output has
     ``STAT_SCHEMA``, a row for each file. Groups without rows are left alone. Raises
@@ -55,7 +55,8 @@ def write_groups(
                 if ordinal in done or ordinal not in groups:
                     raise WriteFailed(
                         f"File group {ordinal} came to task {task.partition} unsorted or without "
-                        "a plan. Nothing was committed; this is a fault of pyhudi, report it."
+                        "a plan. Nothing was committed. This is an error in pyhudi: please report "
+                        "it."
                     )
                 done.add(ordinal)
                 current = ordinal

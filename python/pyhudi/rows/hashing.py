@@ -1,7 +1,7 @@
 """A 64-bit hash of record keys, over whole columns.
 
-It spreads keys, it does not identify them: in the end its users compare the keys themselves. It is
-used within one task only, so it may change with any release.
+It distributes keys but does not identify them: its users still compare the keys themselves. It is
+used only within one task, so it may change with any release.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def key_hashes(keys: pa.StringArray) -> Hashes:
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[keys.offset : keys.offset + rows + 1]
     raw = np.frombuffer(b"" if data is None else data, dtype=np.uint8)[offsets[0] : offsets[-1]]
     padded = np.concatenate((raw, np.zeros(_WORD_BYTES, dtype=np.uint8)))
-    # The word that begins at each byte: a view, no copy.
+    # The word that begins at each byte: a view, not a copy.
     words = np.ndarray((len(raw) + 1,), dtype="<u8", buffer=padded, strides=(1,))
     starts = (offsets[:-1] - offsets[0]).astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)
@@ -50,7 +50,7 @@ def key_hashes(keys: pa.StringArray) -> Hashes:
 
 
 def _mix(hashes: Hashes, words: Hashes) -> None:
-    """Fold in a word each. A product carries upwards only: shifts bring its upper bits down."""
+    """Mix one word into each hash. Products carry only upwards; shifts bring upper bits down."""
     mixed = words * _FINISH
     mixed ^= mixed >> _HALF
     mixed *= _MULTIPLY

@@ -1,8 +1,8 @@
-"""Incoming rows of one group, held so that a merge can ask for those of one unit of the old file.
+"""The incoming rows of one group, so that a merge can ask for the rows of one unit of the old file.
 
-A handful of rows is held whole and looked up unit by unit. Many rows are routed first: the old
-file's keys are read once, their hashes tell the unit that an incoming row belongs to, and each
-unit's rows form a bucket. Memory then holds 8 bytes a key of the old file and one bucket.
+A few rows are held together and looked up unit by unit. Many rows are routed first: the old file's
+keys are read once, their hashes show the unit of each incoming row, and the rows of each unit form
+a bucket. Memory then holds one bucket, and 8 bytes for each key of the old file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pyhudi.rows.rows import joined, single
 from pyhudi.rows.spec import DELETE, KEY_COLUMN, WriteSpec
 from pyhudi.rows.spill import BucketStore
 
-# Buckets for keys that the old file does not have.
+# The number of buckets for keys that the old file does not have.
 _NEW_BUCKETS = 64
 _NEW_BUCKET_SHIFT = np.uint64(24)
 
 
 class HeldRows:
-    """Incoming rows in memory: each unit looks its keys up among all of them."""
+    """Incoming rows in memory: each unit searches its keys among all of them."""
 
     def __init__(self, spec: WriteSpec, tables: list[pa.Table]) -> None:
         rows = combined(spec, joined(tables))
@@ -34,7 +34,7 @@ class HeldRows:
         self._seen = np.zeros(rows.num_rows, dtype=np.bool_)
 
     def of_unit(self, unit: int) -> pa.Table:
-        """The rows that may belong to a unit: all of them."""
+        """The rows that may belong to a unit: here all rows."""
         return self._rows
 
     def settle(self, unit: int, matched: Positions) -> None:
@@ -46,11 +46,11 @@ class HeldRows:
         yield self._rows.filter(pa.array(~self._seen)) if self._seen.any() else self._rows
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there is nothing to release."""
 
 
 class RoutedRows:
-    """Incoming rows in buckets, one for each unit of the old file and some for new keys."""
+    """Incoming rows in buckets: one for each unit of the old file, and some for new keys."""
 
     def __init__(
         self, spec: WriteSpec, old: OldFile | None, schema: pa.Schema, spare_bits: int = 0
@@ -84,8 +84,8 @@ class RoutedRows:
     def settle(self, unit: int, matched: Positions) -> None:
         """The rows at these positions of ``of_unit(unit)`` were found in the old file.
 
-        Others came here because two keys share a hash. They are new, unless that hash has a home
-        in more than one unit: those are judged at the end.
+        The other rows are here because two keys share a hash. They are new, unless that hash occurs
+        in more than one unit: such rows are judged at the end.
         """
         rows = self._last
         assert rows is not None
@@ -111,18 +111,18 @@ class RoutedRows:
             yield combined(self._spec, self._store.read(bucket))
 
     def close(self) -> None:
-        """Delete what was spilled."""
+        """Delete the spilled rows."""
         self._store.close()
 
 
 class KeyHomes:
-    """Which units of the old file have keys of a given hash.
+    """The units of the old file that have keys with a given hash.
 
-    One sorted array of 8 bytes a key: the hash's upper bits with the unit's number below.
+    One sorted array, 8 bytes per key: the upper bits of the hash, then the unit's number.
     """
 
     def __init__(self, old: OldFile | None, spare_bits: int = 0) -> None:
-        """``spare_bits`` of the hash go unused: more keys share the rest, which tests need."""
+        """``spare_bits`` of the hash are not used, so that more keys share one, for tests."""
         units = 0 if old is None else old.unit_count
         self._low = np.uint64((1 << (max(1, units.bit_length()) + spare_bits)) - 1)
         self._homes = np.empty(0 if old is None else old.rows, dtype=np.uint64)
@@ -137,8 +137,8 @@ class KeyHomes:
         self._homes.sort()
 
     def find(self, hashes: Hashes) -> tuple[Positions, Positions, Mask]:
-        """(row, unit) of each pairing of a hash with a unit that has it, and bool[n]: has any."""
-        # Sorted questions walk the array instead of jumping through it.
+        """(row, unit) for each hash and each unit that has it, and bool[n]: some unit has it."""
+        # Sorted hashes go through the array in order instead of jumping around.
         order = np.argsort(hashes)
         first, counts = self._ranges(hashes[order])
         total = int(counts.sum())
@@ -152,7 +152,7 @@ class KeyHomes:
         return picks[new].astype(np.int64), units[new], known
 
     def ambiguous(self, hashes: Hashes) -> Mask:
-        """bool[n]: whether keys of this hash live in more than one place."""
+        """bool[n]: whether keys with this hash are in more than one unit."""
         return self._ranges(hashes)[1] > 1
 
     def _ranges(self, hashes: Hashes) -> tuple[Positions, Positions]:
@@ -168,7 +168,7 @@ IncomingRows = HeldRows | RoutedRows
 class Inbox:
     """Takes the incoming rows of one group, and decides how they are held."""
 
-    # Lookups of all rows in each unit beyond this many cost more than routing.
+    # Above this number, lookups of all rows in each unit cost more than routing.
     _MOST_HELD_LOOKUPS = 4_000_000
 
     def __init__(self, spec: WriteSpec, old: OldFile | None, schema: pa.Schema) -> None:
@@ -180,7 +180,7 @@ class Inbox:
         self._routed: RoutedRows | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Take rows in; beyond the memory bound they are routed."""
+        """Take rows; above the memory bound they are routed."""
         self._tables.append(rows)
         self._bytes += rows.nbytes
         limit = self._spec.memory_bytes
@@ -188,7 +188,7 @@ class Inbox:
             self._route()
 
     def settled(self) -> IncomingRows:
-        """All rows, once the last one is in."""
+        """All rows, after the last one has come."""
         rows = sum(table.num_rows for table in self._tables)
         units = 0 if self._old is None else self._old.unit_count
         if self._routed is None and rows * units <= self._MOST_HELD_LOOKUPS:

@@ -1,7 +1,7 @@
-"""One file group's work: appending rows to a new or copied file, or merging them into the old one.
+"""The work on one file group: append rows to a new or copied file, or merge them into the old one.
 
-A merge takes the old file a unit at a time: it replaces the rows that lose, drops the deleted ones
-and leaves the rest as they are; keys that the old file does not have follow at the end.
+A merge takes the old file one unit at a time. It replaces the rows that lose, drops deleted rows
+and keeps the rest; keys that the old file does not have follow at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.rows.spec import DELETE, KEY_COLUMN, GroupPlan
 
 
 class Append:
-    """Rows written as they come: a new file, or a copy of the old one with rows after it."""
+    """Writes rows as they come: to a new file, or after a copy of the old one."""
 
     def __init__(
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
@@ -40,16 +40,16 @@ class Append:
         old.close()
 
     def add(self, incoming: pa.Table) -> None:
-        """Write rows; those marked as deleted have nothing to delete."""
+        """Write rows; rows marked as deleted are skipped."""
         write_new(self._files, self._writer, self._footer, self._sequencer, incoming)
 
     def finish(self) -> dict[str, object]:
-        """Close the file; the answer is its row of ``STAT_SCHEMA``."""
+        """Close the file; returns its row of ``STAT_SCHEMA``."""
         return self._writer.close()
 
 
 class Merge:
-    """Rows gathered until the last one is in, then merged by key."""
+    """Collects all rows, then merges them by key."""
 
     def __init__(
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
@@ -64,12 +64,12 @@ class Merge:
         self._rows = 0
 
     def add(self, incoming: pa.Table) -> None:
-        """Take incoming rows in."""
+        """Take incoming rows."""
         self._rows += incoming.num_rows
         self._inbox.add(incoming)
 
     def finish(self) -> dict[str, object]:
-        """Merge and write; the answer is the file's row of ``STAT_SCHEMA``."""
+        """Merge and write; returns the file's row of ``STAT_SCHEMA``."""
         incoming = self._inbox.settled()
         try:
             return self._write(incoming)
@@ -100,7 +100,7 @@ class Merge:
     def _merged(
         self, writer: BaseFileWriter, number: int, unit: pa.Table, incoming: IncomingRows
     ) -> pa.Table:
-        """A unit of the old file after the incoming rows of its keys."""
+        """A unit of the old file, merged with the incoming rows of its keys."""
         spec = self._files.spec
         rows = incoming.of_unit(number)
         if not rows.num_rows:
@@ -144,7 +144,7 @@ def write_new(
     sequencer: Sequencer,
     incoming: pa.Table,
 ) -> None:
-    """Write incoming rows whose keys the file does not have; deletes have nothing to delete."""
+    """Write incoming rows whose keys the file does not have; deletes are skipped."""
     rows = without_deletes(incoming)
     if not rows.num_rows:
         return

@@ -1,8 +1,8 @@
 """Which row wins: spec/merging.md R1, on whole columns.
 
-With event time the larger ordering value wins and the incoming row wins a tie; several ordering
-columns compare one after the other; null is smaller than any value. With commit time the incoming
-row wins. A delete without ordering values always wins.
+With event time the larger ordering value wins, and the incoming row wins a tie. Several ordering
+columns are compared one after the other; null is smaller than any value. With commit time the
+incoming row wins. A delete without ordering values always wins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Positions = npt.NDArray[np.int64]
 
 
 def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | None:
-    """For pairs of rows of the same key, whether the incoming one wins; ``None`` if all do.
+    """For pairs of rows with the same key: whether the incoming row wins; ``None`` if all do.
 
     Both tables have the ordering columns; ``incoming`` may have ``_pyhudi_delete``.
     """
@@ -38,7 +38,7 @@ def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | 
 
 
 def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
-    """The rows that delete whatever they meet, their ordering value aside."""
+    """The rows that delete in any case, whatever their ordering value."""
     deletes = as_mask(incoming.column(DELETE))
     if spec.always_delete:
         return deletes
@@ -48,9 +48,9 @@ def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
 
 
 def combined(spec: WriteSpec, incoming: pa.Table) -> pa.Table:
-    """One row per key: the winner among its rows, the later one where they tie.
+    """One row per key: the winner among its rows; in a tie the later row.
 
-    The result keeps the order in which the winners came.
+    The winners keep their order.
     """
     keys = incoming.column(KEY_COLUMN)
     codes = _codes(keys)
@@ -75,7 +75,7 @@ def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:
             columns["forced"] = pa.array(forced_deletes(spec, rivals).astype(np.int8))
             by.append(("forced", "ascending"))
         for at, name in enumerate(spec.ordering_columns):
-            # A column of its own puts nulls first: older and newer pyarrow differ in the option.
+            # An extra column puts nulls first: the option for it differs between pyarrow versions.
             columns[f"present{at}"] = pa.array(as_mask(pc.is_valid(rivals.column(name))))
             columns[f"order{at}"] = rivals.column(name)
             by += [(f"present{at}", "ascending"), (f"order{at}", "ascending")]

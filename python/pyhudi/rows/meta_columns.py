@@ -1,4 +1,4 @@
-"""The meta columns' values, made by the column and not by the row (spec/data_files.md D3)."""
+"""The values of the meta columns, made for whole columns (spec/data_files.md D3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODED_TEXT = pa.dictionary(pa.int32(), TEXT)
 
 
 def constant(value: str, rows: int) -> pa.DictionaryArray:
-    """``rows`` times the same text, as a dictionary of one entry: Parquet stores no bit a row."""
+    """``rows`` times one text, as a dictionary of one entry: Parquet stores 0 bits per row."""
     codes = pa.array(np.zeros(rows, dtype=np.int32))
     return pa.DictionaryArray.from_arrays(codes, pa.array([value], TEXT))
 
@@ -32,7 +32,7 @@ def sequence(prefix: str, start: int, rows: int) -> pa.StringArray:
 def _same_width(prefix: bytes, start: int, rows: int, width: int) -> pa.StringArray:
     text = np.empty((rows, len(prefix) + width), dtype=np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
-    # Division of 32-bit numbers takes half the time.
+    # Dividing 32-bit numbers takes half the time.
     left: npt.NDArray[np.integer] = np.arange(start, start + rows, dtype=np.int64)
     if width <= 9:
         left = left.astype(np.int32)
@@ -47,7 +47,7 @@ def _same_width(prefix: bytes, start: int, rows: int, width: int) -> pa.StringAr
 def key_range(keys: pa.Array) -> tuple[str, str] | None:
     """Smallest and largest key in Java's order, which compares UTF-16 units; ``None`` if empty.
 
-    UTF-8's byte order, Arrow's, is the same until a key has a character beyond U+FFFF.
+    Arrow's order, by UTF-8 bytes, is the same unless a key has a character above U+FFFF.
     """
     if not len(keys):
         return None
@@ -59,7 +59,7 @@ def key_range(keys: pa.Array) -> tuple[str, str] | None:
 
 
 def java_order(text: str) -> bytes:
-    """A sort key that orders texts as Java's ``String.compareTo`` does."""
+    """A sort key that orders texts like Java's ``String.compareTo``."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

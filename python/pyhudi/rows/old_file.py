@@ -1,7 +1,7 @@
 """Reading the base file that a merge replaces, in units of bounded size.
 
-A unit is a run of small row groups, or a part of a large one: what is held of a file never grows
-with the file. Units are the same in every pass over it.
+A unit is a run of small row groups, or a part of a large one, so memory does not grow with the
+file. The units are the same in each pass over the file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Run:
 class OldFile:
     """The base file at ``path`` (relative to the table) as rows of the table's schema.
 
-    ``names`` are those that the file has for columns where they are others than the table's.
+    ``names`` are the file's names of columns, if they differ from the table's.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OldFile:
         schema: pa.Schema,
         names: FileNames | None = None,
     ) -> None:
-        """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is gone or none."""
+        """``StorageError`` if it cannot be opened, ``TableCorrupt`` if it is gone or damaged."""
         self._names = names or {}
         self._files, self._path, self._schema = files, path, schema
         try:
@@ -68,7 +68,7 @@ class OldFile:
         except OSError as error:
             raise StorageError(
                 f"Base file '{path}' cannot be read: {error}. The write was given up; try again "
-                "once the storage answers.",
+                "when the storage answers.",
                 path=path,
             ) from error
         except pa.ArrowInvalid as error:
@@ -80,7 +80,7 @@ class OldFile:
         if missing := [name for name in META_COLUMNS if name not in held]:
             raise _corrupt(path, f"it lacks {', '.join(missing)}")
         self._present = [column.name for column in schema if self._in_file(column.name) in held]
-        # The column that the keys were made of is not read a second time.
+        # The column from which the keys were made is not read a second time.
         source = files.spec.key_from
         is_key = source in self._present and schema.field(source).type == TEXT
         self._key_copy = source if is_key else None
@@ -95,7 +95,7 @@ class OldFile:
         return self._names[name][0] if name in self._names else name
 
     def _reader(self, read_dictionary: Sequence[str]) -> pq.ParquetFile:
-        # Ranges are fetched ahead where a request costs a round trip; a local disk needs no copy.
+        # Ranges are fetched in advance if a request costs a round trip; local disks need no copy.
         remote = self._files.spec.fs.kind != "local"
         return pq.ParquetFile(
             self._source,
@@ -113,7 +113,7 @@ class OldFile:
 
     @property
     def unit_count(self) -> int:
-        """How many units ``units`` and ``unit_keys`` yield."""
+        """The number of units that ``units`` and ``unit_keys`` yield."""
         return sum(run.units for run in self._runs)
 
     def units(self) -> Iterator[pa.Table]:
@@ -128,7 +128,7 @@ class OldFile:
             yield _single(unit.column(KEY_COLUMN))
 
     def close(self) -> None:
-        """Give the file handle back."""
+        """Close the file."""
         self._source.close()
 
     def _plan_runs(self) -> list[_Run]:
@@ -186,8 +186,8 @@ class OldFile:
             reason = " ".join(str(error).split())
             raise _corrupt(
                 self._path,
-                f"column '{wanted.name}' is {column.type}, which cannot become the table's "
-                f"{wanted.type} ({reason})",
+                f"column '{wanted.name}' is {column.type}, which cannot be converted to the "
+                f"table's {wanted.type} ({reason})",
             ) from error
         return pa.chunked_array(parts, wanted.type)
 

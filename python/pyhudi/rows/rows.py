@@ -1,6 +1,6 @@
-"""Tables of rows inside the worker: incoming ones, and those of a file.
+"""Tables of rows in the worker: incoming rows, and rows of a file.
 
-An incoming table has the record key, perhaps ``_pyhudi_delete``, and the data columns; a file's
+An incoming table has the record key, perhaps ``_pyhudi_delete``, and the data columns. A file's
 rows have commit time, sequence number, record key and the data columns.
 """
 
@@ -38,7 +38,7 @@ class Sequencer:
 def incoming_table(batch: pa.RecordBatch, spec: WriteSpec, schema: pa.Schema) -> pa.Table:
     """A batch from Spark in the stored types; ``InvalidRecord`` for rows that cannot be stored.
 
-    A row to be deleted needs its key and ordering values only.
+    A row to be deleted needs only its key and its ordering values.
     """
     keys = incoming_keys(batch, spec)
     names, columns = [KEY_COLUMN], [keys]
@@ -53,7 +53,7 @@ def incoming_table(batch: pa.RecordBatch, spec: WriteSpec, schema: pa.Schema) ->
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:
-    """The rows of all tables; one without delete marks deletes nothing."""
+    """The rows of all tables; a table without delete marks deletes nothing."""
     if any(DELETE in table.column_names for table in tables):
         tables = [_with_marks(table) for table in tables]
     return pa.concat_tables(tables)
@@ -84,7 +84,7 @@ def new_rows(incoming: pa.Table, spec: WriteSpec, sequencer: Sequencer) -> pa.Ta
 def overlaid(old: pa.Table, at: Positions, new: pa.Table, keep: Mask | None) -> pa.Table:
     """``old`` with the rows at positions ``at`` replaced by ``new``, then those of ``keep``.
 
-    ``keep`` is ``None`` where no row is dropped. Column order and dictionary types are ``old``'s.
+    ``keep`` is ``None`` if no row is dropped. Column order and dictionary types are ``old``'s.
     """
     if not len(at):
         return old if keep is None else old.filter(pa.array(keep))
@@ -96,7 +96,7 @@ def overlaid(old: pa.Table, at: Positions, new: pa.Table, keep: Mask | None) -> 
     columns = []
     for name in old.column_names:
         if name == KEY_COLUMN and keep is None:
-            # A row is replaced by one of the same key.
+            # A row is replaced by a row with the same key.
             columns.append(old.column(name))
         else:
             columns.append(_chosen(old.column(name), new.column(name), chosen))
@@ -118,7 +118,7 @@ def _chosen(old: pa.ChunkedArray, new: pa.ChunkedArray, picks: pa.Array) -> pa.A
 
 
 def _extended(values: pa.Array, fresh: pa.ChunkedArray) -> pa.Array:
-    """The dictionary with those of ``fresh``'s values that it lacks."""
+    """The dictionary, extended by the values of ``fresh`` that it lacks."""
     found = pc.unique(fresh)
     found = found.drop_null() if found.null_count else found
     missing = found.filter(pc.invert(pc.is_in(found, value_set=values)))
@@ -126,7 +126,7 @@ def _extended(values: pa.Array, fresh: pa.ChunkedArray) -> pa.Array:
 
 
 def single(column: pa.ChunkedArray) -> pa.Array:
-    """A chunked column as one array, without a copy where it is one already."""
+    """A chunked column as one array; no copy if it has only one chunk."""
     return (
         column.chunk(0)
         if column.num_chunks == 1

@@ -1,8 +1,8 @@
-"""Sending a worker function to executors that have no pyhudi.
+"""Sends a worker function to executors without pyhudi.
 
-The code goes by value, made into bytes once in a driver's life: it is the same in every write, and
-making it takes longer than all else that the driver does for a small one. What differs, the plain
-values of ``spec.py``, goes beside it and meets its classes again on the worker.
+The code is sent by value. The driver pickles it only once: it is the same in every write, and for a
+small write pickling would take longer than the driver's other work. The plain values of
+``spec.py``, which differ, are sent beside it and get their classes from it on the worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VALUES = (BloomSpec, FileSystemSpec, GroupPlan, MarkerAddress, WriteSpec)
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
-    ``factory`` is ``write_groups`` or ``bulk_write``; the arguments are plain values and those of
+    ``factory`` is ``write_groups`` or ``bulk_write``; the arguments are plain values or values of
     ``spec.py``. The worker's environment needs Python, pyarrow and PySpark.
     """
     code = _code(factory)
@@ -53,7 +53,7 @@ def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
 
 @lru_cache(maxsize=8)
 def _code(factory: Callable[..., Work]) -> bytes:
-    # PySpark's own copy: the one on PyPI keeps another registry. It has no types on 3.5.
+    # PySpark's own copy: the package on PyPI has another registry. It has no types on 3.5.
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     cloudpickle.register_pickle_by_value(import_module(__name__.partition(".")[0]))
     classes = {cls.__name__: cls for cls in _VALUES}

@@ -1,6 +1,6 @@
-"""What the driver tells a worker, and what a worker reports: values without behaviour.
+"""The driver's orders to a worker, and the worker's report: values without behaviour.
 
-All of it travels by value, so the fields are plain: no enum of another module, no open handle.
+They are sent by value, so the fields are plain: no enum of another module, no open handle.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ STAT_DDL = ", ".join(
 )
 """``STAT_SCHEMA`` as Spark's ``mapInArrow`` takes it."""
 
-#: what an older file calls things, where that is not what the table calls them: by the table's
-#: names (``element``, ``key`` and ``value`` in lists and maps) the file's name, and what is inside
+#: names of an older file that differ from the table's: the table's name (``element``, ``key`` and
+#: ``value`` in lists and maps) -> the file's name, and the same for its parts
 FileNames: TypeAlias = Mapping[str, tuple[str, "FileNames | None"]]
 
-#: with pauses that double: a store that throttles (503 SlowDown) is waited for, not given up
+#: the pauses double: a store that throttles (503 SlowDown) is tried again, not given up
 S3_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystemSpec(ByValue):
-    """Where the data files live; ``options`` are those of the pyarrow class for ``kind``.
+    """The file system of the data files; ``options`` are those of pyarrow's class for ``kind``.
 
     ``local`` has none. ``s3``: access_key, secret_key, session_token, region, endpoint_override,
     scheme, path_style ("true" or "false"), anonymous. ``hdfs``: host (with its scheme, for any
@@ -82,9 +82,9 @@ class FileSystemSpec(ByValue):
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def open(self) -> fs.FileSystem:
-        """A fresh file system handle; ``ValueError`` for an unknown kind.
+        """A new file system handle; ``ValueError`` for an unknown kind.
 
-        ``UnsupportedTable`` where this machine lacks what pyarrow needs to reach HDFS.
+        ``UnsupportedTable`` if this machine lacks what pyarrow needs for HDFS.
         """
         options = dict(self.options)
         if self.kind == "local":
@@ -98,17 +98,17 @@ class FileSystemSpec(ByValue):
 
 def _hdfs(options: dict[str, str]) -> fs.FileSystem:
     try:
-        # Port 0: the host is a URI, and says all.
+        # Port 0: the host is a URI that has everything.
         return fs.HadoopFileSystem(
             options["host"], int(options.get("port", "0")), user=options.get("user")
         )
     except (OSError, ImportError) as e:
         reason = str(e).strip().partition("\n")[0].rstrip(".")
         raise UnsupportedTable(
-            f"Data files on '{options['host']}' are out of reach on {socket.gethostname()}: "
-            f"{reason}. pyarrow opens them by Hadoop's libhdfs.so and a JVM. On the driver and "
-            "each executor set HADOOP_HOME (or ARROW_LIBHDFS_DIR, the folder of libhdfs.so), "
-            "JAVA_HOME, and CLASSPATH to what 'hadoop classpath --glob' prints; for executors by "
+            f"{socket.gethostname()} cannot reach data files on '{options['host']}': {reason}. "
+            "pyarrow needs Hadoop's libhdfs.so and a JVM for them. On the driver and on each "
+            "executor set HADOOP_HOME (or ARROW_LIBHDFS_DIR, the folder of libhdfs.so), JAVA_HOME, "
+            "and CLASSPATH to what 'hadoop classpath --glob' prints; for executors use "
             "spark.executorEnv.NAME.",
             feature="HDFS without libhdfs",
         ) from e
@@ -124,7 +124,7 @@ def _s3(options: dict[str, str]) -> fs.S3FileSystem:
         "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
     }
     try:
-        # A small file takes one request; else each is a multipart upload, which takes three.
+        # So a small file takes one request; a multipart upload would take three.
         return fs.S3FileSystem(allow_delayed_open=True, **settings)
     except TypeError:  # an older pyarrow
         return fs.S3FileSystem(**settings)
@@ -132,10 +132,10 @@ def _s3(options: dict[str, str]) -> fs.S3FileSystem:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan(ByValue):
-    """One file group to write: a new one if ``base_file`` is ``None``, else a merge into it.
+    """One file group to write: a new one if ``base_file`` is ``None``, otherwise a merge into it.
 
     ``base_file`` is relative to the table; ``base_instant`` is the instant in its name. ``names``
-    is there where the file calls a column, or a part of one, by another name than the table.
+    is set if the file's name of a column, or of a part of it, differs from the table's.
     """
 
     ordinal: int
@@ -150,8 +150,8 @@ class GroupPlan(ByValue):
 class BloomSpec(ByValue):
     """The bloom filter of new files, for writers with the bloom index (spec/bloom_filters.md B2).
 
-    ``dynamic`` chooses DYNAMIC_V0, sized by ``entries`` and growing up to ``max_entries``; without
-    it the filter is a SIMPLE one made for the file's number of rows.
+    ``dynamic`` chooses DYNAMIC_V0, which begins with ``entries`` and grows to ``max_entries``.
+    Otherwise the filter is SIMPLE, with the size for the file's number of rows.
     """
 
     fpp: float = 1e-9
@@ -162,12 +162,12 @@ class BloomSpec(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class WriteSpec(ByValue):
-    """One write of one table, the same for all of its tasks.
+    """One write of one table; all its tasks get the same.
 
-    ``root`` is the table's path as ``fs`` takes it (``bucket/prefix`` on S3). ``schema`` has the
-    data columns in table order, without meta columns, and ``avro_schema`` is the same with them.
-    ``key_columns`` serve error messages only. ``memory_bytes`` bounds the incoming rows that a
-    task holds; beyond it they go to ``spill_folder`` (the temporary folder if ``None``).
+    ``root`` is the table's path in the form for ``fs`` (``bucket/prefix`` on S3). ``schema`` has
+    the data columns in table order, without meta columns; ``avro_schema`` also has these.
+    ``key_columns`` are only for error messages. ``memory_bytes`` bounds the incoming rows that a
+    task holds in memory; more go to ``spill_folder`` (``None``: the temporary folder).
     """
 
     root: str
@@ -180,7 +180,7 @@ class WriteSpec(ByValue):
     ordering_columns: tuple[str, ...] = ()
     key_columns: tuple[str, ...] = ()
     key_from: str | None = None
-    """The text or integer column whose value is the record key (simple key generator): incoming
+    """The text or integer column whose value is the record key (simple key generator). Incoming
     rows may then leave the key out, and a merge reads the old file's keys once, not twice."""
     codec: str = "snappy"
     row_group_rows: int = 128 * 1024
@@ -190,11 +190,11 @@ class WriteSpec(ByValue):
     combine: bool = False
     """Rows of a new group may repeat a key and must be combined (merges always combine)."""
     match_keys: bool = True
-    """Look incoming keys up in the base file; ``False`` appends them (plain inserts)."""
+    """Whether incoming keys are looked up in the base file; ``False``: appended (inserts)."""
     always_delete: bool = False
-    """Rows marked as deleted win whatever their ordering value (the operation ``delete``)."""
+    """Rows marked as deleted always win, whatever their ordering value (operation ``delete``)."""
     memory_bytes: int = 96 << 20
     max_open_files: int = 32
     markers: MarkersPlace | None = None
-    """The service that takes the markers; ``None``: each is an empty file."""
+    """The place for the markers; ``None``: each marker is an empty file."""
     spill_folder: str | None = None

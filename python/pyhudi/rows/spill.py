@@ -1,7 +1,7 @@
 """Incoming rows that do not fit in memory, sorted into buckets in one local temporary file.
 
-Each bucket is small enough to be read back whole. The file holds the rows as Arrow writes them;
-where each part begins stays in memory.
+Each bucket is small enough to be read back at once. The file holds the rows in Arrow's format; the
+positions of its parts stay in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyhudi.rows.merge_rules import Positions
 
 
 class BucketStore:
-    """Rows by bucket number: in memory up to ``memory_bytes``, from then on in a file."""
+    """Rows by bucket number: in memory up to ``memory_bytes``, then in a file."""
 
     def __init__(
         self, schema: pa.Schema, buckets: int, memory_bytes: int, folder: str | None
@@ -34,12 +34,12 @@ class BucketStore:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the rows outgrew the memory."""
+        """Whether rows were written to disk."""
         return self._file is not None
 
     def add(self, rows: pa.Table, picks: Positions, buckets: Positions) -> None:
         """Put row ``picks[i]`` into bucket ``buckets[i]``, for each i."""
-        # By bucket, and in a bucket as the rows came: of tied rows the later one wins.
+        # Sorted by bucket; rows of a bucket keep their order, since the later row wins a tie.
         order = np.lexsort((picks, buckets))
         counts = np.bincount(buckets, minlength=len(self._parts))
         bounds = np.concatenate(([0], np.cumsum(counts)))
@@ -64,14 +64,14 @@ class BucketStore:
         return pa.concat_tables(parts) if parts else self._schema.empty_table()
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _write_held(self) -> None:
         if self._file is None:
-            # The file has no name: nothing of it is left, however this process ends.
+            # The file has no name, so nothing of it stays, however this process ends.
             self._file = tempfile.TemporaryFile(dir=spill_folder(self._folder))  # noqa: SIM115
         for table, bounds in self._held:
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
@@ -84,7 +84,7 @@ class BucketStore:
 
 
 def spill_folder(asked: str | None) -> str | None:
-    """Where temporary files go: as asked, else Spark's local disk, else the system's default."""
+    """The folder for temporary files: ``asked``, or Spark's local disk, or the default."""
     if asked is not None:
         return asked
     folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if folder]

@@ -1,6 +1,6 @@
-"""Bringing columns into the types that are stored: Spark's rows, and base files of older schemas.
+"""Converts columns to the stored types, from Spark's rows and from files of older schemas.
 
-What is stored keeps to spec/data_files.md D4: INT32 for byte and short, 3-level lists without null
+The stored types follow spec/data_files.md D4: INT32 for byte and short, 3-level lists without null
 elements (Apache Hudi cannot merge a file that has one), every field nullable.
 """
 
@@ -17,7 +17,7 @@ from pyhudi.rows.spec import DELETE, KEY_COLUMN, FileNames, WriteSpec
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The table's data columns as they are stored."""
+    """The table's data columns with their stored types."""
     return pa.schema([pa.field(column.name, stored_type(column.type)) for column in schema])
 
 
@@ -39,7 +39,7 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def required_names(schema: pa.Schema) -> frozenset[str]:
-    """The columns that the table declares as never null."""
+    """The columns that the table declares NOT NULL."""
     return frozenset(column.name for column in schema if not column.nullable)
 
 
@@ -74,13 +74,13 @@ def _refuse_nulls(array: pa.Array, column: str, batch: pa.RecordBatch) -> None:
     if pc.any(faults).as_py():
         raise InvalidRecord(
             f"A value of column '{column}' is null, but the table declares the column NOT NULL. "
-            "Nothing was written. Fill the column in, or filter these rows out.",
+            "Nothing was written. Fill in the column, or filter these rows out.",
             column=column,
         )
 
 
 def incoming_keys(batch: pa.RecordBatch, spec: WriteSpec) -> pa.Array:
-    """The record keys; ``InvalidRecord`` with the key's column where one is null."""
+    """The record keys; ``InvalidRecord`` with the key's column if one is null."""
     given = KEY_COLUMN in batch.schema.names or spec.key_from is None
     keys = batch.column(KEY_COLUMN if given else spec.key_from)
     if keys.null_count:
@@ -108,9 +108,9 @@ def _fitted(array: pa.Array, wanted: pa.Field) -> pa.Array:
 def converted(
     array: pa.Array, kind: pa.DataType, exact: bool, names: FileNames | None = None
 ) -> pa.Array:
-    """``array`` as ``kind``: structs by field name, lists and maps by what they hold.
+    """``array`` converted to ``kind``: structs by field name, lists and maps by their elements.
 
-    ``names`` are those that ``array`` has for the fields of ``kind`` where they are others.
+    ``names`` are the names of fields in ``array``, if they differ from those in ``kind``.
 
     ``exact`` refuses a value that changes; without it integers may round to floating point, as
     Avro's promotions do (spec/schema_evolution.md S2). Raises Arrow's own errors.
@@ -135,7 +135,7 @@ def converted(
 
 
 def with_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """``array`` after ``change``, which keeps types, of what its structs, lists and maps hold."""
+    """``array`` with ``change``, which keeps types, applied inside structs, lists and maps."""
     kind = array.type
     if not pa.types.is_nested(kind):
         return change(array)
@@ -169,14 +169,14 @@ def _struct(array: pa.StructArray, kind: pa.StructType, exact: bool, names: File
 
 
 def _with_nulls_of(array: pa.Array, moved: pa.Array, kind: pa.DataType) -> pa.Array:
-    """``moved``, built from offsets alone, with the null bits of ``array`` (both start at 0)."""
+    """``moved``, built only from offsets, with the null bits of ``array`` (both start at 0)."""
     children = [moved.values]
     buffers = [array.buffers()[0] if array.null_count else None, moved.buffers()[1]]
     return pa.Array.from_buffers(kind, len(array), buffers, children=_as_child(children, kind))
 
 
 def _as_child(children: list[pa.Array], kind: pa.DataType) -> list[pa.Array]:
-    """Children whose field names and nullability are those that ``kind`` declares."""
+    """Children with the field names and the nullability of ``kind``."""
     if not pa.types.is_map(kind):
         return children
     entries = children[0]
@@ -186,7 +186,7 @@ def _as_child(children: list[pa.Array], kind: pa.DataType) -> list[pa.Array]:
 
 
 def _compact(array: pa.Array) -> pa.Array:
-    """``array`` with offset 0 and buffers of its own rows, whatever it was sliced from."""
+    """``array`` with offset 0 and buffers that hold only its own rows, even if it was a slice."""
     return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
 
 
@@ -202,7 +202,7 @@ def _refuse_null_elements(array: pa.Array, column: str) -> None:
     if _has_null_element(array):
         raise InvalidRecord(
             f"A list in column '{column}' has a null element, which Apache Hudi could not merge "
-            "later. Nothing was written. Remove the nulls, e.g. by array_compact.",
+            "later. Nothing was written. Remove the nulls, for example by array_compact.",
             column=column,
         )
 
@@ -210,7 +210,7 @@ def _refuse_null_elements(array: pa.Array, column: str) -> None:
 def _has_null_element(array: pa.Array) -> bool:
     kind = array.type
     if _is_list(kind):
-        # flatten() drops what lies behind null lists and outside of the slice.
+        # flatten() drops the elements of null lists and those outside the slice.
         held = array.flatten()
         return bool(held.null_count) or (pa.types.is_nested(held.type) and _has_null_element(held))
     if pa.types.is_map(kind):

@@ -1,8 +1,8 @@
-"""Which Spark task this is, and how its failures reach the driver.
+"""The running Spark task, and how its failures reach the driver.
 
-Spark hands the driver the text of a worker's error, not the error. So a worker adds a line with the
-error's facts as JSON, which ``telling`` writes and bounds; ``error_from_text`` finds our ``[CODE]
-message`` and that line, and makes the error again. Nothing that comes from a worker is unpickled.
+Spark gives the driver the text of a worker's error, not the error itself. So a worker adds a line
+with the error's facts as JSON; ``telling`` writes and bounds this line. ``error_from_text`` finds
+the ``[CODE] message`` and the line, and makes the error again. Nothing from a worker is unpickled.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Batches = Iterator[pa.RecordBatch]
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
-#: begins the line below a worker's message that holds the error's facts as JSON
+#: the beginning of the line below a worker's message that has the error's facts as JSON
 FACTS: Final = "pyhudi-facts "
-MOST_FACTS: Final = 2_000  # characters of that line
-#: what crosses, by the type that a field of an error declares: plain values, nothing else
+MOST_FACTS: Final = 2_000  # the longest such line, in characters
+#: the facts that are sent, by the declared type of their field: only plain values
 _PLAIN: Final = {"str | None": str, "int | None": int, "bool": bool}
 
 _CODED = re.compile(r"\[([A-Z][A-Z_]*)\] (.*)")
-#: how every message about a data file begins, of workers and of Spark's own readers
+#: the beginning of each message about a data file, from workers and from Spark's readers
 _DATA_FILE = re.compile(r"The data file (\S.*?\.parquet) ")
 
 
@@ -43,12 +43,12 @@ class Task:
     attempt: int
 
     def write_token(self, nonce: int) -> str:
-        """The attempt's part of a file name: no two attempts of any write share one."""
+        """The attempt's part of a file name: unique among all attempts of all writes."""
         return f"{self.partition}-{nonce}-{self.attempt}"
 
 
 def current_task() -> Task:
-    """The Spark task that this worker serves; outside of Spark, task 0."""
+    """The Spark task of this worker; outside Spark task 0."""
     context = _context()
     return Task(0, 0) if context is None else Task(context.partitionId(), context.taskAttemptId())
 
@@ -62,18 +62,18 @@ def _context() -> Any:
 
 
 def _settle_in() -> None:
-    """Set pyarrow up for a Spark worker; a driver that writes few rows itself stays as it is."""
+    """Set up pyarrow for a Spark worker; a driver that writes a few rows itself is not changed."""
     if _context() is None:
         return
-    # The executor's cores belong to its tasks: each of them computes on one thread.
+    # The executor's cores belong to its tasks: each task computes on one thread.
     pa.set_cpu_count(1)
-    # Arrow's own pool returns memory at once and takes it again, page by page: for the
-    # short-lived columns of this work that costs up to a third of the CPU time.
+    # Arrow's own pool gives memory back at once and takes it again page by page. For the
+    # short-lived columns here that costs up to a third of the CPU time.
     pa.set_memory_pool(pa.system_memory_pool())
 
 
 def telling(work: Callable[[_Given], Iterator[_Made]]) -> Callable[[_Given], Iterator[_Made]]:
-    """``work`` whose errors of ours say their facts in their text, where a Spark worker raises."""
+    """``work``, but in a Spark worker the text of a ``HudiError`` also has its facts."""
 
     @wraps(work)
     def run(given: _Given) -> Iterator[_Made]:
@@ -88,7 +88,7 @@ def telling(work: Callable[[_Given], Iterator[_Made]]) -> Callable[[_Given], Ite
 
 
 def text_with_facts(error: HudiError) -> str:
-    """The message of ``error`` and, on a line of their own, those of its plain facts that fit."""
+    """The message of ``error`` and, on a second line, its plain facts, as many as fit."""
     told: dict[str, object] = {}
     for name, value in error.facts.items():
         more = {**told, name: value}
@@ -98,7 +98,7 @@ def text_with_facts(error: HudiError) -> str:
 
 
 def _facts_in(line: str, cls: type[HudiError]) -> dict[str, Any]:
-    """The facts of an error of ``cls`` that ``line``, below its message, tells."""
+    """The facts of an error of ``cls`` in ``line``, the line below its message."""
     if not line.startswith(FACTS) or len(line) > len(FACTS) + MOST_FACTS:
         return {}
     try:
@@ -111,13 +111,13 @@ def _facts_in(line: str, cls: type[HudiError]) -> dict[str, Any]:
 
 
 def _is_plain(cls: type[HudiError], name: str, value: object) -> bool:
-    """Whether ``value`` may cross as the field ``name`` of an error of ``cls``."""
+    """Whether ``value`` may be sent as the field ``name`` of an error of ``cls``."""
     declared = cls.__dataclass_fields__.get(name)
     return declared is not None and type(value) is _PLAIN.get(str(declared.type))
 
 
 def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """``work`` whose I/O and Arrow errors leave as one of ours, on one line, with their text."""
+    """``work``, but I/O and Arrow errors become a ``HudiError`` with their text on one line."""
 
     @wraps(work)
     def reported(batches: Batches) -> Batches:
@@ -129,7 +129,7 @@ def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches
         except OSError as error:
             raise StorageError(
                 f"A data file could not be read or written: {_one_line(error)}. "
-                "The write was given up; try again once the storage answers."
+                "The write was given up; try again when the storage answers."
             ) from error
         except (pa.ArrowException, ValueError) as error:
             raise WriteFailed(f"Rows could not be encoded: {_one_line(error)}.") from error
@@ -142,9 +142,9 @@ def _one_line(error: BaseException) -> str:
 
 
 def error_from_text(text: str) -> HudiError | None:
-    """The ``HudiError`` that a worker's failure text carries, ``None`` if there is none.
+    """The ``HudiError`` in the text of a worker's failure, ``None`` if there is none.
 
-    A worker tells its plain facts (``telling``), Spark's own readers the ``path`` of a data file.
+    A worker sends its plain facts (``telling``), Spark's own readers the ``path`` of a data file.
     """
     for found in _CODED.finditer(text):
         for cls in vars(errors).values():
