@@ -214,7 +214,7 @@ FILES: Final = (
                 "readable",
                 (
                     (
-                        'raise damaged(path, f"is no whole Parquet file ({reason})") from error',
+                        'raise damaged(path, f"is not a whole Parquet file ({reason})") from error',
                         "raise",
                     ),
                 ),

@@ -18,7 +18,7 @@ def test_hdfs_without_its_native_library_is_refused_with_what_to_set(
     monkeypatch.setenv("ARROW_LIBHDFS_DIR", str(tmp_path))
     monkeypatch.delenv("HADOOP_HOME", raising=False)
 
-    with pytest.raises(UnsupportedTable, match=r"'hdfs://nn:8020' .* libhdfs.*HADOOP_HOME") as no:
+    with pytest.raises(UnsupportedTable, match=r"'hdfs://nn:8020'.* libhdfs.*HADOOP_HOME") as no:
         FileSystemSpec("hdfs", {"host": "hdfs://nn:8020"}).open()
 
     assert no.value.facts["feature"] == "HDFS without libhdfs"
