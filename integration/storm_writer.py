@@ -32,7 +32,7 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import CommitUnknown, HudiError
-from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.locks.base import LockHolder, LockOwner, TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.rows.spec import FileSystemSpec
@@ -53,13 +53,7 @@ PARTITIONS = 3
 SHARED_GROUPS = 2  # of each partition
 KEYS = 20  # of each file group at the beginning
 FIELDS = ("key", "dt", "writer", "number")
-SCHEMA = {
-    "type": "struct",
-    "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in zip(FIELDS, ("string", "string", "long", "long"), strict=True)
-    ],
-}
+SCHEMA = SparkSchema(tuple(map(Column, FIELDS, ("string", "string", "long", "long"))))
 
 #: a record key and its partition
 Key = tuple[str, str]
@@ -228,13 +222,13 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
 
 def do_without_spark() -> None:
     """Answer from an Arrow table what the planner asks of a DataFrame."""
-    avro = spark_to_avro(SCHEMA, "storm")
+    avro = SCHEMA.avro("storm")
 
     def prepare(rows: pa.Table, *_: object) -> Prepared:
         keyed = rows.append_column(RECORD_KEY, rows["key"]).append_column(
             PARTITION_PATH, rows["dt"]
         )
-        return Prepared(cast(Any, keyed), SCHEMA, avro, spark_to_arrow(SCHEMA), FIELDS, False)
+        return Prepared(cast(Any, keyed), SCHEMA, avro, SCHEMA.arrow(), FIELDS, False)
 
     module("pyhudi.writes.write").prepare = prepare
 

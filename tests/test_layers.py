@@ -216,3 +216,30 @@ def test_only_the_package_for_spark_reaches_into_the_jvm() -> None:
 def test_a_reach_into_the_jvm_is_seen() -> None:
     assert reaches_jvm("def f(df):\n    return df._jdf") == ["_jdf"]
     assert reaches_jvm("HASH = 'io.pyhudi.KeyHash'") == ["io.pyhudi.KeyHash"]
+
+
+# What only a schema's JSON has: Spark's, Avro's, and that of Hudi's schema history.
+SCHEMA_KEYS = frozenset({
+    "fields", "name", "type", "nullable", "metadata", "elementType", "valueType", "keyType",
+    "containsNull", "valueContainsNull", "element_id",
+})  # fmt: skip
+
+
+def schema_keys(text: str) -> list[str]:
+    """The keys of a schema's JSON by which a module subscripts something."""
+    return [
+        node.slice.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and node.slice.value in SCHEMA_KEYS
+    ]
+
+
+def test_a_schema_is_a_noun_outside_of_the_format() -> None:
+    elsewhere = {path: text for path, text in sources().items() if not path.startswith("format/")}
+    assert {path: keys for path, text in elsewhere.items() if (keys := schema_keys(text))} == {}
+
+
+def test_a_schema_that_is_read_as_json_is_seen() -> None:
+    assert schema_keys("names = [f['name'] for f in schema['fields']]") == ["name", "fields"]

@@ -15,6 +15,7 @@ from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import EntryName, entry_columns, spark_schema
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.errors import StorageError, TableExists, TableNotFound
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
@@ -110,11 +111,11 @@ def test_an_entry_is_what_apache_hudi_registers(lake: Lake) -> None:
     assert PROPERTIES.items() <= seen.parameters.items()
     stored = spark_schema(seen.parameters)
     assert stored is not None
-    assert [f["name"] for f in stored["fields"]][-2:] == ["dt", "name"]
+    assert stored.names[-2:] == ("dt", "name")
 
 
 def test_a_name_that_is_taken_is_an_error(lake: Lake) -> None:
-    columns = entry_columns({"type": "struct", "fields": []}, [])
+    columns = entry_columns(SparkSchema(), [])
     made = hive_metastore.NewEntry(lake.name, f"file:{lake.root}", columns, {}, managed=False)
     with pytest.raises(TableExists, match="has lake_.*rides already"):
         hive_metastore.register(made)
@@ -172,7 +173,7 @@ def test_a_commit_that_empties_partitions_drops_them_and_leaves_the_files(lake: 
 
 
 def test_properties_and_columns_that_lag_behind_are_told(lake: Lake) -> None:
-    few = {"type": "struct", "fields": [_field(name, "string") for name in ("dt", "name")]}
+    few = SparkSchema((Column("dt", "string"), Column("name", "string")))
     assert hive_metastore.change_columns(lake.name, entry_columns(few, ["dt", "name"]))
     assert [one.name for one in lake.entry().sd.cols] == META
     hive_metastore.change_properties(lake.name, {"primaryKey": "other"}, ["provider"])
@@ -182,27 +183,23 @@ def test_properties_and_columns_that_lag_behind_are_told(lake: Lake) -> None:
     assert PROPERTIES.items() <= seen.parameters.items()
 
 
-def _field(name: str, kind: str) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
-
-
 def test_comments_stay_when_columns_change(lake: Lake) -> None:
     note_columns(lake.name, {"price": "in euros", "dt": "day of the ride"})
     assert [one.comment for one in lake.entry().sd.cols if one.name == "price"] == ["in euros"]
     lake.follow(RegisteredTables(), 1)
     stored = spark_schema(lake.entry().parameters)
     assert stored is not None
-    comments = {f["name"]: f["metadata"].get("comment") for f in stored["fields"]}
+    comments = {column.name: column.comment for column in stored.columns}
     assert (comments["price"], comments["dt"]) == ("in euros", "day of the ride")
 
 
 def test_columns_that_hive_refuses_reach_spark_all_the_same(lake: Lake) -> None:
-    schema = {"type": "struct", "fields": [_field(*pair) for pair in _MOVED]}
+    schema = SparkSchema(tuple(Column(*pair) for pair in _MOVED))
     assert not hive_metastore.change_columns(lake.name, entry_columns(schema, ["dt", "name"]))
     seen = lake.entry()
     stored = spark_schema(seen.parameters)
     assert stored is not None
-    assert [f["name"] for f in stored["fields"]] == [*META, "ts", "price", "dt", "name"]
+    assert stored.names == (*META, "ts", "price", "dt", "name")
     assert [one.name for one in seen.sd.cols] == [*META, "id", "price", "ts"]
 
 

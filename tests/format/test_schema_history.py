@@ -15,9 +15,9 @@ from pyhudi.format.column_ids import (
     held_columns,
     identified,
     names_in_file,
+    plain,
     version_of,
     with_new_ids,
-    without_ids,
 )
 from pyhudi.format.commit_metadata import parse_commit
 from pyhudi.format.instants import InstantTime
@@ -31,7 +31,7 @@ from pyhudi.format.schema_history import (
     render_version,
     version_at,
 )
-from pyhudi.format.schemas import avro_to_spark
+from pyhudi.format.spark_schema import SparkSchema
 from tests import golden_tables
 
 EVOLVED = [t for t in golden_tables.ALL if t.table == "cow_evolve"]
@@ -65,6 +65,10 @@ def field(name: str, kind: Any, nullable: bool = True) -> dict[str, Any]:
 
 def struct(*fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "struct", "fields": list(fields)}
+
+
+def table(*fields: dict[str, Any]) -> SparkSchema:
+    return SparkSchema.parse(struct(*fields))
 
 
 def array(element: Any) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def test_a_commit_of_hudi_says_the_same_by_ids_as_by_its_schema(
         seen += 1
         version = parse_version(text, name)
         assert render_version(version) == text
-        columns = identified(avro_to_spark(json.loads(extra["schema"])), version)
+        columns = identified(SparkSchema.of_avro(json.loads(extra["schema"])), version)
         layout = 1 if table.version == 6 else 2
         assert version_of(columns, version.version_id, version, layout) == version
     assert seen >= 5
@@ -124,20 +128,21 @@ def test_a_first_version_has_the_ids_and_types_that_hudi_gives(layout: int) -> N
     for new, old in BY_HUDI_0_15.items() if layout == 1 else ():
         expected = expected.replace(new, old)
 
-    found = version_of(first_ids(EVERY_TYPE), 0, None, layout)
+    every = SparkSchema.parse(EVERY_TYPE)
+    found = version_of(first_ids(every), 0, None, layout)
 
     text = render_version(found)
     assert text.startswith('{"max_column_id":19,"version_id":0,"type":"record","fields":[')
     assert '{"id":4,"name":"_hoodie_file_name","optional":true,"type":"string","doc":""}' in text
     assert text.endswith(expected)
-    assert without_ids(identified(EVERY_TYPE, parse_version(text, "t"))) == EVERY_TYPE
+    assert plain(identified(every, parse_version(text, "t"))) == every
 
 
 def test_names_that_a_version_lacks_get_new_ids() -> None:
-    version = version_of(first_ids(struct(field("a", "long"), field("b", "long"))), 0, None, 2)
+    version = version_of(first_ids(table(field("a", "long"), field("b", "long"))), 0, None, 2)
     dropped = SchemaVersion(7, version.max_column_id, version.fields[:-1])
 
-    later = identified(struct(field("b", array("long")), field("A", "long")), dropped)
+    later = identified(table(field("b", array("long")), field("A", "long")), dropped)
 
     assert [f["metadata"]["id"] for f in later["fields"][5:]] == [7, 5]
     assert sorted(all_ids(later)) == [0, 1, 2, 3, 4, 5, 7, 8]
@@ -148,26 +153,26 @@ def test_names_that_a_version_lacks_get_new_ids() -> None:
 
 def test_a_file_is_asked_for_by_its_own_names() -> None:
     file = first_ids(
-        struct(field("a", "integer"), field("b", struct(field("x", "long"), field("y", "long"))))
+        table(field("a", "integer"), field("b", struct(field("x", "long"), field("y", "long"))))
     )
-    table = json.loads(json.dumps(file))
-    a, b = table["fields"][5:]
+    later = json.loads(json.dumps(file))
+    a, b = later["fields"][5:]
     a.update(name="b", type="long")
     b["name"] = "c"
     b["type"]["fields"][0].update(name="y", metadata={"id": 20})
     b["type"]["fields"][1]["name"] = "z"
     new = {**field("new", "long"), "metadata": {"id": 21}}
     again = {**field("a", "double"), "metadata": {"id": 22}}
-    table["fields"] = [*table["fields"][:5], b, a, new, again]
+    later["fields"] = [*later["fields"][:5], b, a, new, again]
 
-    held = held_columns(table, file)
+    held = held_columns(later, file)
 
-    assert [(f["name"], f["metadata"].get(FILE_NAME)) for f in held["fields"]] == [
+    assert [(c.name, c.metadata.get(FILE_NAME)) for c in held.columns] == [
         ("c", "b"), ("b", "a"), ("new", None), ("a", "a_"),
     ]  # fmt: skip
-    inner = [(f["name"], f["metadata"].get(FILE_NAME)) for f in held["fields"][0]["type"]["fields"]]
+    inner = [(f["name"], f["metadata"].get(FILE_NAME)) for f in held.columns[0].type["fields"]]
     assert inner == [("y", "y_"), ("z", "y")]
-    assert held["fields"][1]["type"] == "integer", "files keep their types"
+    assert held.columns[1].type == "integer", "files keep their types"
     assert names_in_file(held) == {
         "c": ("b", {"y": ("y_", None), "z": ("y", None)}), "b": ("a", None), "a": ("a_", None),
     }  # fmt: skip
@@ -175,11 +180,11 @@ def test_a_file_is_asked_for_by_its_own_names() -> None:
 
 
 def test_what_is_inside_of_lists_and_maps_has_its_own_names() -> None:
-    file = first_ids(struct(field("l", array(struct(field("x", "long"))))))
-    table = json.loads(json.dumps(file))
-    table["fields"][5]["type"]["elementType"]["fields"][0]["name"] = "y"
+    file = first_ids(table(field("l", array(struct(field("x", "long"))))))
+    later = json.loads(json.dumps(file))
+    later["fields"][5]["type"]["elementType"]["fields"][0]["name"] = "y"
 
-    names = names_in_file(held_columns(table, file))
+    names = names_in_file(held_columns(later, file))
 
     assert names == {"l": ("l", {"element": ("element", {"y": ("x", None)})})}
 

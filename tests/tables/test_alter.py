@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.column_ids import all_ids, first_ids, without_ids
-from pyhudi.tables.column_changes import Altered, altered
+from pyhudi.format.column_ids import all_ids, first_ids, plain
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.tables.column_changes import Altered, ColumnChange, altered
 from tests.transactions.world import World
 
 # key column "key", partition column "p"
@@ -46,16 +47,12 @@ NOW = struct(
 LAST_ID = 17
 
 
-def change(what: str, column: str, **more: Any) -> dict[str, Any]:
-    return {"change": what, "column": column, **more}
+def add(column: str, kind: Any = "long", **more: Any) -> ColumnChange:
+    return ColumnChange("add", column, type=kind, **more)
 
 
-def add(column: str, kind: Any = "long", **more: Any) -> dict[str, Any]:
-    return change("add", column, type=kind, nullable=True, **more)
-
-
-def after(*changes: dict[str, Any]) -> Altered:
-    return altered(first_ids(NOW), LAST_ID, changes, CONFIG)
+def after(*changes: ColumnChange) -> Altered:
+    return altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, changes, CONFIG)
 
 
 def shape(kind: Any) -> Any:
@@ -73,23 +70,23 @@ def column(found: Altered, name: str) -> dict[str, Any]:
 
 def test_changes_apply_in_their_order() -> None:
     found = after(
-        add("x", "short"), change("type", "X", type="long"), change("nullable", "n"),
+        add("x", "short"), ColumnChange("type", "X", type="long"), ColumnChange("nullable", "n"),
     )  # fmt: skip
-    fields = without_ids(found.columns)["fields"]
-    assert (fields[-2]["name"], fields[-2]["type"]) == ("x", "long")
-    assert fields[-1]["name"] == "p", "partition columns stay last"
-    assert [f["nullable"] for f in fields] == [f["name"] in "nx" for f in fields]
+    columns = plain(found.columns).columns
+    assert (columns[-2].name, columns[-2].type) == ("x", "long")
+    assert columns[-1].name == "p", "partition columns stay last"
+    assert [c.nullable for c in columns] == [c.name in "nx" for c in columns]
     assert [f["nullable"] for f in NOW["fields"]] == [False] * 7, "what was given stays"
     assert not found.by_ids, "names are enough to read old files"
 
 
 def test_ids_stay_with_their_columns_and_are_given_once() -> None:
-    assert max(all_ids(first_ids(NOW))) == LAST_ID
+    assert max(all_ids(first_ids(SparkSchema.parse(NOW)))) == LAST_ID
     old = column(after(), "n")["metadata"]["id"]
 
     found = after(
-        change("rename", "n", to="N2"),
-        change("drop", "m"),
+        ColumnChange("rename", "n", to="N2"),
+        ColumnChange("drop", "m"),
         add("m", mapped(struct(z="long"))),
         add("n"),
     )
@@ -102,13 +99,12 @@ def test_ids_stay_with_their_columns_and_are_given_once() -> None:
 
 def test_columns_move_and_come_in_between() -> None:
     found = after(
-        change("position", "n", position=""),
-        change("position", "key", position="S"),
+        ColumnChange("position", "n", position=""),
+        ColumnChange("position", "key", position="S"),
         add("x", position="n"),
-        change("position", "s.y", position=""),
+        ColumnChange("position", "s.y", position=""),
     )
-    names = [f["name"] for f in without_ids(found.columns)["fields"]]
-    assert names == ["n", "x", "o", "s", "key", "a", "m", "p"]
+    assert plain(found.columns).names == ("n", "x", "o", "s", "key", "a", "m", "p")
     assert list(shape(column(found, "s")["type"])) == ["y", "x"]
     assert [f["name"] for f in found.columns["fields"]][4:6] == ["_hoodie_file_name", "n"]
     assert found.by_ids
@@ -117,13 +113,13 @@ def test_columns_move_and_come_in_between() -> None:
 def test_what_is_inside_of_a_column_changes_alike() -> None:
     found = after(
         add("s.z"),
-        change("rename", "s.x", to="w"),
-        change("drop", "s.y"),
-        change("type", "s.w", type="long"),
+        ColumnChange("rename", "s.x", to="w"),
+        ColumnChange("drop", "s.y"),
+        ColumnChange("type", "s.w", type="long"),
         add("a.element.y", "string", position=""),
-        change("type", "a.element.x", type="double"),
-        change("type", "m.value", type="double"),
-        change("nullable", "m.value"),
+        ColumnChange("type", "a.element.x", type="double"),
+        ColumnChange("type", "m.value", type="double"),
+        ColumnChange("nullable", "m.value"),
     )
     shapes = {name: shape(column(found, name)["type"]) for name in "sam"}
     assert shapes == {
@@ -137,44 +133,46 @@ def test_what_is_inside_of_a_column_changes_alike() -> None:
     ("refused", "rule"),
     [
         (add("N"), "already a column named 'N'"),
-        ({**add("x"), "nullable": False}, "have no value"),
+        (add("x", nullable=False), "have no value"),
         (add("n.x"), "no struct to add it to"),
         (add("1x"), "cannot store"),
         (add("_hoodie_operation"), "Hudi's own"),
         (add("x", position="y"), "no column 'y' at the same level"),
-        (change("position", "P", position=""), "partition columns stay after the others"),
-        (change("type", "n", type="short"), "may only widen"),
-        (change("type", "key", type="long"), "keys and partition paths"),
-        (change("type", "p", type="long"), "keys and partition paths"),
-        (change("type", "s", type="long"), "may only widen"),
-        (change("type", "s.z", type="long"), "no such column"),
-        (change("nullable", "key"), "never null"),
-        (change("nullable", "m.key"), "never null"),
-        (change("rename", "n", to="O"), "already a column named 'O'"),
-        (change("rename", "n", to="1n"), "cannot store"),
-        (change("rename", "m.value", to="v"), "have fixed names"),
-        (change("rename", "key", to="k"), "the record key uses it"),
-        (change("rename", "P", to="q"), "the partition path uses it"),
-        (change("drop", "o"), "the ordering of rows uses it"),
-        (change("drop", "a.element.x"), "at least one column"),
-        (change("drop", "none"), "no such column"),
-        (change("default", "s"), "'default' is not supported yet"),
+        (ColumnChange("position", "P", position=""), "partition columns stay after the others"),
+        (ColumnChange("type", "n", type="short"), "may only widen"),
+        (ColumnChange("type", "key", type="long"), "keys and partition paths"),
+        (ColumnChange("type", "p", type="long"), "keys and partition paths"),
+        (ColumnChange("type", "s", type="long"), "may only widen"),
+        (ColumnChange("type", "s.z", type="long"), "no such column"),
+        (ColumnChange("nullable", "key"), "never null"),
+        (ColumnChange("nullable", "m.key"), "never null"),
+        (ColumnChange("rename", "n", to="O"), "already a column named 'O'"),
+        (ColumnChange("rename", "n", to="1n"), "cannot store"),
+        (ColumnChange("rename", "m.value", to="v"), "have fixed names"),
+        (ColumnChange("rename", "key", to="k"), "the record key uses it"),
+        (ColumnChange("rename", "P", to="q"), "the partition path uses it"),
+        (ColumnChange("drop", "o"), "the ordering of rows uses it"),
+        (ColumnChange("drop", "a.element.x"), "at least one column"),
+        (ColumnChange("drop", "none"), "no such column"),
+        (ColumnChange("default", "s"), "'default' is not supported yet"),
     ],
 )
-def test_a_refused_change_names_its_column_and_rule(refused: dict[str, Any], rule: str) -> None:
+def test_a_refused_change_names_its_column_and_rule(refused: ColumnChange, rule: str) -> None:
     with pytest.raises(SchemaConflict, match=rule) as found:
         after(refused)
-    assert found.value.facts["column"] in (refused["column"], refused.get("to"))
+    assert found.value.facts["column"] in (refused.column, refused.to)
 
 
 def test_a_refused_change_names_the_types() -> None:
     with pytest.raises(SchemaConflict, match="'m.value' cannot be altered from float to int: "):
-        after(change("type", "m.value", type="integer"))
+        after(ColumnChange("type", "m.value", type="integer"))
 
 
 def test_a_part_of_the_key_keeps_its_name() -> None:
     config = replace(CONFIG, record_key_fields=("s.x",))
     for name in ("s", "S.x"):
         with pytest.raises(SchemaConflict, match="the record key uses it"):
-            altered(first_ids(NOW), LAST_ID, [change("drop", name)], config)
-    altered(first_ids(NOW), LAST_ID, [change("drop", "s.y")], config)
+            altered(
+                first_ids(SparkSchema.parse(NOW)), LAST_ID, [ColumnChange("drop", name)], config
+            )
+    altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [ColumnChange("drop", "s.y")], config)

@@ -10,6 +10,7 @@ import pytest
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import resolve_write
 from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
@@ -31,17 +32,15 @@ def make(storage: MemoryStorage, config: TableConfig) -> None:
 def config_of(
     given: dict[str, str], *columns: tuple[str, Any], record: bool = False
 ) -> TableConfig:
-    fields = [column(*each) for each in columns or (("id", "long"),)]
-    schema = {"type": "struct", "fields": fields}
+    schema = schema_of(*(columns or (("id", "long"),)))
     return new_table_config("/data/t", resolve_write(given), schema, record_schema=record)
 
 
-def column(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+def schema_of(*columns: tuple[str, Any]) -> SparkSchema:
+    return SparkSchema(tuple(Column(name, kind) for name, kind in columns))
 
 
-INNER = {"type": "struct", "fields": [column("at", "long")]}
-SCHEMA = {"type": "struct", "fields": [column("id", "long"), column("event", INNER)]}
+SCHEMA = schema_of(("id", "long"), ("event", schema_of(("at", "long")).json()))
 
 
 def test_an_ordering_column_inside_a_struct_is_refused() -> None:
@@ -61,7 +60,7 @@ def test_a_table_is_named_by_its_folder_where_no_option_names_it() -> None:
 
 
 def test_columns_are_recorded_in_their_own_spelling() -> None:
-    schema = {"type": "struct", "fields": [column(n, "long") for n in ("Id", "Ts", "City")]}
+    schema = schema_of(("Id", "long"), ("Ts", "long"), ("City", "long"))
     options = resolve_write(
         {
             "primaryKey": "id",
@@ -77,7 +76,7 @@ def test_columns_are_recorded_in_their_own_spelling() -> None:
 
 @pytest.mark.parametrize("names", [("id", "ID"), ("id", "a b"), ()], ids=["twice", "unfit", "none"])
 def test_columns_that_no_table_can_have_are_refused(names: tuple[str, ...]) -> None:
-    schema = {"type": "struct", "fields": [column(name, "long") for name in names]}
+    schema = schema_of(*((name, "long") for name in names))
     with pytest.raises(SchemaConflict):
         new_table_config("/data/t", resolve_write({}), schema, record_schema=True)
 
@@ -107,7 +106,7 @@ def test_a_merge_on_read_table_is_not_made() -> None:
 
 
 def test_a_table_at_the_root_of_its_storage_needs_a_name() -> None:
-    schema = {"type": "struct", "fields": [column("id", "long")]}
+    schema = schema_of(("id", "long"))
     with pytest.raises(ConfigError, match=r"no name: set hoodie\.table\.name"):
         new_table_config("/", resolve_write({}), schema, record_schema=False)
 
@@ -254,7 +253,7 @@ ELEMENTS = {"type": "array", "elementType": "string", "containsNull": True}
 def test_a_definition_that_is_not_that_of_the_table_is_refused(
     columns: list[tuple[str, Any]], named: str
 ) -> None:
-    schema = {"type": "struct", "fields": [column(*each) for each in columns]}
+    schema = schema_of(*columns)
     with pytest.raises(SchemaConflict, match=f"column '{named}'"):
         check_adoption(existing(), schema, {})
 
@@ -262,7 +261,7 @@ def test_a_definition_that_is_not_that_of_the_table_is_refused(
 @pytest.mark.parametrize("names", [(), ("ID", "V")], ids=["nothing", "the same"])
 def test_a_definition_that_says_the_same_or_nothing_passes(names: tuple[str, ...]) -> None:
     kinds = zip(names, ("long", "string"), strict=False)
-    schema = {"type": "struct", "fields": [column(*each) for each in kinds]}
+    schema = schema_of(*kinds)
     check_adoption(existing(), schema, {"primaryKey": "id"})
 
 
@@ -271,8 +270,8 @@ def test_a_definition_that_differs_in_what_hudi_does_not_record_passes() -> None
     storage = MemoryStorage("memory:/alike")
     columns = (("n", "short"), ("tags", ELEMENTS))
     make(storage, config_of({}, *columns, record=True))
-    said = [column("n", "short"), column("tags", {**ELEMENTS, "containsNull": False})]
-    check_adoption(open_table(storage), {"type": "struct", "fields": said}, {})
+    said = schema_of(("n", "short"), ("tags", {**ELEMENTS, "containsNull": False}))
+    check_adoption(open_table(storage), said, {})
 
 
 def test_a_definition_of_a_table_that_tells_no_columns_passes() -> None:
@@ -281,4 +280,4 @@ def test_a_definition_of_a_table_that_tells_no_columns_passes() -> None:
 
 def test_a_definition_with_a_property_that_the_table_has_otherwise_is_refused() -> None:
     with pytest.raises(ConfigError, match="'primaryKey' is 'v'"):
-        check_adoption(existing(), {"type": "struct", "fields": []}, {"primaryKey": "v"})
+        check_adoption(existing(), SparkSchema(), {"primaryKey": "v"})

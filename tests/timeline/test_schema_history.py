@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.column_ids import FILE_NAME
+from pyhudi.format.column_ids import file_name
 from pyhudi.format.commit_metadata import CommitMetadata, parse_commit, render_commit
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SCHEMA_FOLDER, parse_version
-from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
+from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
@@ -53,8 +54,8 @@ def held(table: Table, file: InstantTime, as_of: InstantTime | None = None) -> d
     text = parse_commit(table.storage.read(timeline.file_of(commit)), "c").extra["schema"]
     assert current is not None
     history = SchemaHistory(table, timeline, as_of)
-    found = history.held(current, file, avro_to_spark(json.loads(text)))
-    return {f["name"]: f["metadata"].get(FILE_NAME, f["name"]) for f in found["fields"]}
+    found = history.held(current, file, SparkSchema.of_avro(json.loads(text)))
+    return {column.name: file_name(column) for column in found.columns}
 
 
 def commit(table: Table, time: str, *columns: str, **more: str) -> InstantTime:

@@ -227,7 +227,7 @@ def test_archived_rows_stay_where_every_active_commit_was_rolled_back(version: i
         assert table.timeline().commits == ()
         found = table_schema(table, table.timeline(), None)
         assert found is not None
-        assert [f["name"] for f in found["fields"]] == ["key", "value"]
+        assert found.names == ("key", "value")
         for late in (between(old.instant, newer.instant), newer.instant, last.instant):
             name = BaseFileName(FileId("stray-0"), "9-9-9", InstantTime(late)).render()
             world.memory.put_if_absent(f"a/{name}", b"{}")

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from pyhudi.errors import HudiError
-from pyhudi.format.column_ids import FILE_NAME, version_of
+from pyhudi.format.column_ids import file_name, version_of
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.schema_history import SCHEMA_FOLDER, history_file, history_time, render_history
-from pyhudi.format.schemas import avro_to_spark
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.tables.alter import _altered
 from pyhudi.timeline.schema import table_schema
@@ -163,9 +163,9 @@ def test_a_history_that_no_commit_went_with_tells_nothing_once_archived_past(
     now = SchemaHistory(world.table(), timeline)
     read = table_schema(world.table(), timeline, None)
     assert read is not None
-    held = now.held(read, commits[0].time, avro_to_spark(json.loads(schema("key", "value"))))
+    held = now.held(read, commits[0].time, SparkSchema.of_avro(json.loads(schema("key", "value"))))
 
-    names = {f["name"]: f["metadata"].get(FILE_NAME, f["name"]) for f in held["fields"]}
+    names = {column.name: file_name(column) for column in held.columns}
     assert names["value"] == "value"
     assert (now.current() is None) == (when == "alone")
     watched = FaultyStorage(world.memory)
@@ -186,9 +186,9 @@ def test_the_history_of_an_archived_change_tells_as_ever(world: World) -> None:
     now = SchemaHistory(world.table(), timeline)
     read = table_schema(world.table(), timeline, None)
     assert read is not None
-    held = now.held(read, commits[0].time, avro_to_spark(json.loads(schema("key", "value"))))
+    held = now.held(read, commits[0].time, SparkSchema.of_avro(json.loads(schema("key", "value"))))
 
-    names = {f["name"]: f["metadata"].get(FILE_NAME, f["name"]) for f in held["fields"]}
+    names = {column.name: file_name(column) for column in held.columns}
     assert names == {"key": "key", "fare": "value"}
 
 

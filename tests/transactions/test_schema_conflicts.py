@@ -15,6 +15,7 @@ import pytest
 
 from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import CommitConflict, SchemaConflict
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.timeline.schema import table_schema
 from pyhudi.transactions.conflicts.schema_conflicts import settled
 from pyhudi.transactions.transaction import Transaction
@@ -61,7 +62,7 @@ def columns_of(world: World) -> str:
     table = world.table()
     found = table_schema(table, table.timeline(), None)
     assert found is not None
-    return ", ".join(f["name"] for f in found["fields"])
+    return ", ".join(found.names)
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
@@ -109,7 +110,7 @@ def test_columns_that_both_widen_get_the_wider_type(new_world: NewWorld) -> None
 
     found = table_schema(world.table(), world.table().timeline(), None)
     assert found is not None
-    assert [f["type"] for f in found["fields"]] == ["string", "double"]
+    assert list(found.types.values()) == ["string", "double"]
 
 
 def test_types_that_do_not_go_together_name_column_both_types_and_rule(
@@ -129,9 +130,8 @@ def test_types_that_do_not_go_together_name_column_both_types_and_rule(
 
 
 def test_a_column_that_one_side_dropped_is_not_reconciled() -> None:
-    def struct(*names: str) -> dict[str, object]:
-        fields = [{"name": n, "type": "string", "nullable": True} for n in names]
-        return {"type": "struct", "fields": fields}
+    def struct(*names: str) -> SparkSchema:
+        return SparkSchema(tuple(Column(name, "string") for name in names))
 
     start = struct("key", "old")
     for now, ours in (

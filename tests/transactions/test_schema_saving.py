@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.column_ids import version_of, without_ids
+from pyhudi.format.column_ids import plain, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.schema_history import (
     LATEST_SCHEMA_KEY,
@@ -20,7 +20,7 @@ from pyhudi.format.schema_history import (
     parse_version,
     render_version,
 )
-from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.schemas import canonical_json
 from pyhudi.tables.alter import _altered
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.timeline.active import COMMITS
@@ -33,9 +33,9 @@ from pyhudi.writes.kept import Kept
 from tests.transactions.world import NEVER, World, finish, schema, work
 
 NewWorld = Callable[..., World]
-RENAME: ColumnChange = {"change": "rename", "column": "value", "to": "fare"}
-ADD: ColumnChange = {"change": "add", "column": "a", "type": "string", "nullable": True}
-DROP: ColumnChange = {"change": "drop", "column": "value"}
+RENAME = ColumnChange("rename", "value", to="fare")
+ADD = ColumnChange("add", "a", type="string")
+DROP = ColumnChange("drop", "value")
 
 
 def begin(world: World, rule: SchemaConflicts = SchemaConflicts.SIMPLE) -> Transaction:
@@ -59,7 +59,7 @@ def alter(transaction: Transaction, *changes: ColumnChange) -> Committed:
     before = before or first_version(current, layout)
     version = version_of(found.columns, int(transaction.instant), before, layout)
     extra = {
-        SCHEMA_KEY: canonical_json(spark_to_avro(without_ids(found.columns), "t")),
+        SCHEMA_KEY: canonical_json(plain(found.columns).avro("t")),
         LATEST_SCHEMA_KEY: render_version(version),
     }
     transaction.inflight(None)
@@ -161,7 +161,7 @@ def test_of_two_changes_at_once_the_second_fails(
     world = new_world(9)
     insert(begin(world), "s", "key", "value")
     mine, theirs = begin(world, rule), begin(world, rule)
-    alter(theirs, {**ADD, "column": "b"})
+    alter(theirs, replace(ADD, column="b"))
 
     with pytest.raises(SchemaConflict):
         alter(mine, RENAME)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pyspark.sql.types import StructType
 
@@ -11,6 +9,7 @@ from pyhudi.config import Operation, resolve_write
 from pyhudi.errors import ConfigError, SchemaConflict
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableConfig, parse_table_config
 from pyhudi.writes.keys.key_columns import with_key_columns
 
@@ -38,11 +37,11 @@ def checked(
     incoming: StructType,
     operation: Operation = Operation.UPSERT,
     **options: str,
-) -> Any:
+) -> SparkSchema:
     given = {key.replace("__", "."): value for key, value in options.items()}
-    current = stored.jsonValue()
+    current = SparkSchema.parse(stored.jsonValue())
     resolved = resolve_write(given)
-    return with_key_columns(current, incoming, current, config(), operation, resolved)["fields"]
+    return with_key_columns(current, incoming, current, config(), operation, resolved)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,9 @@ def test_a_type_with_other_texts_is_refused(
 @pytest.mark.parametrize("narrow", ["byte", "short", "integer"])
 def test_whole_numbers_of_any_width_have_one_text(narrow: str) -> None:
     wide, small = schema(id="long", p="string"), schema(id=narrow, p="string")
-    assert checked(wide, small) == wide.jsonValue()["fields"]
+    assert checked(wide, small) == SparkSchema.parse(wide.jsonValue())
     # An upsert's schema holds the wider type by then; a delete's is the table's own.
-    assert checked(small, wide, Operation.DELETE)[0]["type"] == "long"
+    assert checked(small, wide, Operation.DELETE).types["id"] == "long"
 
 
 @pytest.mark.parametrize("missing", ["id", "p"])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
-from pyhudi.format.schemas import type_text, with_meta_columns
+from pyhudi.format.schemas import type_text
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import KeyGenerator, TableConfig
-from pyhudi.timeline.schema import SparkSchema
 
 PROVIDER: Final = {"provider": "hudi", "spark.sql.sources.provider": "hudi"}
 INPUT_FORMAT: Final = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
@@ -66,10 +66,10 @@ class EntryColumns:
 
 def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColumns:
     """The columns of a table of ``schema``; partition columns come last, as in Hive."""
-    fields = {field["name"]: field for field in with_meta_columns(schema)["fields"]}
-    by_partition = [fields.pop(name) for name in partitioning]
-    data = list(fields.values())
-    text = json.dumps({"type": "struct", "fields": [*data, *by_partition]}, separators=(",", ":"))
+    columns = {column.name: column for column in schema.with_meta_columns().columns}
+    by_partition = [columns.pop(name) for name in partitioning]
+    data = list(columns.values())
+    text = json.dumps(SparkSchema((*data, *by_partition)).json(), separators=(",", ":"))
     parts = [text[at : at + VALUE_CHARACTERS] for at in range(0, len(text), VALUE_CHARACTERS)]
     properties = {f"{SCHEMA}.numParts": str(len(parts))}
     properties |= {f"{SCHEMA}.part.{n}": part for n, part in enumerate(parts)}
@@ -81,11 +81,10 @@ def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColu
     )
 
 
-def _hive_column(field: Mapping[str, Any]) -> HiveColumn:
-    metadata = field.get("metadata") or {}
+def _hive_column(column: Column) -> HiveColumn:
     # Hive 2 and 3 have only one timestamp type.
-    kind = type_text(field["type"]).replace("timestamp_ntz", "timestamp")
-    return HiveColumn(field["name"].lower(), metadata.get(_RAW_TYPE, kind), metadata.get("comment"))
+    kind = type_text(column.type).replace("timestamp_ntz", "timestamp")
+    return HiveColumn(column.key, column.metadata.get(_RAW_TYPE, kind), column.comment)
 
 
 def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
@@ -95,7 +94,7 @@ def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:
         count = int(properties.get(f"{SCHEMA}.numParts", "0"))
         parts = [properties.get(f"{SCHEMA}.part.{n}") for n in range(count)]
         text = "".join(part for part in parts if part is not None)
-    return json.loads(text) if text else None
+    return SparkSchema.parse(json.loads(text)) if text else None
 
 
 def partitioned_by(properties: Mapping[str, str]) -> list[str]:
@@ -111,23 +110,22 @@ def is_schema_property(key: str) -> bool:
 
 def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
     """``schema`` with the comments and lengths of ``said``, for columns of the same type."""
-    known = {field["name"]: field for field in said["fields"]} if said else {}
+    known = {column.name: column for column in said.columns} if said else {}
 
-    def one(field: dict[str, Any]) -> dict[str, Any]:
-        other = known.get(field["name"])
-        if other is None or other["type"] != field["type"]:
-            return field
-        return {**field, "metadata": other.get("metadata") or {}}
+    def one(column: Column) -> Column:
+        other = known.get(column.name)
+        if other is None or other.type != column.type:
+            return column
+        return replace(column, metadata=other.metadata)
 
-    return {**schema, "fields": [one(field) for field in schema["fields"]]}
+    return SparkSchema(tuple(map(one, schema.columns)))
 
 
 def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
     """The columns whose values are the folder names; none if folders are named otherwise."""
     if config.key_generator in _NOT_BY_VALUE:
         return []
-    names = {field["name"] for field in schema["fields"]}
-    return [name for name in config.partition_fields if name in names]
+    return [name for name in config.partition_fields if name in schema.names]
 
 
 def hive_values(config: TableConfig, partition_path: str) -> Values | None:

@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyhudi.catalogs import hive_metastore
 from pyhudi.catalogs.hudi_entry import (
@@ -25,11 +24,11 @@ from pyhudi.catalogs.hudi_entry import (
     partitioned_by,
     spark_schema,
 )
-from pyhudi.format.schemas import canonical_json
+from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import InstantKey, Timeline
-from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.transaction import Committed
 
@@ -44,7 +43,7 @@ class _Known:
     """What this application knows of one entry: what it has sent or received."""
 
     commits: frozenset[InstantKey]
-    schema: str
+    schema: SparkSchema
     partitions: frozenset[Values]
 
 
@@ -95,7 +94,7 @@ class RegisteredTables:
         if schema is None:
             return
         known = self._known.get(name)
-        if known is None or known.schema != canonical_json(schema):
+        if known is None or known.schema != schema:
             there = hive_metastore.properties_of(name)
             if known is None:
                 _tell_properties(name, properties, there)
@@ -112,7 +111,7 @@ class RegisteredTables:
                 hive_metastore.change_partitions(name, wanted)
             partitions = (partitions | wanted.add.keys()) - wanted.drop
         with self._guard:
-            self._known[name] = _Known(commits, canonical_json(schema), partitions)
+            self._known[name] = _Known(commits, schema, partitions)
 
 
 def _alone(fresh: frozenset[InstantKey], done: Committed) -> bool:
@@ -162,8 +161,8 @@ def _tell_columns(name: EntryName, schema: SparkSchema, there: Mapping[str, str]
         )
 
 
-def _types(schema: SparkSchema | None) -> list[tuple[str, object]]:
-    return [(field["name"], field["type"]) for field in schema["fields"]] if schema else []
+def _types(schema: SparkSchema | None) -> list[tuple[str, SparkType]]:
+    return [(column.name, column.type) for column in schema.columns] if schema else []
 
 
 def note_columns(name: EntryName, comments: Mapping[str, str | None]) -> None:
@@ -172,17 +171,11 @@ def note_columns(name: EntryName, comments: Mapping[str, str | None]) -> None:
     schema = spark_schema(there)
     if schema is None:
         return
-    fields = [_commented(field, comments) for field in schema["fields"]]
-    hive_metastore.change_columns(
-        name, entry_columns({**schema, "fields": fields}, partitioned_by(there))
+    columns = tuple(
+        each.with_comment(comments[each.name]) if each.name in comments else each
+        for each in schema.columns
     )
-
-
-def _commented(field: dict[str, Any], comments: Mapping[str, str | None]) -> dict[str, Any]:
-    if field["name"] not in comments:
-        return field
-    metadata = {**(field.get("metadata") or {}), "comment": comments[field["name"]]}
-    return {**field, "metadata": {k: text for k, text in metadata.items() if text is not None}}
+    hive_metastore.change_columns(name, entry_columns(SparkSchema(columns), partitioned_by(there)))
 
 
 def _of_partitions(done: Committed) -> str:

@@ -2,7 +2,7 @@
 
 An identified schema is a Spark struct as JSON, meta columns included, with an ``id`` in each
 field's metadata and ``ids`` in each array (element) and map (key, value). It stays inside: what
-goes to Spark is made plain by ``without_ids``.
+leaves is made plain by ``plain``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from pyhudi.format.schema_history import SchemaVersion
 from pyhudi.format.schemas import HIDDEN_COLUMNS, META_COLUMNS, with_meta_columns
+from pyhudi.format.spark_schema import Column, SparkSchema
 
 Json = Any
 #: a Spark struct as JSON, whose fields have ids
@@ -49,17 +50,18 @@ _DECIMAL = re.compile(r"decimal(?:_fixed|_bytes)?\((\d+),\s*(\d+)\)(?:\[\d+\])?"
 # -- from a version, and to one --------------------------------------------------------------------
 
 
-def first_ids(struct: Mapping[str, Json]) -> Identified:
+def first_ids(schema: SparkSchema) -> Identified:
     """A schema without a history, numbered as Hudi numbers it: level by level, from 0."""
-    return identified(struct, _NO_VERSION)
+    return identified(schema, _NO_VERSION)
 
 
-def identified(struct: Mapping[str, Json], version: SchemaVersion) -> Identified:
-    """``struct`` with the ids that ``version`` has for its names; unknown names get new ids.
+def identified(schema: SparkSchema, version: SchemaVersion) -> Identified:
+    """``schema`` with the ids that ``version`` has for its names; unknown names get new ids.
 
     Meta columns are put in front; columns that only ``version`` has are left out.
     """
-    return _Numbering(version.max_column_id + 1).struct(with_meta_columns(struct), version.fields)
+    struct = with_meta_columns(schema.json())
+    return _Numbering(version.max_column_id + 1).struct(struct, version.fields)
 
 
 class _Numbering:
@@ -228,14 +230,20 @@ def without_ids(kind: Json) -> Json:
     return found
 
 
-def held_columns(table: Identified, file: Identified) -> dict[str, Json]:
+def plain(columns: Identified) -> SparkSchema:
+    """The user's columns without their ids."""
+    return SparkSchema.parse(without_ids(columns))
+
+
+def held_columns(table: Identified, file: Identified) -> SparkSchema:
     """The table's columns as a file holds them: of the file's types, told by ids.
 
-    A field's metadata has its ``FILE_NAME`` where it is not the table's. A column that the file
-    lacks, though it has another one of that name, gets a name that the file does not have.
+    The metadata of a column, or of a field in one, has its ``FILE_NAME`` where that is not the
+    table's. A column that the file lacks, though it has another one of that name, gets a name that
+    the file does not have.
     """
-    plain = {**table, "fields": [f for f in table["fields"] if f["name"] not in HIDDEN_COLUMNS]}
-    return _held_struct(plain, file)
+    own = {**table, "fields": [f for f in table["fields"] if f["name"] not in HIDDEN_COLUMNS]}
+    return SparkSchema.parse(_held_struct(own, file))
 
 
 def _held_struct(table: Identified, file: Identified) -> dict[str, Json]:
@@ -269,18 +277,23 @@ def _held_type(table: Json, file: Json) -> Json:
     return found
 
 
-def file_name(field: Mapping[str, Json]) -> str:
-    """The name that a file has for a field of ``held_columns``."""
-    return str(field["metadata"].get(FILE_NAME, field["name"]))
+def file_name(column: Column) -> str:
+    """The name that a file has for a column of ``held_columns``."""
+    return str(column.metadata.get(FILE_NAME, column.name))
 
 
-def names_in_file(kind: Json) -> dict[str, Json] | None:
-    """A type of ``held_columns`` as ``FileNames`` of ``rows/spec.py``; None if nothing differs."""
+def names_in_file(held: SparkSchema) -> dict[str, Json] | None:
+    """``held_columns`` as ``FileNames`` of ``rows/spec.py``; None if nothing differs."""
+    return _names_inside(held.json())
+
+
+def _names_inside(kind: Json) -> dict[str, Json] | None:
     if isinstance(kind, str):
         return None
     parts = {part: f"{part}Type" for part in ("element", "key", "value")}
-    named = {part: (part, names_in_file(kind.get(key, ""))) for part, key in parts.items()}
+    named = {part: (part, _names_inside(kind.get(key, ""))) for part, key in parts.items()}
     for field in kind.get("fields", ()):
-        named[field["name"]] = (file_name(field), names_in_file(field["type"]))
+        own = field["metadata"].get(FILE_NAME, field["name"])
+        named[field["name"]] = (own, _names_inside(field["type"]))
     found = {name: (own, inner) for name, (own, inner) in named.items() if own != name or inner}
     return found or None

@@ -10,7 +10,7 @@ first. Columns are kept as the JSON that was read, so what is written again is t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,28 @@ class SchemaVersion:
     version_id: int
     max_column_id: int
     fields: tuple[Mapping[str, Json], ...]
+
+    def paths(self) -> Iterator[tuple[int, str]]:
+        """(id, dotted name) of every column and field."""
+        yield from _paths(self.fields, "")
+
+
+def _paths(fields: Iterable[Mapping[str, Json]], above: str) -> Iterator[tuple[int, str]]:
+    for field in fields:
+        name = above + field["name"]
+        yield int(field["id"]), name
+        yield from _inner_paths(field["type"], name)
+
+
+def _inner_paths(kind: Json, name: str) -> Iterator[tuple[int, str]]:
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "record":
+        yield from _paths(kind["fields"], f"{name}.")
+    elif kind["type"] == "array":
+        yield from _inner_paths(kind["element"], f"{name}.element")
+    else:
+        yield from _inner_paths(kind["value"], f"{name}.value")
 
 
 def parse_version(text: str, path: str) -> SchemaVersion:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.instants import InstantTime
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import vanished
-from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.schema import schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 
@@ -64,7 +63,7 @@ class FileSchemas:
         return self.history.held(current, instant, own)
 
     def _number(self, schema: SparkSchema) -> int:
-        text = json.dumps(schema, sort_keys=True)
+        text = json.dumps(schema.json(), sort_keys=True)
         if text not in self._by_text:
             self._by_text[text] = len(self.found)
             self.found.append(schema)
@@ -73,8 +72,7 @@ class FileSchemas:
     def of_footer(self, files: Sequence[BaseFile]) -> SparkSchema:
         """The schema in the newest file's footer; ``TableCorrupt`` where there is no file."""
         if not files:
-            empty: dict[str, Any] = {"type": "struct", "fields": []}
-            return empty
+            return SparkSchema()
         return self._of_footer(max(files, key=lambda f: f.instant).path)
 
     def _of_footer(self, path: str) -> SparkSchema:
@@ -90,4 +88,4 @@ class FileSchemas:
                 path=path,
                 rule="spec/data_files.md D2",
             ) from e
-        return arrow_to_spark(schema)
+        return SparkSchema.of_arrow(schema)

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.column_ids import file_name
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.reads.filters import FilterJson
 from pyhudi.reads.scan import Query, count_rows, partition_columns
 from pyhudi.recent import Recent
@@ -205,8 +205,8 @@ def _by_table(
         return facts
     found = []
     for file, known in zip(files, facts, strict=True):
-        held = schemas.of_file(file.instant, file.path, query.schema())["fields"]
-        found.append({f["name"]: known[file_name(f)] for f in held if file_name(f) in known})
+        held = schemas.of_file(file.instant, file.path, query.schema()).columns
+        found.append({c.name: known[file_name(c)] for c in held if file_name(c) in known})
     return found
 
 
@@ -228,7 +228,7 @@ def _facts(query: Query, paths: Sequence[str]) -> list[FileFacts]:
 
 def facts_of(file: pq.ParquetFile) -> FileFacts:
     """What a footer says of the columns at the top level."""
-    kinds = {f["name"]: f["type"] for f in arrow_to_spark(file.schema_arrow)["fields"]}
+    kinds = SparkSchema.of_arrow(file.schema_arrow).types
     metadata = file.metadata
     old = old_calendar(metadata.metadata)
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]

@@ -22,14 +22,14 @@ from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
 from pyhudi.errors import HistoryExpired, TableCorrupt, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.keys import DEFAULT_PARTITION
-from pyhudi.format.schemas import with_meta_columns
+from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.reads.filters import FilterJson, decided_filters, kept_partitions, texts_of
 from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 from pyhudi.timeline.time_travel import check_history
@@ -87,9 +87,9 @@ class Query:
             self._found.history = SchemaHistory(self.table, self.timeline, self.as_of)
         return FileSchemas(self.runtime, self.table, self.timeline, self._found.history)
 
-    def types(self) -> dict[str, Any]:
-        """Column -> type, as Spark's JSON names it."""
-        return {f["name"]: f["type"] for f in self.schema()["fields"]}
+    def types(self) -> dict[str, SparkType]:
+        """Column -> type."""
+        return self.schema().types
 
     def view(self) -> FileSystemView:
         view = self._found.view
@@ -210,7 +210,7 @@ def describe(query: Query) -> dict[str, Any]:
         _warn_once(warning)
     config = query.table.config
     return {
-        "schema": query.schema(),
+        "schema": query.schema().json(),
         "partitioning": partition_columns(query),
         "partition_columns": _path_columns(query),
         "properties": table_properties(config),
@@ -228,7 +228,7 @@ def partition_columns(query: Query) -> list[str]:
 
 def _path_columns(query: Query) -> list[str]:
     """The columns that partitions are made of, by whatever key generator."""
-    names = {field["name"] for field in query.schema()["fields"]}
+    names = query.schema().names
     return [field for field in query.table.config.partition_fields if field in names]
 
 
@@ -293,7 +293,8 @@ def plan_scan(
         files = _enough(files, limit)
     schemas = query.file_schemas()
     numbers = schemas.numbers(files, query.schema())
-    found = [_physical(s, query.table.config.populate_meta_fields) for s in schemas.found]
+    meta = query.table.config.populate_meta_fields
+    found = [(s.with_meta_columns() if meta else s).json() for s in schemas.found]
     root = query.table.storage.root
     start = f"file:{root}" if root.startswith("/") else root
     pruned = query.pruned(every) + len(kept) - len(files)
@@ -335,10 +336,6 @@ def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:
         if rows >= limit:
             break
     return found
-
-
-def _physical(schema: SparkSchema, meta_fields: bool) -> SparkSchema:
-    return with_meta_columns(schema) if meta_fields else schema
 
 
 def _arrow_file(start: str, files: Sequence[BaseFile], numbers: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError, SetupError
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.scan import table_properties
 from pyhudi.spark import protocol
@@ -37,7 +38,7 @@ class Entries:
         else:
             options = resolve_write(at.given, None, at.session)
             known = _keyed(options.record_key_fields, options.ordering_fields)
-        columns = entry_columns(dict(ask.schema), ask.partitioning)
+        columns = entry_columns(SparkSchema.parse(ask.schema), ask.partitioning)
         properties = {**at.properties, **known}
         hive_metastore.register(
             hive_metastore.NewEntry(name, at.path, columns, properties, ask.managed)

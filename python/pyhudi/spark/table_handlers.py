@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import TableCorrupt, TableExists, TableNotFound, UnsupportedTable
-from pyhudi.format.schemas import avro_to_spark, spark_to_avro
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing
 from pyhudi.reads.scan import open_query, partition_columns
 from pyhudi.services.failed_writes import PendingWrite, settle_now
@@ -14,6 +14,7 @@ from pyhudi.spark.questions import Options, Target, told, with_partitioning
 from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.tables.alter import alter_columns
+from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.tables.create import (
     check_adoption,
     create_table,
@@ -59,10 +60,10 @@ class TableHandlers:
                 path=at.root,
             )
         if there is not None:
-            check_adoption(there, dict(ask.schema), given)
+            check_adoption(there, SparkSchema.parse(ask.schema), given)
             self._adopt(there, given, at.session)
         query = open_query(self._runtime, at.root, {}, {})
-        return protocol.Made(query.schema(), tuple(partition_columns(query)), made)
+        return protocol.Made(query.schema().json(), tuple(partition_columns(query)), made)
 
     def _make(
         self, storage: Storage, ask: protocol.CreateTable, given: Options, session: Options
@@ -70,7 +71,7 @@ class TableHandlers:
         database, dot, name = ask.table.rpartition(".")
         named = {"hoodie.table.name": name, **({"hoodie.database.name": database} if dot else {})}
         options = resolve_write({**named, **given}, None, session)
-        stored = avro_to_spark(spark_to_avro(dict(ask.schema), name))
+        stored = SparkSchema.parse(ask.schema).as_stored(name)
         config = new_table_config(storage.root, options, stored, record_schema=True)
         return create_table(self._runtime, storage, config, options).config.raw[ID]
 
@@ -104,7 +105,8 @@ class TableHandlers:
         return rename(self._runtime, at.root, ask.to, at.given, at.session)
 
     def alter_columns(self, at: Target, ask: protocol.AlterColumns) -> Committed | None:
-        return alter_columns(self._runtime, at.root, ask.changes, at.given, at.session)
+        changes = tuple(map(ColumnChange.parse, ask.changes))
+        return alter_columns(self._runtime, at.root, changes, at.given, at.session)
 
     def truncate_table(self, at: Target, ask: protocol.Nothing) -> Committed | None:
         spark = self._sessions.asking()

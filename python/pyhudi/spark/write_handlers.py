@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation
 from pyhudi.foreign_options import refuse_foreign
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
@@ -77,7 +78,7 @@ class WriteHandlers:
         return self._spools.begin(at.root, at.given, at.session)
 
     def insert_spooled(self, at: Target, ask: protocol.InsertSpooled) -> Committed | None:
-        rows = spooled_rows(self._sessions.asking(), ask.files, dict(ask.schema))
+        rows = spooled_rows(self._sessions.asking(), ask.files, SparkSchema.parse(ask.schema))
         try:
             reads = self._reads(ask.reads, at.session)
             return self._insert(rows, at, Intent(Route.SQL, ask.overwrite), reads)
@@ -100,7 +101,8 @@ class WriteHandlers:
                 self._release(ask.reads)
                 return None
             known = {number: file.partition(f"{at.root}/")[2] for number, file in ask.homes}
-            spooled = spooled_rows(self._sessions.asking(), ask.files, dict(ask.schema))
+            schema = SparkSchema.parse(ask.schema)
+            spooled = spooled_rows(self._sessions.asking(), ask.files, schema)
             delete = ask.command is protocol.Command.DELETE
             operation = Operation.DELETE if delete else Operation.UPSERT
             return self._change(spooled_changes(spooled, known), at, operation, ask.reads)

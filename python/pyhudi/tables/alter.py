@@ -16,15 +16,16 @@ from pyhudi.application.after_commit import after_commit
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import UnsupportedTable
-from pyhudi.format.column_ids import all_ids, first_ids, identified, version_of, without_ids
+from pyhudi.format.column_ids import all_ids, first_ids, identified, plain, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
-from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.schemas import canonical_json
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.scan import open_query
 from pyhudi.tables.column_changes import Altered, ColumnChange, altered
-from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.conflicts.comparison import Footprint
@@ -76,7 +77,7 @@ def _committed(
     version = history.current()
     found = _altered(current, version, changes, table.config)
     # Converted to Avro and back, to get what readers will see: Avro has no short, only int.
-    avro = spark_to_avro(without_ids(found.columns), table.config.name)
+    avro = plain(found.columns).avro(table.config.name)
     extra = {**options.commit_metadata, SCHEMA_KEY: canonical_json(avro)}
     if version is not None or found.by_ids:
         if declared is None:

@@ -7,34 +7,25 @@ read a table with ``a`` and ``A``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyhudi.errors import ConfigError, SchemaConflict
+from pyhudi.format.spark_schema import SparkSchema
 
 
-def check_names(kind: Any, column: str | None = None) -> None:
-    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow.
-
-    ``kind`` is a type as Spark's JSON or a list of fields; ``column`` is the column that has it.
-    """
-    if isinstance(kind, str):
-        return
-    for part in () if isinstance(kind, list) else ("elementType", "valueType"):
-        check_names(kind.get(part, ""), column)
-    for field in kind if isinstance(kind, list) else kind.get("fields", ()):
-        where = field["name"] if column is None else f"{column}.{field['name']}"
-        if not field["name"].isidentifier():
+def check_names(schema: SparkSchema) -> None:
+    """``SchemaConflict`` for a name that Avro, in which Hudi keeps schemas, does not allow."""
+    for where, name in schema.paths():
+        if not name.isidentifier():
             raise SchemaConflict(
                 f"Column '{where}' has a name that Hudi cannot store. Names have letters, digits "
                 "and underscores, and do not begin with a digit. Rename the column.",
                 column=where,
-                ours=field["name"],
+                ours=name,
                 theirs=None,
                 rule="column name",
             )
-        check_names(field["type"], where)
 
 
 def check_distinct(kind: DataType, column: str | None = None) -> None:
@@ -61,13 +52,6 @@ def check_distinct(kind: DataType, column: str | None = None) -> None:
 
 def _not_storable(message: str, column: str | None) -> SchemaConflict:
     return SchemaConflict(message, column=column, ours=column, theirs=None, rule="column name")
-
-
-def partitions_last(fields: Iterable[dict[str, Any]], partitioned_by: Sequence[str]) -> list[Any]:
-    """Fields in the order of a table in SQL: data columns first, as in Apache Hudi and Hive."""
-    found = {field["name"].lower(): field for field in fields}
-    last = [found.pop(name.lower()) for name in partitioned_by if name.lower() in found]
-    return [*found.values(), *last]
 
 
 def find_field(schema: StructType, path: str, role: str) -> tuple[str, StructField]:

@@ -17,7 +17,8 @@ from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_
 from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
-from pyhudi.format.schemas import avro_to_spark, spark_to_avro, type_text
+from pyhudi.format.schemas import type_text
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
@@ -27,8 +28,8 @@ from pyhudi.format.table_config import (
 )
 from pyhudi.format.widening import same_type
 from pyhudi.storage.base import Storage
-from pyhudi.tables.columns import check_distinct, check_names, own_spelling, partitions_last
-from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.tables.columns import check_distinct, check_names, own_spelling
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import PROPERTIES, Table
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.presence import discard, make_table
@@ -51,7 +52,7 @@ def new_table_config(
             "copy-on-write.",
             feature="merge-on-read",
         )
-    struct = StructType.fromJson(schema)
+    struct = StructType.fromJson(schema.json())
     check_names(schema)
     check_distinct(struct)
     options = replace(
@@ -68,7 +69,8 @@ def new_table_config(
             key="hoodie.table.ordering.fields",
         )
     name = options.table_name or _default_name(root)
-    declared = {**schema, "fields": partitions_last(schema["fields"], options.partition_fields)}
+    # In the order of a table in SQL: data columns first, as in Apache Hudi and Hive.
+    declared = schema.with_last(options.partition_fields)
     properties = new_table_properties(
         name=name,
         database=options.database or "",
@@ -80,7 +82,7 @@ def new_table_config(
         key_generator=_key_generator(options),
         hive_style=options.hive_style,
         url_encode=options.url_encode,
-        create_schema=spark_to_avro(declared, name) if record_schema else None,
+        create_schema=declared.avro(name) if record_schema else None,
         extra=_timestamp_properties(options) | _concurrency(options),
     )
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
@@ -120,17 +122,16 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
     ``ConfigError`` for a property, ``SchemaConflict`` for a column that contradicts the table.
     """
     resolve_write(options, table.config.raw)
-    if not schema["fields"]:
+    if not schema.columns:
         return
-    name = table.config.name
-    said = avro_to_spark(spark_to_avro(schema, name))["fields"]
-    given = {f["name"].lower(): f["type"] for f in said}
+    said = schema.as_stored(table.config.name)
     current = table_schema(table, table.timeline(), None)
     if current is None:
         return
-    theirs = {f["name"].lower(): f["type"] for f in current["fields"]}
-    for column in (f["name"] for f in (*said, *current["fields"])):
-        ours, stored = given.get(column.lower()), theirs.get(column.lower())
+    given, theirs = said.by_key(), current.by_key()
+    for each in (*said.columns, *current.columns):
+        mine, other = given.get(each.key), theirs.get(each.key)
+        column, ours, stored = each.name, mine and mine.type, other and other.type
         if ours is None or stored is None or not same_type(ours, stored):
             raise SchemaConflict(
                 f"The table at {table.storage.root} exists already, and its columns differ from "

@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError
-from pyhudi.format.arrow_schemas import arrow_to_spark
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import InstantTime, parse_as_of
-from pyhudi.format.schemas import spark_to_arrow
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing, html_table
 from pyhudi.slices.files import BaseFile
@@ -117,8 +116,8 @@ class InspectedTable:
                 return pa.schema([])
             smallest = min(files, key=lambda file: file.size_bytes)
             footer = pq.read_schema(pa.BufferReader(self._storage.read(smallest.path)))
-            found = arrow_to_spark(footer)
-        return spark_to_arrow(found)
+            found = SparkSchema.of_arrow(footer)
+        return found.arrow()
 
     def history(self, archived: bool = False) -> Listing[HistoryEntry]:
         """The instants of the timeline, oldest first; ``archived`` adds archived instants."""

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import SCHEMA_KEY
 from pyhudi.format.instants import Instant, InstantTime
-from pyhudi.format.schemas import avro_to_spark
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
-
-#: a Spark StructType as JSON, without meta columns
-SparkSchema = dict[str, Any]
 
 
 def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) -> SparkSchema | None:
@@ -38,7 +34,7 @@ def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) ->
             if text and (as_of is None or time <= as_of):
                 return _parsed(text, f"{table.config.history_folder} of commit {time}")
     if table.config.create_schema is not None:
-        return avro_to_spark(table.config.create_schema)
+        return SparkSchema.of_avro(table.config.create_schema)
     return None
 
 
@@ -51,7 +47,7 @@ def schema_of(table: Table, timeline: Timeline, instant: Instant) -> SparkSchema
 @lru_cache(maxsize=1024)
 def _parsed(text: str, path: str) -> SparkSchema:
     try:
-        return avro_to_spark(json.loads(text))
+        return SparkSchema.of_avro(json.loads(text))
     except (ValueError, KeyError, TypeError) as e:
         raise TableCorrupt(
             f"The schema in {path} is not an Avro schema: {e}.",

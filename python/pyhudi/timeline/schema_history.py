@@ -26,10 +26,11 @@ from pyhudi.format.schema_history import (
     render_history,
     version_at,
 )
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import passed_over
-from pyhudi.timeline.schema import SparkSchema, schema_of
+from pyhudi.timeline.schema import schema_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 

@@ -8,9 +8,8 @@ version, in which the same names mean other columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.column_ids import first_ids, identified, version_of
@@ -24,9 +23,9 @@ from pyhudi.format.schema_history import (
     render_history,
     render_version,
 )
-from pyhudi.format.schemas import avro_to_spark
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.schema import SparkSchema, table_schema
+from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory, extended
 
 
@@ -74,7 +73,7 @@ def declared_version(
         return given, extended(version, history.text() or _first(history))
     if current is None:
         return None
-    columns = identified(avro_to_spark(json.loads(extra[SCHEMA_KEY])), current)
+    columns = identified(SparkSchema.of_avro(json.loads(extra[SCHEMA_KEY])), current)
     version = version_of(columns, current.version_id, current, now.layout)
     if version == current:
         return render_version(current), history.text()
@@ -110,8 +109,8 @@ def _columns(history: SchemaHistory, version: SchemaVersion | None) -> SchemaVer
 def _check(before: SchemaVersion | None, now: SchemaVersion | None, altered: bool) -> None:
     if before is None or before == now:
         return
-    found = dict(_names(now.fields)) if now is not None else {}
-    moved = [(name, found.get(own)) for own, name in _names(before.fields)]
+    found = dict(now.paths()) if now is not None else {}
+    moved = [(name, found.get(own)) for own, name in before.paths()]
     changed = [(name, other) for name, other in moved if name != other]
     if not changed and not altered:
         return
@@ -125,22 +124,3 @@ def _check(before: SchemaVersion | None, now: SchemaVersion | None, altered: boo
         theirs=other,
         rule="concurrent schema change",
     )
-
-
-def _names(fields: Any, above: str = "") -> Iterator[tuple[int, str]]:
-    """(id, dotted name) of every column and field."""
-    for field in fields:
-        name = above + field["name"]
-        yield int(field["id"]), name
-        yield from _inner(field["type"], name)
-
-
-def _inner(kind: Any, name: str) -> Iterator[tuple[int, str]]:
-    if isinstance(kind, str):
-        return
-    if kind["type"] == "record":
-        yield from _names(kind["fields"], f"{name}.")
-    elif kind["type"] == "array":
-        yield from _inner(kind["element"], f"{name}.element")
-    else:
-        yield from _inner(kind["value"], f"{name}.value")

@@ -12,7 +12,6 @@ from pyhudi.config import BloomType, Operation, SortMode, WriteOptions
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
-from pyhudi.format.schemas import spark_to_avro, with_meta_columns
 from pyhudi.index.kinds import kind_of
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.announce import HeldMarkers, MarkersPlace
@@ -33,7 +32,7 @@ INSERTS = frozenset({Operation.INSERT, Operation.BULK_INSERT})
 def write_spec(write: Write) -> WriteSpec:
     """The spec of one write; the nonce makes its file names unlike those of any other write."""
     options, config = write.options, write.config
-    full = spark_to_avro(with_meta_columns(write.prepared.schema), config.name)
+    full = write.prepared.schema.with_meta_columns().avro(config.name)
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
     return WriteSpec(
         root=root,

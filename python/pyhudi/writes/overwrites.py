@@ -127,7 +127,7 @@ def swept_by(write: Write, named: Collection[str]) -> Replaced:
 
 def chosen_partitions(write: Write) -> list[str]:
     """The partitions that the filters of a statement choose."""
-    types = {field["name"]: field["type"] for field in write.prepared.schema["fields"]}
+    types = write.prepared.schema.types
     return matching_partitions(write.config, types, write.view.partitions(), write.intent.filters)
 
 

@@ -18,12 +18,12 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.schemas import HIDDEN_COLUMNS, avro_to_spark, spark_to_arrow, spark_to_avro
+from pyhudi.format.schemas import HIDDEN_COLUMNS
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import merged_type, typed
 from pyhudi.rows.spec import DELETE
 from pyhudi.tables.columns import check_distinct, check_names
-from pyhudi.timeline.schema import SparkSchema
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.keys.key_columns import with_key_columns
 from pyhudi.writes.keys.timestamp_keys import TimestampFormat
@@ -81,7 +81,7 @@ def prepare(
     schema = table_schema_after(incoming.schema, current, config.name, operation, options)
     if current is not None:
         schema = with_key_columns(schema, incoming.schema, current, config, operation, options)
-    target = StructType.fromJson(schema)
+    target = StructType.fromJson(schema.json())
     given = {f.name.lower(): f.name for f in incoming.schema.fields}
     data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     aligned = incoming.select(*data)
@@ -100,9 +100,8 @@ def prepare(
     rows = aligned.select(*columns, *map(named, target.fieldNames()))
     if soft and operation in OVERWRITES and not options.combine_before_insert:
         rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
-    avro = spark_to_avro(schema, config.name)
-    names = tuple(target.fieldNames())
-    return Prepared(rows, schema, avro, spark_to_arrow(schema), names, deletes, named_keys)
+    avro, arrow = schema.avro(config.name), schema.arrow()
+    return Prepared(rows, schema, avro, arrow, schema.names, deletes, named_keys)
 
 
 def prepare_partitions(
@@ -114,14 +113,14 @@ def prepare_partitions(
         placing = replace(config, record_key_fields=())
         operation = Operation.DELETE_PARTITION
         with_key_columns(current, df.schema, current, placing, operation, options)
-        fields = StructType.fromJson(current).fields
+        fields = StructType.fromJson(current.json()).fields
         given = {f.name.lower(): f.name for f in df.schema.fields}
         own = [f for f in fields if f.name.lower() in given]
         df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
         path = partition_path(df.schema, config, timestamp_format(options))
-    avro = spark_to_avro(current, config.name)
+    avro = current.avro(config.name)
     rows = df.select(path.alias(PARTITION_PATH))
-    return Prepared(rows, current, avro, spark_to_arrow(current), (), False)
+    return Prepared(rows, current, avro, current.arrow(), (), False)
 
 
 def named(column: str) -> Column:
@@ -152,40 +151,38 @@ def table_schema_after(
     operation: Operation,
     options: WriteOptions,
 ) -> SparkSchema:
-    """The table's schema after rows of ``incoming`` are written, as Spark's JSON."""
-    given = json.loads(incoming.json())
+    """The table's schema after rows of ``incoming`` are written."""
     if current is not None and operation is Operation.DELETE:
         return current
+    given = SparkSchema.parse(json.loads(incoming.json())).columns
     if current is not None:
-        known = {f["name"].lower(): f["type"] for f in current["fields"]}
-        for field in given["fields"]:
-            field["type"] = typed(field["type"], known.get(field["name"].lower(), field["type"]))
-    ours = avro_to_spark(spark_to_avro(given, table_name))
+        known = current.by_key()
+        given = tuple(replace(c, type=typed(c.type, known.get(c.key, c).type)) for c in given)
+    ours = SparkSchema(given).as_stored(table_name)
     if current is None:
         check_names(ours)
         return ours
-    by_name = {f["name"].lower(): f for f in ours["fields"]}
-    fields = []
-    for field in current["fields"]:
-        mine = by_name.pop(field["name"].lower(), None)
+    by_key = ours.by_key()
+    columns = []
+    for column in current.columns:
+        mine = by_key.pop(column.key, None)
         if mine is None:
             if not options.null_for_missing:
                 raise SchemaConflict(
-                    f"Column '{field['name']}' of the table is missing in the data. Add it, or "
+                    f"Column '{column.name}' of the table is missing in the data. Add it, or "
                     "set hoodie.write.set.null.for.missing.columns=true to write nulls.",
-                    column=field["name"],
+                    column=column.name,
                     ours=None,
-                    theirs=field["type"],
+                    theirs=column.type,
                     rule="missing column",
                 )
-            fields.append(field)
+            columns.append(column)
             continue
-        kind = merged_type(field["name"], field["type"], mine["type"])
-        fields.append({**field, "type": kind})
-    added = [{**field, "nullable": True} for field in by_name.values()]
-    check_names(added)
-    fields += added
-    return {**current, "fields": fields}
+        kind = merged_type(column.name, column.type, mine.type)
+        columns.append(replace(column, type=kind))
+    added = tuple(replace(column, nullable=True) for column in by_key.values())
+    check_names(SparkSchema(added))
+    return SparkSchema((*columns, *added))
 
 
 def timestamp_format(options: WriteOptions) -> TimestampFormat | None:

@@ -16,11 +16,10 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
-from pyhudi.format.schemas import spark_to_arrow, spark_to_avro
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
 from pyhudi.rows.spec import DELETE
-from pyhudi.timeline.schema import SparkSchema
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.prepare import HOME, Prepared, Survey, named, timestamp_format
 from pyhudi.writes.stage import job
@@ -53,7 +52,7 @@ def prepare_changes(
     without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord`` where a
     key would change, or two rows would have one.
     """
-    target = StructType.fromJson(current)
+    target = StructType.fromJson(current.json())
     rows, survey = _identified(changes, target), Survey()
     if set(target.fieldNames()) & set(changes.columns):
         path = partition_path(rows.schema, config, timestamp_format(options))
@@ -74,9 +73,8 @@ def prepare_changes(
         rows = rows.withColumn(DELETE, F.lit(True))
     columns = [RECORD_KEY, PARTITION_PATH, DELETE, HOME]
     rows = rows.select(*columns, *map(named, target.fieldNames()))
-    avro, arrow = spark_to_avro(current, config.name), spark_to_arrow(current)
-    names = tuple(target.fieldNames())
-    return Prepared(rows, current, avro, arrow, names, True, named_keys, survey)
+    avro, arrow = current.avro(config.name), current.arrow()
+    return Prepared(rows, current, avro, arrow, current.names, True, named_keys, survey)
 
 
 def inserted_rows(rows: DataFrame) -> DataFrame:

@@ -8,7 +8,6 @@ heartbeat as long as its statement lives, so that others may delete the spool of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -17,6 +16,7 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.config import resolve_write
 from pyhudi.errors import ConfigError
 from pyhudi.format.markers import FOLDER
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.policy import writer_policy
@@ -57,9 +57,9 @@ class Spools:
         self._runtime.storage(root).delete_folder(spool[position + 1 :])
 
 
-def spooled_rows(spark: SparkSession, files: Sequence[str], schema: dict[str, Any]) -> DataFrame:
+def spooled_rows(spark: SparkSession, files: Sequence[str], schema: SparkSchema) -> DataFrame:
     """The rows of all spool files that the commit messages name; an error if one is missing."""
-    struct = StructType.fromJson(schema)
+    struct = StructType.fromJson(schema.json())
     if not files:
         return spark.createDataFrame([], struct)
     # A session may allow missing files: here rows would be lost.

@@ -33,7 +33,7 @@ def truncate(
     query = open_query(runtime, root, {}, {})
     intent = Intent(Route.SQL, Overwrite.ALL)
     options = {**given, OPERATION: "insert_overwrite_table"}
-    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 
 
@@ -63,7 +63,7 @@ def delete_where(
         return None
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
     options = {**given, OPERATION: "delete_partition"}
-    empty = spark.createDataFrame([], StructType.fromJson(query.schema()))
+    empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 
 

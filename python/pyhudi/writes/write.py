@@ -369,8 +369,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if operation not in REPLACING:
         view.check()
     if intent.filters and current is not None:
-        types = {f["name"]: f["type"] for f in current["fields"]}
-        require_whole_partitions(table.config, types, view.partitions(), intent.filters)
+        require_whole_partitions(table.config, current.types, view.partitions(), intent.filters)
     if operation not in (Operation.DELETE_PARTITION, Operation.INSERT_OVERWRITE_TABLE):
         INDEXES[options.index_type].check(table.config, options, view)
     if operation is Operation.DELETE_PARTITION and current is not None:

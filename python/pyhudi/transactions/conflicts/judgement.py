@@ -14,7 +14,8 @@ from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import RequestedReplace, parse_requested_replace
-from pyhudi.format.schemas import avro_to_spark, canonical_json, spark_to_avro
+from pyhudi.format.schemas import canonical_json
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.schema import schema_of, table_schema
@@ -113,7 +114,7 @@ def declared_schema(
     """
     if schema is None or loaded.keys() == now.keys():
         return schema
-    ours = avro_to_spark(json.loads(schema))
+    ours = SparkSchema.of_avro(json.loads(schema))
     with conflict_if_gone():
         before, current = table_schema(table, loaded, None), table_schema(table, now, None)
     declared = settled(rule, before, current, ours)
@@ -131,7 +132,7 @@ def declared_schema(
             )
     if same_schema(declared, ours):
         return schema
-    return canonical_json(spark_to_avro(declared, table.config.name))
+    return canonical_json(declared.avro(table.config.name))
 
 
 def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Footprint) -> None:

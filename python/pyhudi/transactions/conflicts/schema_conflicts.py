@@ -8,13 +8,14 @@ columns and types are equal, in order; nullability and comments do not count.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.widening import merged_type, same_type
-from pyhudi.timeline.schema import SparkSchema
 
 Rule = Callable[[SparkSchema | None, SparkSchema, SparkSchema], SparkSchema]
 
@@ -39,7 +40,7 @@ def settled(
 
 def same_schema(one: SparkSchema, other: SparkSchema) -> bool:
     """Whether two schemas have the same columns of the same types in the same order."""
-    return same_type(one, other)
+    return same_type(one.json(), other.json())
 
 
 def _refuse(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -> SparkSchema:
@@ -66,23 +67,21 @@ def _reconcile(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -
     ``SchemaConflict`` if a column's types do not widen into each other, or if one side has dropped
     a column that the other still declares.
     """
-    mine = {f["name"].lower(): f for f in ours["fields"]}
-    known = {f["name"].lower() for f in (start or {"fields": []})["fields"]}
-    fields = []
-    for field in now["fields"]:
-        name = field["name"].lower()
-        other = mine.pop(name, None)
-        if other is None and name in known:
-            raise _dropped(field["name"], None, field["type"])
+    mine = ours.by_key()
+    known = (start or SparkSchema()).by_key()
+    found = []
+    for column in now.columns:
+        other = mine.pop(column.key, None)
+        if other is None and column.key in known:
+            raise _dropped(column.name, None, column.type)
         if other is not None:
-            kind = merged_type(field["name"], field["type"], other["type"])
-            field = {**field, "type": kind}
-        fields.append(field)
-    for name, field in mine.items():
-        if name in known:
-            raise _dropped(field["name"], field["type"], None)
-        fields.append({**field, "nullable": True})
-    return {**now, "fields": fields}
+            column = replace(column, type=merged_type(column.name, column.type, other.type))
+        found.append(column)
+    for key, column in mine.items():
+        if key in known:
+            raise _dropped(column.name, column.type, None)
+        found.append(replace(column, nullable=True))
+    return SparkSchema(tuple(found))
 
 
 _RULES: Final[dict[SchemaConflicts, Rule]] = {
@@ -106,15 +105,10 @@ def _dropped(column: str, mine: object, theirs: object) -> SchemaConflict:
 
 def _first_difference(now: SparkSchema, ours: SparkSchema) -> tuple[str, object, object]:
     """(column, our type, their type) of the first column in which the schemas differ."""
-    mine = {f["name"].lower(): f for f in ours["fields"]}
-    theirs = {f["name"].lower(): f for f in now["fields"]}
-    for name, field in {**mine, **theirs}.items():
-        a, b = mine.get(name), theirs.get(name)
-        if a is None or b is None or not same_type(a["type"], b["type"]):
-            return field["name"], a and a["type"], b and b["type"]
-    moved = next(
-        a["name"]
-        for a, b in zip(ours["fields"], now["fields"], strict=True)
-        if a["name"].lower() != b["name"].lower()
-    )
-    return moved, "in another place", "in its place"
+    mine, theirs = ours.by_key(), now.by_key()
+    for key, column in {**mine, **theirs}.items():
+        a, b = mine.get(key), theirs.get(key)
+        if a is None or b is None or not same_type(a.type, b.type):
+            return column.name, a and a.type, b and b.type
+    moved = next(a for a, b in zip(ours.columns, now.columns, strict=True) if a.key != b.key)
+    return moved.name, "in another place", "in its place"

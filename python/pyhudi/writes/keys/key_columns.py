@@ -6,18 +6,18 @@ A key or a path is text made of a value. If a column widened from ``int`` to ``d
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
+from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import same_type, typed
 from pyhudi.index.kinds import kind_of
 from pyhudi.tables.columns import find_field
-from pyhudi.timeline.schema import SparkSchema
 
 #: types whose values have equal texts
 INTEGRAL = ("byte", "short", "integer", "long")
@@ -36,8 +36,8 @@ def with_key_columns(
     ``ConfigError`` if the data lack a column that places rows, ``SchemaConflict`` if a change of
     such a column's type would change the texts of its values.
     """
-    stored = StructType.fromJson(current)
-    wider: dict[str, Any] = {}
+    stored = StructType.fromJson(current.json())
+    wider: dict[str, SparkType] = {}
     for path, role in _placing(config, operation, options).items():
         theirs = find_field(stored, path, role)[1].dataType.jsonValue()
         ours = typed(find_field(incoming, path, role)[1].dataType.jsonValue(), theirs)
@@ -55,8 +55,9 @@ def with_key_columns(
             )
         if INTEGRAL.index(ours) > INTEGRAL.index(theirs) and "." not in path:
             wider[path.lower()] = ours
-    fields = [{**f, "type": wider.get(f["name"].lower(), f["type"])} for f in schema["fields"]]
-    return {**schema, "fields": fields}
+    return SparkSchema(
+        tuple(replace(column, type=wider.get(column.key, column.type)) for column in schema.columns)
+    )
 
 
 def _placing(config: TableConfig, operation: Operation, options: WriteOptions) -> dict[str, str]:

@@ -36,8 +36,7 @@ def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
 def guessed_row_bytes(write: Write) -> int:
     """A row's stored size from its types; no more than the configured estimate."""
     total = META_COLUMN_BYTES
-    for field in write.prepared.schema["fields"]:
-        kind = field["type"]
+    for kind in write.prepared.schema.types.values():
         if not isinstance(kind, str):
             total += NESTED_BYTES
         elif kind in ("string", "binary"):
