@@ -8,7 +8,7 @@ from integration.flows import Flow, measured, reached_by_imports, report
 from tests.test_layers import LAYERS, PACKAGE, imported
 
 #: returns and callbacks of each operation: less is better, and more needs a reason
-MOST = {"upsert": (56, 9), "read": (5, 0), "ALTER": (27, 4), "rollback": (2, 0)}
+MOST = {"upsert": (51, 8), "read": (5, 0), "ALTER": (27, 4), "rollback": (2, 0)}
 
 
 def test_no_operation_goes_back_more_often_than_it_did(tmp_path: Path) -> None:

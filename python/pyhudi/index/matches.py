@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from pyhudi.index.lookup import KEY, possible
 from pyhudi.rows.damage import readable
 from pyhudi.rows.spec import FileSystemSpec
-from pyhudi.rows.task import telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ Match = tuple[int, bytes]
 
 
 def match_files(spec: MatchSpec) -> Callable[[Iterable[File]], Iterator[Match]]:
-    """A function over base files for ``mapPartitions``, or to call directly."""
+    """A function over base files: to call here, or with ``telling`` for ``mapPartitions``."""
 
     def run(files: Iterable[File]) -> Iterator[Match]:
         filesystem = spec.fs.open()
@@ -48,7 +47,7 @@ def match_files(spec: MatchSpec) -> Callable[[Iterable[File]], Iterator[Match]]:
                     found = positions(pq.ParquetFile(source), keys, spec.use_bloom)
                 yield ordinal, found.tobytes()
 
-    return telling(run)
+    return run
 
 
 def positions(

@@ -21,6 +21,7 @@ from pyhudi.format.keys import java_string_hashes
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.rows.spec import DELETE, GROUP
 from pyhudi.rows.stored_types import incoming_keys
+from pyhudi.rows.task import telling
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
@@ -33,7 +34,7 @@ from pyhudi.writes.plan import Plan, Replaced
 from pyhudi.writes.prepare import HOME
 from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.writes.stage import Written, job, run_here
-from pyhudi.writes.write_context import Write, few_rows
+from pyhudi.writes.write_context import Write
 
 #: the largest input that is collected
 COLLECT_BYTES = 64 << 20
@@ -57,7 +58,7 @@ def collected(write: Write) -> pa.Table | None:
         return None
     kept = write.kept
     if kept.table is None and kept.rows is None:
-        kept.table = few_rows(write, write.prepared.rows, COLLECT_BYTES)
+        kept.table = write.few_rows(write.prepared.rows, COLLECT_BYTES)
     return kept.table
 
 
@@ -217,7 +218,9 @@ def find_keys(
     largest = sorted(asked, key=lambda file: -size_bytes[file[1]])
     spread = [file for first in range(slices) for file in largest[first::slices]]
     with job(write.spark, write.describe(step)):
-        return context.parallelize(spread, slices).mapPartitions(match_files(spec)).collect()
+        return (
+            context.parallelize(spread, slices).mapPartitions(telling(match_files(spec))).collect()
+        )
 
 
 def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], groups: Ints) -> None:

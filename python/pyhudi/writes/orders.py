@@ -12,7 +12,6 @@ from pyhudi.config import BloomType, Operation, SortMode, WriteOptions
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
-from pyhudi.index.kinds import kind_of
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
@@ -47,7 +46,7 @@ def write_spec(write: Write) -> WriteSpec:
         codec=options.codec.value,
         row_group_bytes=options.row_group_bytes,
         target_file_bytes=options.max_file_bytes,
-        bloom=bloom_spec(options),
+        bloom=bloom_spec(options) if write.index.filtered else None,
         combine=combines(write),
         match_keys=write.operation not in INSERTS,
         always_delete=write.operation is Operation.DELETE,
@@ -64,10 +63,8 @@ def combines(write: Write) -> bool:
     return wanted and bool(write.config.record_key_fields)
 
 
-def bloom_spec(options: WriteOptions) -> BloomSpec | None:
-    """A real filter where the writer's index is bloom, else none (spec/data_files.md D6)."""
-    if not kind_of(options).filtered:
-        return None
+def bloom_spec(options: WriteOptions) -> BloomSpec:
+    """The filter of base files where the writer's index is bloom (spec/data_files.md D6)."""
     return BloomSpec(
         fpp=options.bloom_fpp,
         dynamic=options.bloom_type is BloomType.DYNAMIC_V0,

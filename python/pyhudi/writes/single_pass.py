@@ -9,7 +9,7 @@ from pyhudi.writes.collected import HERE_BYTES
 from pyhudi.writes.orders import bulk_work, bulk_work_here, sized_rows
 from pyhudi.writes.plan import Plan, Replaced
 from pyhudi.writes.stage import Written, run_here
-from pyhudi.writes.write_context import Write, few_rows
+from pyhudi.writes.write_context import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SinglePass:
 
     def _written(self) -> Written:
         rows = sized_rows(self.write)
-        few = few_rows(self.write, rows, HERE_BYTES)
+        few = self.write.few_rows(rows, HERE_BYTES)
         if few is not None:
             return run_here(bulk_work_here(self.write), few)
         return self.write.stage.run(rows, bulk_work(self.write))

@@ -69,10 +69,9 @@ class Write:
         """The name of a Spark job: ``pyhudi upsert trips: find file groups``."""
         return f"pyhudi {self.operation.value} {self.config.name}: {step}"
 
-
-def few_rows(write: Write, rows: DataFrame, limit_bytes: int) -> pa.Table | None:
-    """``rows`` on the driver; None where Spark's estimate or the rows themselves are too many."""
-    jobs = write.runtime.jobs
-    if jobs.estimated_bytes(rows) > limit_bytes:
-        return None
-    return jobs.collect(rows, limit_bytes, write.describe("read the input"))
+    def few_rows(self, rows: DataFrame, limit_bytes: int) -> pa.Table | None:
+        """``rows`` on the driver; None if they are too many, by Spark's estimate or in fact."""
+        jobs = self.runtime.jobs
+        if jobs.estimated_bytes(rows) > limit_bytes:
+            return None
+        return jobs.collect(rows, limit_bytes, self.describe("read the input"))
