@@ -120,6 +120,6 @@ def test_a_planner_of_another_version_is_not_registered(
     spark: SparkSession, planner: FakePlanner
 ) -> None:
     bridge = spark.sparkContext._jvm.io.pyhudi.Bridge
-    with pytest.raises(AnalysisException, match="the Python package version other"):
+    with pytest.raises(AnalysisException, match="the Python package has version other"):
         bridge.register(planner, "a secret", "other")
     assert bridge.isRegistered()

@@ -83,7 +83,7 @@ def test_what_a_session_says_holds_for_its_calls(
         ("clean('trips')", "there is no procedure"),
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
-        ("clean_failed_writes(null)", "names no table"),
+        ("clean_failed_writes(null)", "is not a table"),
     ],
 )
 def test_a_call_for_nothing_says_so(

@@ -1,11 +1,11 @@
 package io.pyhudi;
 
-/** The hash of the bucket index, which SQL expressions reach through {@code java_method}. */
+/** The hash of the bucket index; SQL expressions call it through {@code java_method}. */
 public final class KeyHash {
 
   private KeyHash() {}
 
-  /** Java's own hash of a text. How buckets are made of it is decided in Python. */
+  /** Java's hash of a text. Python decides how it becomes a bucket. */
   public static int of(String text) {
     return text.hashCode();
   }

@@ -4,22 +4,22 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
-/** What differs between the Spark lines; this is Spark 3.5's side. */
+/** What differs between the Spark lines, for Spark 3.5. */
 private[pyhudi] object Compat {
 
   type Session = SparkSession
 
   def activeSession: Session = SparkSession.active
 
-  /** The application's own session, which no user of a server works with. */
+  /** The application's own session; no user of a server works with it. */
   def applicationSession: Session = SparkSession.getDefaultSession.getOrElse(activeSession)
 
   def conf: SQLConf = activeSession.sessionState.conf
 
   def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()
 
-  /** The session's settings that Python heeds: Hudi's, and Spark's for what an overwrite replaces.
-    * Empty where no session is active.
+  /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
+    * session is active.
     */
   def hoodieSettings: Map[String, String] =
     SparkSession.getActiveSession.fold(Map.empty[String, String]) { session =>

@@ -1,4 +1,4 @@
 package io.pyhudi
 
-/** Procedures of a catalog, which Spark 3.5 knows none of. */
+/** Procedures of a catalog; Spark 3.5 has none. */
 private[pyhudi] trait HudiProcedures

@@ -9,7 +9,9 @@ import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.types.{StringType, StructType}
 
-/** What CALL runs, in the catalog of paths: pyhudi.system.clean_failed_writes(table => 'trips'). */
+/** The procedures for CALL in the catalog of paths, as in
+  * pyhudi.system.clean_failed_writes(table => 'trips').
+  */
 private[pyhudi] trait HudiProcedures extends ProcedureCatalog {
 
   override def loadProcedure(ident: Identifier): UnboundProcedure =
@@ -17,7 +19,7 @@ private[pyhudi] trait HudiProcedures extends ProcedureCatalog {
       ident.name.equalsIgnoreCase(HudiCleanFailedWrites.name())) HudiCleanFailedWrites
     else {
       throw new HudiAnalysisException(
-        s"[CONFIG_ERROR] there is no procedure $ident: what pyhudi has is " +
+        s"[CONFIG_ERROR] there is no procedure $ident: pyhudi has only " +
           s"system.${HudiCleanFailedWrites.name()}. Histories and files are tables, as in " +
           "SELECT * FROM trips.history.",
         "ConfigError"
@@ -25,12 +27,12 @@ private[pyhudi] trait HudiProcedures extends ProcedureCatalog {
     }
 }
 
-/** Rolls back what failed writers left in a table, and tells of each. */
+/** Rolls back what failed writers left in a table, and lists the outcomes. */
 private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedure {
 
   override def name(): String = "clean_failed_writes"
 
-  override def description(): String = "Rolls failed writes back; those that live are told."
+  override def description(): String = "Rolls back failed writes; living writers are only listed."
 
   override def bind(inputType: StructType): BoundProcedure = this
 
@@ -41,7 +43,7 @@ private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedur
 
   override def call(input: InternalRow): util.Iterator[Scan] = {
     val named = Option(input.getUTF8String(0)).getOrElse(throw new HudiAnalysisException(
-      s"[CONFIG_ERROR] NULL names no table: ${name()} wants a table's name or its path.",
+      s"[CONFIG_ERROR] NULL is not a table: ${name()} needs a table's name or its path.",
       "ConfigError"))
     val place = target(named.toString).place
     val told = HudiListing.told(name(), Bridge.ask("clean_failed_writes", place))
@@ -67,7 +69,7 @@ private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedur
         case table: HudiCatalogTable => table.target
         case _ =>
           throw new HudiAnalysisException(
-            s"[TABLE_NOT_FOUND] $named is no table of pyhudi's.",
+            s"[TABLE_NOT_FOUND] $named is not a pyhudi table.",
             "TableNotFound")
       }
     }

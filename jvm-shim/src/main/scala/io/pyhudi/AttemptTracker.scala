@@ -8,14 +8,14 @@ import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.pyhudi.RunningAttempts
 import org.apache.spark.sql.pyhudi.{Delivered, ListenerBus}
 
-/** Knows when every attempt of a write's tasks has ended, losing speculative ones included.
+/** Knows when all attempts of a write's tasks have ended, speculative ones included.
   *
   * A job belongs to a write by its local property `pyhudi.write`: the write's instant and table,
-  * since tables of one application may have the same instants. The job's result says nothing of the
-  * attempts that lost: they may still be uploading. Python calls `install` once, runs its jobs, and
-  * then `awaitEnd` before it looks for stray files. Jobs are known by Spark's events, none of which
-  * is dropped (`ListenerBus`); attempts by Spark's scheduler itself, which knows one before its
-  * event is sent.
+  * since tables of one application may have the same instants. When a job has its result, attempts
+  * whose result was not used may still upload. Python calls `install` once, runs its jobs, and then
+  * calls `awaitEnd` before it looks for stray files. Jobs are known from Spark's events, of which
+  * none is dropped (`ListenerBus`). Attempts are known from Spark's scheduler, which knows them
+  * before their events are sent.
   */
 object AttemptTracker {
 
@@ -34,8 +34,8 @@ object AttemptTracker {
 
   /** Waits until all jobs and attempts of the write `key` have ended, at most `timeoutMs`.
     *
-    * @return false if something still runs at the end of the time, or if no job of this key was
-    *   ever seen: then nothing is known
+    * @return false if something still runs when the time is over, or if no job of this key was ever
+    *   seen: then nothing is known
     */
   def awaitEnd(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean =
     awaitEnd(context.sc, key, timeoutMs)
@@ -43,19 +43,19 @@ object AttemptTracker {
   def awaitEnd(context: SparkContext, key: String, timeoutMs: Long): Boolean =
     awaitQuiet(context, key, timeoutMs) && listener(context).hasSeen(key)
 
-  /** Like [[awaitEnd]] for a write that has failed: true as well if none of its jobs ever began. */
+  /** Like [[awaitEnd]] for a failed write: also true if none of its jobs ever began. */
   def awaitQuiet(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean =
     awaitQuiet(context.sc, key, timeoutMs)
 
   private def awaitQuiet(context: SparkContext, key: String, timeoutMs: Long): Boolean = {
     val deadline = System.nanoTime() + timeoutMs * 1000000L
     val jobs = listener(context)
-    // Events arrive late; which jobs began is known only when those sent so far are delivered.
+    // Events arrive late: all events sent so far must be delivered to know which jobs began.
     jobs.awaitDelivery(ListenerBus.mark(context), deadline) && jobs.awaitEnd(key, deadline) &&
     noneRuns(context, key, deadline)
   }
 
-  /** A job that is over starts no attempt any more. */
+  /** A job that has ended starts no more attempts. */
   private def noneRuns(context: SparkContext, key: String, deadline: Long): Boolean = {
     while (RunningAttempts.exist(context, property, key)) {
       if (System.nanoTime() >= deadline) return false
@@ -64,7 +64,7 @@ object AttemptTracker {
     true
   }
 
-  /** Drops what is known of a write; later events of its jobs are ignored. */
+  /** Forgets a write; later events of its jobs are ignored. */
   def forget(key: String): Unit = synchronized(installed.map(_._2)).foreach(_.forget(key))
 
   private def listener(context: SparkContext): JobListener = synchronized {
@@ -79,7 +79,7 @@ object AttemptTracker {
   }
 }
 
-/** The running jobs of each write, kept up by Spark's events. */
+/** The running jobs of each write, from Spark's events. */
 private[pyhudi] class JobListener extends SparkListener {
 
   private val writes = mutable.Map.empty[String, mutable.Set[Int]]

@@ -9,13 +9,13 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import py4j.Py4JException
 
-/** Where the Python planner is registered and asked.
+/** Registers the Python planner and asks it.
   *
   * Python calls `protocol`, `register`, `unregister` and `isRegistered`; everything else is for the
-  * shim. Where no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala
-  * application) the first question starts a [[PlannerProcess]], and so does the first after its
-  * end. All calls run on the thread that asks, and no lock is held meanwhile: Python may call back
-  * into the JVM, which may ask again.
+  * shim. If no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala
+  * application), the first question starts a [[PlannerProcess]], and so does the first question
+  * after its end. A call runs on the thread that asks, without a lock: Python may call back into
+  * the JVM, which may ask again.
   */
 object Bridge {
 
@@ -29,7 +29,7 @@ object Bridge {
     def ask(question: Registration => String): String =
       process.fold(question(this))(_.asking(question(this)))
 
-    /** True where the question has not reached Python, whose process had ended by then. */
+    /** True if the question did not reach Python, because its process had ended. */
     def wasGone(failure: Py4JException): Boolean =
       failure.getCause.isInstanceOf[IOException] && process.exists(_.hasEnded)
   }
@@ -39,11 +39,11 @@ object Bridge {
 
   sys.addShutdownHook(current.flatMap(_.process).foreach(_.end()))
 
-  /** The version of the protocol, which Python compares with its own. */
+  /** The version of the protocol; Python compares it with its own. */
   def protocol: String = Protocol.version
 
-  /** @param version that of Python's protocol
-    * @throws HudiAnalysisException where it is another one than the jar's
+  /** @param version the version of Python's protocol
+    * @throws HudiAnalysisException if the jar has another version
     */
   def register(planner: Planner, secret: String, version: String): Unit = {
     requireVersion(version)
@@ -53,8 +53,8 @@ object Bridge {
   private[pyhudi] def requireVersion(version: String): Unit =
     if (version != Protocol.version)
       throw new HudiAnalysisException(
-        s"[SETUP_ERROR] The jar speaks version ${Protocol.version} of pyhudi's protocol, and the " +
-          s"Python package version $version. Install one version of both.",
+        s"[SETUP_ERROR] The jar has version ${Protocol.version} of pyhudi's protocol, and the " +
+          s"Python package has version $version. Install one version of both.",
         "SetupError"
       )
 
@@ -65,7 +65,7 @@ object Bridge {
   /** Asks Python and returns the value under `ok`.
     *
     * @param place the table that the question is about
-    * @param request what the question says beside that, by the names of Python's protocol
+    * @param request the question's other fields, by the names of Python's protocol
     * @throws HudiAnalysisException with Python's message if Python answers with an error
     */
   private[pyhudi] def ask(
@@ -76,7 +76,7 @@ object Bridge {
     answer(method)(to => to.planner.call(to.secret, method, json))
   }
 
-  /** [[ask]] that hands a live JVM object (a DataFrame) along. */
+  /** [[ask]] with a JVM object (a DataFrame). */
   private[pyhudi] def askWith(
       method: String,
       jvmObject: AnyRef,

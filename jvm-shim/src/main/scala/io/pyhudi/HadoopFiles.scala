@@ -13,12 +13,12 @@ import org.apache.hadoop.security.AccessControlException
 
 /** One table's folder on a file system that Hadoop's client reaches, for Python's storage.
   *
-  * What Python wants is one call each, with listings and names as JSON: a round trip between the
-  * two costs more than most of these calls. Paths are relative to the table, `/` between the parts.
+  * Each operation of Python is one call, with listings and names as JSON: a round trip costs more
+  * than most of these calls. Paths are relative to the table, with `/` between the parts.
   *
-  * A file gets its name by a rename from a temporary name, so that no name is ever seen with part
-  * of its bytes. The temporary file also tells the outcome of a rename that got no answer: if we
-  * can still delete the file, the rename will never happen; if the file is gone, it has happened.
+  * A file gets its name by a rename from a temporary name, so no file is ever visible with only a
+  * part of its bytes. The temporary file also shows the outcome of a rename that got no answer: if
+  * it can still be deleted, the rename will never happen; if it is gone, the rename has happened.
   */
 final class HadoopFiles private (
     fs: FileSystem,
@@ -48,7 +48,7 @@ final class HadoopFiles private (
 
   def exists(path: String): Boolean = status(at(path)).exists(_.isFile)
 
-  /** @throws FileNotFoundException where there is no such file */
+  /** @throws FileNotFoundException if there is no such file */
   def read(path: String): Array[Byte] = {
     val found = status(at(path)).filter(_.isFile)
       .getOrElse(throw new FileNotFoundException(at(path).toString))
@@ -59,8 +59,8 @@ final class HadoopFiles private (
     data
   }
 
-  /** @throws Taken where the name is
-    * @throws NoAnswer where nobody can tell whether the file was made
+  /** @throws Taken if the name is taken
+    * @throws NoAnswer if it is unknown whether the file was made
     */
   def create(path: String, temporary: String, data: Array[Byte]): Unit = {
     val target = at(path)
@@ -76,14 +76,14 @@ final class HadoopFiles private (
     }
   }
 
-  /** @throws NoAnswer where nobody can tell whether the file was replaced */
+  /** @throws NoAnswer if it is unknown whether the file was replaced */
   def replace(path: String, temporary: String, data: Array[Byte]): Unit = {
     val target = at(path)
     write(at(temporary), data)
     move(at(temporary), target) {
       context match {
         case Some(files) => files.rename(at(temporary), target, Options.Rename.OVERWRITE)
-        // Without Hadoop's newer interface some replace at once, and others must make room first.
+        // Without Hadoop's newer interface some file systems replace, others need a delete first.
         case None if fs.rename(at(temporary), target) =>
         case None =>
           fs.delete(target, false)
@@ -92,7 +92,7 @@ final class HadoopFiles private (
     }
   }
 
-  /** Deletes the files of a JSON list, several at a time; absent ones are no error. */
+  /** Deletes the files of a JSON list, several at a time; an absent file is no error. */
   def delete(paths: String): Unit = {
     val targets = texts(Json.parse(paths)).map(at)
     if (targets.size <= Deleters) targets.foreach(delete)
@@ -108,7 +108,7 @@ final class HadoopFiles private (
     }
   }
 
-  /** Deletes a folder with all below it; absent is no error. */
+  /** Deletes a folder with everything below it; an absent folder is no error. */
   def deleteFolder(folder: String): Unit =
     try fs.delete(at(folder), true)
     catch { case Absent() => }
@@ -118,7 +118,7 @@ final class HadoopFiles private (
   private def deleteIfEmpty(folder: Path): Boolean =
     try {
       val (folders, files) = fs.listStatus(folder).toSeq.partition(_.isDirectory)
-      // Each is tried, also where another one is not empty.
+      // Each folder is tried, even if another one is not empty.
       val empty = folders.map(inner => deleteIfEmpty(inner.getPath)).forall(identity)
       empty && files.isEmpty && fs.delete(folder, false)
     } catch {
@@ -130,11 +130,11 @@ final class HadoopFiles private (
     try fs.delete(target, false)
     catch {
       case Absent() =>
-      // How HDFS answers where the name lies below a file.
+      // The answer of HDFS for a name below a file.
       case _: AccessControlException if status(target).isEmpty =>
     }
 
-  // Without scheme: the file system at hand is the one, whatever it calls itself.
+  // Without a scheme: this file system is meant, whatever its own scheme is.
   private def at(path: String): Path = new Path(if (path.isEmpty) base else below + path)
 
   private def below: String = if (base == "/") base else base + "/"
@@ -146,7 +146,7 @@ final class HadoopFiles private (
     try Some(fs.getFileStatus(path))
     catch { case Absent() => None }
 
-  /** What is directly in a folder; a file and what is absent have nothing in them. */
+  /** The entries directly in a folder; none for a file or an absent folder. */
   private def entries(folder: String): Seq[FileStatus] = {
     val path = at(folder)
     val found = ArrayBuffer.empty[FileStatus]
@@ -191,14 +191,14 @@ object HadoopFiles {
   private val Deleters = 8
   private val turns = Array.fill(64)(new Object)
 
-  /** The name that a file should get has one already. */
+  /** The name of a new file is already taken. */
   final class Taken(target: Path) extends IOException(s"$target exists already")
 
   /** A request that may or may not have had its effect. */
   final class NoAnswer(target: Path, cause: IOException)
       extends IOException(s"no answer about $target: ${cause.getMessage}", cause)
 
-  /** What a file system throws for a name that is not there, or lies below a file. */
+  /** Exceptions of file systems for a name that does not exist, or lies below a file. */
   private object Absent {
     def unapply(cause: IOException): Boolean = cause match {
       case _: FileNotFoundException | _: ParentNotDirectoryException => true
@@ -210,20 +210,20 @@ object HadoopFiles {
   def open(uri: String, conf: Configuration): HadoopFiles = {
     val asked = new Path(uri).toUri
     val fs = FileSystem.get(asked, conf)
-    // `hdfs:///t` is a place on the default cluster, whose name only the file system tells.
+    // `hdfs:///t` is a place on the default cluster; only the file system knows its name.
     val named = if (asked.getScheme == fs.getUri.getScheme) fs.getUri else asked
     val authority = Option(asked.getAuthority).orElse(Option(named.getAuthority)).getOrElse("")
     new HadoopFiles(fs, contextOf(asked, conf), authority, asked.getPath)
   }
 
-  /** `path` as Hadoop reads it: one without a scheme lies on the default file system. */
+  /** `path` as Hadoop reads it: without a scheme it lies on the default file system. */
   def qualified(path: String, conf: Configuration): String = {
     val default = FileSystem.getDefaultUri(conf)
     if (!path.startsWith("/") || default.getScheme == "file") path
     else new Path(path).makeQualified(default, new Path("/")).toString
   }
 
-  // Its renames are atomic where the file system's are, which the older interface does not promise.
+  // Its renames are as atomic as the file system's; the older interface does not promise that.
   private def contextOf(uri: URI, conf: Configuration): Option[FileContext] =
     try Some(FileContext.getFileContext(uri, conf))
     catch { case _: UnsupportedFileSystemException => None }
@@ -234,7 +234,7 @@ object HadoopFiles {
     found.toSeq
   }
 
-  /** Not every file system refuses a taken name; threads of one JVM at least take turns. */
+  /** Not every file system refuses a taken name; at least threads of one JVM take turns. */
   private def inTurn[T](target: Path)(act: => T): T =
     turns(Math.floorMod(target.hashCode, turns.length)).synchronized(act)
 }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.expressions.aggregate.{
 import org.apache.spark.sql.connector.read.LocalScan
 import org.apache.spark.sql.types._
 
-/** An aggregate that footers may answer.
+/** An aggregate that footers may be able to answer.
   *
   * @param function `rows`, `count`, `min` or `max`, as Python names them
   * @param column none for `rows`
@@ -26,7 +26,7 @@ private[pyhudi] final case class HudiAggregate(
   def question: Map[String, Any] =
     Map("function" -> function, "column" -> column)
 
-  /** Python's whole number in the form that Spark has of it inside. */
+  /** Python's whole number in Spark's internal form. */
   def internal(value: Long): Any = dataType match {
     case ByteType => value.toByte
     case ShortType => value.toShort
@@ -37,7 +37,7 @@ private[pyhudi] final case class HudiAggregate(
 
 private[pyhudi] object HudiAggregates {
 
-  /** The aggregates as questions; none if one of them never has an answer but by reading. */
+  /** The aggregates as questions; none if one of them always needs a scan. */
   def of(aggregation: Aggregation, schema: StructType): Seq[HudiAggregate] = {
     val found = aggregation.aggregateExpressions().toSeq.map(one(_, schema))
     if (aggregation.groupByExpressions().isEmpty && found.forall(_.isDefined)) found.flatten

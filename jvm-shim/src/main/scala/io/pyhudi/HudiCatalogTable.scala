@@ -11,8 +11,8 @@ import org.apache.spark.sql.pyhudi.CatalogEntries
 import org.apache.spark.sql.sources.{AlwaysTrue, Filter}
 import org.apache.spark.sql.types.StructType
 
-/** A Hudi table that the catalog knows: it can be written, and its rows be changed. A DELETE of
-  * whole partitions reads no row.
+/** A Hudi table in the catalog: it can be written, and its rows can be changed. A DELETE of whole
+  * partitions reads no rows.
   *
   * @param evaluated how often a statement that writes to it was evaluated before
   */
@@ -30,7 +30,7 @@ private[pyhudi] class HudiCatalogTable(
 
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
 
-  /** The row's identity among them, which Spark resolves as it does what users name. */
+  /** Also the columns of a row's identity; Spark resolves them like columns that users name. */
   override def metadataColumns(): Array[MetadataColumn] =
     super.metadataColumns() :+ HudiColumns.hiddenFileNumber
 
@@ -60,10 +60,10 @@ private[pyhudi] class HudiCatalogTable(
   }
 }
 
-/** The table that a write goes to, as every write request names it.
+/** The table of a write; each write request names it in this form.
   *
   * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
-  * @param entry its entry in a shared metastore, which Python keeps up with the commits
+  * @param entry its entry in a shared metastore, which Python updates after commits
   */
 private[pyhudi] final case class HudiTarget(
     path: String,
@@ -72,7 +72,7 @@ private[pyhudi] final case class HudiTarget(
     properties: Map[String, String],
     entry: Option[Map[String, Any]] = None) {
 
-  /** @param options those of the statement, its path among them or not */
+  /** @param options the statement's options, with or without the path */
   def at(options: Map[String, String]): HudiPlace =
     HudiPlace(path, HudiDataSource.withoutPath(options), properties, entry)
 
@@ -89,8 +89,8 @@ private[pyhudi] object HudiTarget {
 
 private[pyhudi] object HudiCatalogTable {
 
-  /** INSERT, INSERT OVERWRITE and writeTo take V1_BATCH_WRITE's route, where Python gets the whole
-    * DataFrame; dynamic overwrite alone insists on BATCH_WRITE and OVERWRITE_DYNAMIC.
+  /** For INSERT, INSERT OVERWRITE and writeTo V1_BATCH_WRITE gives Python the whole DataFrame. Only
+    * dynamic overwrite needs BATCH_WRITE and OVERWRITE_DYNAMIC.
     */
   val writable: util.Set[TableCapability] = util.EnumSet.of(
     TableCapability.BATCH_READ,
@@ -110,14 +110,14 @@ private[pyhudi] object HudiCatalogTable {
       snapshot.properties ++ (stored.properties -- ownOfHudi) ++ reserved(stored))
   }
 
-  /** What Apache Hudi and pyhudi note in a metastore for themselves. */
+  /** The properties that Apache Hudi and pyhudi keep in a metastore for themselves. */
   private val ownOfHudi = Set(
     "path",
     "hudi_writer_version",
     "last_commit_time_sync",
     "last_commit_completion_time_sync")
 
-  /** OPTIONS of the table. Apache Hudi keeps one of its own there: whether logs are left out. */
+  /** OPTIONS of the table. Apache Hudi adds one of its own: whether logs are left out. */
   private def readOptions(stored: CatalogTable): Map[String, String] = {
     val (hudis, given) = HudiDataSource.withoutPath(stored.storage.properties)
       .partition(_._1 == "hoodie.query.as.ro.table")
@@ -134,10 +134,10 @@ private[pyhudi] object HudiCatalogTable {
     HudiMetastore.entry(stored)
   )
 
-  /** The location as Python gets all paths: Hadoop's text form, not percent-encoded. */
+  /** The location in the form for Python: Hadoop's text form, not percent-encoded. */
   def path(stored: CatalogTable): String = CatalogUtils.URIToString(stored.location)
 
-  /** Where a managed table belongs, if a dropped one has left its locks there and nothing else. */
+  /** The place of a managed table, if it has nothing but the locks of a dropped one. */
   def leftByDropped(database: String, table: String): Option[String] = {
     val catalog = Compat.activeSession.sessionState.catalog
     val place = CatalogUtils.URIToString(CatalogEntries.location(catalog, database, table))
@@ -147,7 +147,7 @@ private[pyhudi] object HudiCatalogTable {
   def conditions(filters: Array[Filter]): Seq[HudiFilters.Node] =
     filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]).map(HudiFilters.toJson)
 
-  /** The table's columns with comments and CHAR lengths, which only the catalog keeps. */
+  /** The table's columns with comments and CHAR lengths, which only the catalog has. */
   private def commented(actual: StructType, stored: StructType): StructType = {
     val known = stored.fields.map(f => f.name -> f).toMap
     StructType(actual.fields.map { field =>
@@ -156,7 +156,7 @@ private[pyhudi] object HudiCatalogTable {
     })
   }
 
-  /** Spark's reserved properties, from which DESCRIBE and SHOW CREATE TABLE are made. */
+  /** Spark's reserved properties, which DESCRIBE and SHOW CREATE TABLE use. */
   private def reserved(stored: CatalogTable): Map[String, String] = {
     val managed = stored.tableType == CatalogTableType.MANAGED
     val kind =

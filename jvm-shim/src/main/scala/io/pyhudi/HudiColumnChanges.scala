@@ -5,10 +5,10 @@ import org.apache.spark.sql.connector.catalog.TableChange
 import org.apache.spark.sql.connector.catalog.TableChange._
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** ALTER TABLE's changes of columns as JSON objects; Python decides which of them can be done. */
+/** ALTER TABLE's changes of columns as JSON objects; Python decides which are possible. */
 private[pyhudi] object HudiColumnChanges {
 
-  /** `None` for what concerns the catalog alone: comments, and what is no change of a column. */
+  /** `None` for changes of the catalog alone: comments, and everything but columns. */
   def toJson(change: TableChange): Option[Map[String, Any]] = change match {
     case add: AddColumn if add.defaultValue() == null =>
       Some(
@@ -27,8 +27,8 @@ private[pyhudi] object HudiColumnChanges {
     case _ => None
   }
 
-  /** The changes for Spark's own catalog, which wants partition columns last, as Spark 4.1 checks:
-    * what would be added or moved behind them comes after the last data column.
+  /** The changes for Spark's own catalog. It needs partition columns last, as Spark 4.1 checks: a
+    * column that would come after them comes after the last data column instead.
     */
   def beforePartitions(stored: CatalogTable, changes: Seq[TableChange]): Seq[TableChange] = {
     def isLast(name: String) = stored.partitionColumnNames.exists(_.equalsIgnoreCase(name))
@@ -63,13 +63,13 @@ private[pyhudi] object HudiColumnChanges {
   private def named(change: String, column: ColumnChange): Map[String, Any] =
     Map("change" -> change, "column" -> column.fieldNames().mkString("."))
 
-  /** The column that it comes after, empty for the first place. */
+  /** The column before it, empty for the first place. */
   private def placed(position: ColumnPosition): (String, String) = position match {
     case after: After => "position" -> after.column()
     case _ => "position" -> ""
   }
 
-  /** The type as a schema's JSON has it. */
+  /** The type in the form of a schema's JSON. */
   private def json(dataType: DataType): Any =
     Json.of(new StructType().add("c", dataType)).get("fields").get(0).get("type")
 }

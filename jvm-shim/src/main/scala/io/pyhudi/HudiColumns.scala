@@ -3,7 +3,7 @@ package io.pyhudi
 import org.apache.spark.sql.connector.catalog.MetadataColumn
 import org.apache.spark.sql.types._
 
-/** The hidden columns of a Hudi table: there when asked for by name, absent from `SELECT *`. */
+/** The hidden columns of a Hudi table: a query can name them, but `SELECT *` leaves them out. */
 private[pyhudi] object HudiColumns {
 
   /** Hudi's own columns, stored in each file (spec/data_files.md D3). */
@@ -14,27 +14,27 @@ private[pyhudi] object HudiColumns {
     "_hoodie_partition_path",
     "_hoodie_file_name")
 
-  /** Data columns first, then those that partitions are made of: the order of a table in SQL, as in
-    * Apache Hudi and Hive, whatever the order in which columns were declared or written.
+  /** Data columns first, then partition columns: the order of a table in SQL, as in Apache Hudi and
+    * Hive, whatever the order in which columns were declared or written.
     */
   def partitionsLast(schema: StructType, partitioning: Seq[String]): StructType = {
     val last = partitioning.flatMap(name => schema.fields.find(_.name.equalsIgnoreCase(name)))
     StructType(schema.fields.filterNot(last.contains) ++ last)
   }
 
-  /** Path of the file that a row came from: a constant that no file stores. */
+  /** The path of a row's file: a constant that no file stores. */
   val file = "_file"
 
-  /** Number of a row in its file, from 0: no file stores it, Spark's reader counts. */
+  /** The number of a row in its file, from 0: no file stores it, Spark's reader counts. */
   val position = "_pos"
 
-  /** Number of a row's file in one scan. No column of a table has this name, as Hudi's names have
-    * no hyphen.
+  /** The number of a row's file in one scan. No column of a table has this name, since names in
+    * Hudi have no hyphen.
     */
   val fileNumber = "_file-number"
 
-  /** Which row one is for a statement that changes it. Spark sends this through its joins with
-    * each row of the table, and the number says the partition and the file in four bytes.
+  /** The identity of a row, for a statement that changes it. Spark sends it through its joins with
+    * each row of the table; the number stands for partition and file in four bytes.
     */
   val identity: StructType = new StructType()
     .add("_hoodie_record_key", StringType, nullable = false)
@@ -55,6 +55,6 @@ private[pyhudi] object HudiColumns {
     }
     override def isNullable: Boolean = !identity.fieldNames.contains(name)
     override def comment(): String =
-      if (name == fileNumber) "how UPDATE, DELETE and MERGE know a row's file" else null
+      if (name == fileNumber) "by this UPDATE, DELETE and MERGE find a row's file" else null
   }
 }

@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFile}
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
-/** Tells of a data file that is gone or cut off by the time it is read, on executors.
+/** Reports, on executors, a data file that is missing or cut off when it is read.
   *
-  * The plan was made from a listing that had it. Nothing is asked of the storage before a reader
-  * has failed; what failed for another reason stays as it is.
+  * The plan was made from a listing that had the file. The storage is asked only after a reader has
+  * failed; failures with other causes stay as they are.
   */
 private[pyhudi] final class HudiGuardedReader[T](
     reader: PartitionReader[T],
@@ -38,7 +38,7 @@ private[pyhudi] object HudiDamage {
 
   private val base = """([^_/.][^_/]*)_[^_/]+_(\d{14,20})\.\w+""".r
 
-  /** What is wrong with a file that could not be read; nothing where it is whole. */
+  /** What is wrong with a file that could not be read; nothing if it is whole. */
   def of(file: PartitionedFile, conf: Configuration, e: Throwable): Option[Throwable] = {
     val path = file.filePath.toPath
     val fs = path.getFileSystem(conf)
@@ -53,9 +53,9 @@ private[pyhudi] object HudiDamage {
 
   private def gone(fs: FileSystem, path: Path, e: Throwable): Throwable = {
     val cleaned = later(fs, path).map { newer =>
-      s"was cleaned before the query read it: its file group has $newer by now. Read the table " +
-        "into a new DataFrame, or run the statement again. A cleaner that keeps more versions " +
-        "leaves long queries their files."
+      s"was cleaned before the query read it: its file group now has $newer. Read the table " +
+        "into a new DataFrame, or run the statement again. For long queries let the cleaner keep " +
+        "more versions."
     }
     cleaned.orElse(undone(fs, path)).fold(lost(path, "is not there", e)) { why =>
       new HudiAnalysisException(
@@ -68,14 +68,14 @@ private[pyhudi] object HudiDamage {
   private def lost(path: Path, what: String, e: Throwable): Throwable =
     new HudiAnalysisException(
       s"[TABLE_CORRUPT] The data file $path $what, though the query was planned with it. Nothing " +
-        "was changed. Read the table into a new DataFrame: if it was replaced and cleaned " +
-        "meanwhile, that shows what it is now. If not, bring the file back from a copy, or set " +
-        "the table back to a savepoint or an earlier commit with Apache Hudi.",
+        "was changed. Read the table into a new DataFrame: that works if the file was replaced " +
+        "and cleaned meanwhile. If not, restore the file from a copy, or set the table back to a " +
+        "savepoint or an earlier commit with Apache Hudi.",
       "TableCorrupt",
       Some(e)
     )
 
-  /** What Apache Hudi undoes, or has undone, of the commit that wrote a file. */
+  /** Why a file is gone, if Apache Hudi undoes or has undone the commit that wrote it. */
   private def undone(fs: FileSystem, path: Path): Option[String] = path.getName match {
     case base(_, instant) =>
       val instants = Try(timeline(fs, path)).getOrElse(Nil)
@@ -92,11 +92,11 @@ private[pyhudi] object HudiDamage {
         !commits.contains(instant) && commits.exists(_ < instant)
       }
       pending.map { restore =>
-        s"is gone, as the table is being set back to an earlier state: $restore is pending. Read " +
-          "the table into a new DataFrame when it has completed. If the program that ran it is " +
-          "dead, let Apache Hudi run it again (rollback_to_savepoint)."
+        s"is gone, since the table is being set back to an earlier state: $restore is pending. " +
+          "Read the table into a new DataFrame when it has completed. If the program that ran it " +
+          "is dead, let Apache Hudi run it again (rollback_to_savepoint)."
       }.orElse(past.map { by =>
-        s"is gone, as its commit $instant was undone while the query ran, by $by. Read the table " +
+        s"is gone, since $by undid its commit $instant while the query ran. Read the table " +
           "into a new DataFrame, or run the statement again."
       })
     case _ => None
@@ -105,10 +105,10 @@ private[pyhudi] object HudiDamage {
   private val actions = "(commit|replacecommit|deltacommit)".r
   private val undoings = Set("restore", "rollback")
 
-  /** Time, action and state of an instant's file; no state where it is completed. */
+  /** Time, action and state of an instant's file; a completed one has no state. */
   private val Instant = """(\d{14,20})(?:_\d+)?\.([a-z]+)(?:\.([a-z]+))?""".r
 
-  /** The names of the timeline's files of the table that a data file is in, ascending. */
+  /** The names of the timeline files, ascending, of the table that a data file belongs to. */
   private def timeline(fs: FileSystem, path: Path): Seq[String] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null)
     val meta = above.map(new Path(_, ".hoodie")).find(fs.exists)
@@ -116,7 +116,7 @@ private[pyhudi] object HudiDamage {
     folders.filter(fs.exists).flatMap(fs.listStatus(_).map(_.getPath.getName)).sorted
   }
 
-  /** A base file of the same group with a greater instant. */
+  /** A base file of the same group with a larger instant. */
   private def later(fs: FileSystem, path: Path): Option[String] = path.getName match {
     case base(group, instant) =>
       val names = Try(fs.listStatus(path.getParent).map(_.getPath.getName)).getOrElse(Array.empty)

@@ -16,23 +16,23 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** `format("pyhudi")`: reads by path, and writes by path in all four save modes.
   *
-  * Path tables declare no BATCH_WRITE, so that Spark falls back to `createRelation`, the one route
-  * on which `ignore` and `errorifexists` work and Python gets the whole DataFrame.
+  * Path tables do not declare BATCH_WRITE, so Spark falls back to `createRelation`. Only there
+  * `ignore` and `errorifexists` work, and Python gets the whole DataFrame.
   */
 class HudiDataSource extends TableProvider with DataSourceRegister with CreatableRelationProvider {
 
-  // Spark asks one instance for schema, partitioning and table in turn: Python is asked once.
+  // Spark asks one instance for schema, partitioning and table: Python is asked only once.
   private var described: Option[(util.Map[String, String], HudiSnapshot)] = None
 
   override def shortName(): String = "pyhudi"
 
-  /** True, or Spark would ask for the schema of a table that is about to be written. */
+  /** True: otherwise Spark would ask for the schema of a table that does not exist yet. */
   override def supportsExternalMetadata(): Boolean = true
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType =
     snapshot(options.asCaseSensitiveMap()).schema
 
-  /** Known after [[inferSchema]] only: Spark 4 asks this at CREATE TABLE, when no table exists. */
+  /** Known only after [[inferSchema]]: at CREATE TABLE Spark 4 asks before the table exists. */
   override def inferPartitioning(options: CaseInsensitiveStringMap): Array[Transform] =
     described.fold(Array.empty[Transform]) { case (_, known) =>
       known.partitioning.map(Expressions.identity(_): Transform).toArray
@@ -94,7 +94,7 @@ private[pyhudi] object HudiDataSource {
     SaveMode.ErrorIfExists -> "error",
     SaveMode.Ignore -> "ignore")
 
-  /** The one path among options; no path, or several, is the caller's mistake. */
+  /** The path in the options; no path, or several, is an error. */
   def path(options: Map[String, String]): String =
     options.collectFirst { case (key, value) if key.equalsIgnoreCase("path") => located(value) }
       .getOrElse(throw new HudiAnalysisException(
@@ -102,7 +102,7 @@ private[pyhudi] object HudiDataSource {
           ".load(\"/data/trips\") or .save(\"/data/trips\").",
         "ConfigError"))
 
-  /** A path as Spark itself would read it, on the file system that it means. */
+  /** A path as Spark itself reads it, with its file system. */
   def located(path: String): String =
     HadoopFiles.qualified(path, Compat.activeSession.sparkContext.hadoopConfiguration)
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 import org.apache.spark.sql.types.StructType
 
-/** What a CREATE or REPLACE statement says of a table.
+/** The definition of a table in a CREATE or REPLACE statement.
   *
   * @param schema the columns as declared, or as selected: rows come in this order
   * @param properties all of Spark's table properties, the reserved ones included
@@ -31,16 +31,16 @@ private[pyhudi] final case class HudiDefinition(
   def transforms: Array[Transform] =
     partitioning.map(Expressions.identity(_): Transform).toArray
 
-  /** The columns as Spark's catalog has them: lengths of CHAR and VARCHAR beside the type. */
+  /** The columns in the form of Spark's catalog: lengths of CHAR and VARCHAR beside the type. */
   def annotated: StructType = HudiDefinition.stored(shown)
 
-  /** TBLPROPERTIES and OPTIONS: what the user said to Hudi, not to Spark. */
+  /** TBLPROPERTIES and OPTIONS for Hudi, without those for Spark. */
   def userProperties: Map[String, String] = HudiDefinition.userProperties(properties)
 
-  /** Makes the table at `path`, or adopts the one that is there.
+  /** Makes the table at `path`, or adopts an existing one.
     *
-    * @param options those of a `df.write`, which count as properties of the table
-    * @param adopt false where a table that is there already is an error
+    * @param options the options of a `df.write`, which count as properties of the table
+    * @param adopt false if an existing table is an error
     */
   def create(
       path: String,
@@ -79,14 +79,14 @@ private[pyhudi] final case class HudiDefinition(
 
 private[pyhudi] object HudiDefinition {
 
-  /** The columns as files hold them: lengths of CHAR and VARCHAR are the catalog's matter. */
+  /** The columns as files hold them: only the catalog has lengths of CHAR and VARCHAR. */
   private def stored(schema: StructType): StructType =
     CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
 
-  /** @param id by which Python knows a table that was made; `None` for one that was there */
+  /** @param id Python's id of a new table; `None` for an existing one */
   final case class Made(schema: StructType, partitioning: Seq[String], id: Option[String]) {
 
-    /** Has Python take the table away, if it was made here; whether no table is left. */
+    /** Lets Python remove the table, if it was made here; returns whether it is gone. */
     def discarded(target: HudiTarget): Boolean = id.exists { made =>
       Bridge.ask("discard_table", target.place, "made" -> made).asBoolean
     }
@@ -104,16 +104,16 @@ private[pyhudi] object HudiDefinition {
       properties.asScala.toMap)
     if (columns.isEmpty && said.location.isEmpty) {
       throw new HudiAnalysisException(
-        s"[CONFIG_ERROR] ${said.table} is given no columns: name them, as in CREATE TABLE " +
-          "trips (id BIGINT) USING pyhudi, or add AS SELECT, or LOCATION '/data/trips' of a " +
-          "table that is there.",
+        s"[CONFIG_ERROR] ${said.table} has no columns: name them, as in CREATE TABLE " +
+          "trips (id BIGINT) USING pyhudi, or add AS SELECT, or LOCATION '/data/trips' of an " +
+          "existing table.",
         "ConfigError"
       )
     }
     said
   }
 
-  /** Properties without Spark's reserved keys and without its doubled `option.` keys. */
+  /** Properties without Spark's reserved keys and its duplicate `option.` keys. */
   def userProperties(properties: Map[String, String]): Map[String, String] =
     properties.filter { case (key, _) =>
       !CatalogEntries.isReserved(key) && !key.startsWith(TableCatalog.OPTION_PREFIX)
@@ -125,7 +125,7 @@ private[pyhudi] object HudiDefinition {
       case _ =>
         throw new HudiAnalysisException(
           s"[CONFIG_ERROR] a Hudi table is partitioned by columns, not by ${transform.describe}: " +
-            "name the column, and for parts of a time choose the key generator TIMESTAMP.",
+            "name the column; for parts of a time choose the key generator TIMESTAMP.",
           "ConfigError"
         )
     }

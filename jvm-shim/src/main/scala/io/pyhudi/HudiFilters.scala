@@ -8,9 +8,9 @@ import java.util.Base64
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.sources._
 
-/** Spark's filters as JSON objects, the form in which Python judges partitions and files.
+/** Spark's filters as JSON objects, from which Python prunes partitions and files.
   *
-  * A filter that has no form of its own becomes `{"op": "unknown"}`, which keeps every file.
+  * A filter without a JSON form becomes `{"op": "unknown"}`, which keeps every file.
   */
 private[pyhudi] object HudiFilters {
 

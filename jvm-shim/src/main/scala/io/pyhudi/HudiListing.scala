@@ -12,7 +12,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What Python tells of a table, as a table: its history, its files or its partitions. */
+/** A table's history, files or partitions, as a table; the rows come from Python. */
 private[pyhudi] class HudiListing(override val name: String, told: HudiToldRows)
     extends Table
     with SupportsRead {
@@ -25,7 +25,7 @@ private[pyhudi] class HudiListing(override val name: String, told: HudiToldRows)
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => told
 }
 
-/** Rows that Python has told, as they are. */
+/** The rows that Python gave, unchanged. */
 private[pyhudi] class HudiToldRows(
     override val description: String,
     override val readSchema: StructType,
@@ -36,7 +36,7 @@ private[pyhudi] object HudiListing {
 
   private val kinds = Set("history", "files", "partitions")
 
-  /** Whether an identifier may be one, as in trips.history. */
+  /** Whether an identifier may name a listing, as in trips.history. */
   def isNamedBy(ident: Identifier): Boolean =
     kinds(ident.name.toLowerCase(util.Locale.ROOT)) && ident.namespace.nonEmpty
 

@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogUtils}
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog, TableChange}
 import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 
-/** Tables in a Hive Metastore that other sessions use too: registered as Apache Hudi does it, with
-  * its provider and its input format, so that these sessions find them by name.
+/** Tables in a Hive Metastore that other sessions also use. They are registered as by Apache Hudi,
+  * with its provider and its input format, so that these sessions find them by name.
   *
   * Python makes and changes such entries. Spark's own client would need Hudi's input format on the
   * class path for that; it reads and drops them.
@@ -15,14 +15,14 @@ private[pyhudi] object HudiMetastore {
   /** The provider of Apache Hudi's tables. */
   val provider = "hudi"
 
-  /** Whether tables of that provider are pyhudi's to serve: not where Apache Hudi's own extension
-    * is in the session.
+  /** Whether pyhudi serves tables of that provider: not if Apache Hudi's own extension is in the
+    * session.
     */
   def servesHudi: Boolean =
     !Compat.conf.getConfString("spark.sql.extensions", "").contains("HoodieSparkSessionExtension")
 
   /** The addresses of the metastore that this session shares with others; none for a catalog in
-    * memory, an embedded metastore, or one that is reached by Kerberos or TLS.
+    * memory, an embedded metastore, or one behind Kerberos or TLS.
     */
   private def uris: Seq[String] = {
     val conf = CatalogEntries.hadoopConf(Compat.activeSession.sharedState)
@@ -38,10 +38,10 @@ private[pyhudi] object HudiMetastore {
     } else Nil
   }
 
-  /** How Python finds the entry of a table to be made; `None` where entries are Spark's alone. */
+  /** The entry of a new table, for Python; `None` if only Spark has entries. */
   def entry(ident: Identifier): Option[Map[String, Any]] = named(ident.namespace.last, ident.name)
 
-  /** How Python finds the entry of a table; `None` for one that is registered for Spark alone. */
+  /** The entry of a table, for Python; `None` if it is registered only for Spark. */
   def entry(stored: CatalogTable): Option[Map[String, Any]] =
     if (stored.provider.exists(_.equalsIgnoreCase(provider))) {
       named(stored.database, stored.identifier.table)
@@ -75,13 +75,13 @@ private[pyhudi] object HudiMetastore {
     ()
   }
 
-  /** Takes the entry away and leaves the files, whose removal is another step. */
+  /** Removes the entry but not the files; these are removed in another step. */
   def forget(target: HudiTarget): Unit = {
     Bridge.ask("forget_entry", target.place)
     ()
   }
 
-  /** What an ALTER TABLE says beside the columns, which Python has changed by then. */
+  /** The changes of an ALTER TABLE other than columns, which Python has already changed. */
   def alter(target: HudiTarget, changes: Seq[TableChange]): Unit = {
     val settings = changes.collect { case set: TableChange.SetProperty =>
       set.property -> set.value
@@ -106,7 +106,7 @@ private[pyhudi] object HudiMetastore {
     case Array(column) => column
     case nested =>
       throw new HudiAnalysisException(
-        s"[UNSUPPORTED_TABLE] a Hive Metastore keeps comments of whole columns only, none of " +
+        s"[UNSUPPORTED_TABLE] a Hive Metastore keeps comments only of whole columns, not of " +
           s"${nested.mkString(".")}.",
         "UnsupportedTable")
   }

@@ -6,18 +6,18 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.pyhudi.{HudiAnalysisException, StatementPlans}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** The tables by which a plan reads what it writes to, each in the state that it is pinned to.
+/** The scans in a plan that read the table which the plan writes to, each in its pinned state.
   *
-  * Python judges the write from these states. Where a commit has come between, the plan is
-  * evaluated on the state that this commit has left, as a later user would have done it.
+  * Python judges the write from these states. If another commit has come between, the plan is
+  * evaluated again on the state after that commit, as if it had been run later.
   */
 private[pyhudi] final class HudiOwnReads(tables: Seq[Table]) {
 
-  /** What Python is told of them: no scan where the plan reads other tables only. */
+  /** The scans for Python: none if the plan reads only other tables. */
   def question(evaluated: Option[Int]): (String, Any) =
     HudiOwnReads.question(tables.flatMap(HudiOwnReads.state).map(_.scanned).distinct, evaluated)
 
-  /** Each table as it is now; none if the columns of one are others by now. */
+  /** Each table as it is now; none if a table has other columns now. */
   def now: Option[Map[Table, HudiTable]] = {
     val fresh = tables.map(table => HudiOwnReads.described(table).flatMap(_.now).map(table -> _))
     if (fresh.forall(_.isDefined)) Some(fresh.flatten.toMap) else None
@@ -26,13 +26,13 @@ private[pyhudi] final class HudiOwnReads(tables: Seq[Table]) {
 
 private[pyhudi] object HudiOwnReads {
 
-  /** What is told of a statement whose plan is not known. */
+  /** The scans of a statement whose plan is not known. */
   val unknown: (String, Any) = question(Nil, None)
 
   private def question(scans: Seq[Map[String, Any]], evaluated: Option[Int]): (String, Any) =
     "reads" -> Map("scans" -> scans, "evaluated" -> evaluated)
 
-  /** The reads of the table at `path`. A point in time that the reader named is none of them: its
+  /** The reads of the table at `path`, without those at a point in time that the user named: their
     * rows are the same whatever is committed.
     */
   def of(plan: LogicalPlan, path: String): HudiOwnReads = {
@@ -59,7 +59,7 @@ private[pyhudi] object HudiOwnReads {
 
   private def state(table: Table): Option[HudiSnapshot] = described(table).map(_.snapshot)
 
-  /** Has Python write rows to the table at `path`; again where they were read from it, and it has
+  /** Lets Python write rows to the table at `path`; again if they were read from it, and it has
     * changed meanwhile.
     */
   def write(
@@ -80,7 +80,7 @@ private[pyhudi] object HudiOwnReads {
   }
 }
 
-/** A commit that came between, in Python's answer, and how long to wait until the next try. */
+/** Python's answer if another commit came between: how long to wait until the next try. */
 private[pyhudi] object LostRace {
 
   def unapply(failure: Throwable): Option[(HudiAnalysisException, Long)] = failure match {

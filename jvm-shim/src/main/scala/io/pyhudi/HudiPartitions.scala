@@ -12,8 +12,8 @@ import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.sources._
 import org.apache.spark.sql.types.StructType
 
-/** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. Partitions are where rows are: none is added
-  * without them, and none has metadata of its own.
+/** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. A partition exists through its rows: it cannot
+  * be added without rows, and it has no metadata of its own.
   */
 private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
 
@@ -49,7 +49,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
 
   override def dropPartition(ident: InternalRow): Boolean = dropPartitions(Array(ident))
 
-  /** One replace commit for all of them; false, and nothing done, if one is not there. */
+  /** One replace commit for all of them; false, and nothing is done, if one does not exist. */
   override def dropPartitions(idents: Array[InternalRow]): Boolean = {
     val names = partitionSchema().fieldNames
     val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
@@ -75,7 +75,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
   override def createPartitions(
       idents: Array[InternalRow],
       properties: Array[util.Map[String, String]]): Unit =
-    throw unserved("a partition comes with its first row: write one")
+    throw unserved("a partition comes with its first row: write a row")
 
   override def replacePartitionMetadata(
       ident: InternalRow,

@@ -9,7 +9,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Tables by their paths, in SQL: pyhudi.`s3a://bucket/trips`.
   *
-  * The catalog keeps nothing: a table is there if there is one at the path, and goes with its
+  * The catalog stores nothing: a table exists if there is one at the path, and it ends with its
   * folder.
   */
 class HudiPathCatalog extends HudiStaging with HudiProcedures {
@@ -84,7 +84,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
     val provider = Option(properties.get(TableCatalog.PROP_PROVIDER))
     val location = Option(properties.get(TableCatalog.PROP_LOCATION))
     if (provider.exists(!_.equalsIgnoreCase(HudiDataSource.provider))) {
-      throw unserved(s"$called.`$path` is a table of pyhudi, not of ${provider.get}")
+      throw unserved(s"$called.`$path` is a pyhudi table, not one of ${provider.get}")
     }
     if (location.exists(HudiDataSource.located(_) != path)) {
       throw unserved(s"$called.`$path` lies where its name says, not at ${location.get}")
@@ -100,8 +100,8 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
     val columns = changes.flatMap(HudiColumnChanges.toJson)
     if (columns.isEmpty || changes.exists(!_.isInstanceOf[TableChange.ColumnChange])) {
       throw unserved(
-        s"$called.`${table.target.path}` is in no catalog that would keep its properties: give " +
-          "options with each statement's session, or CREATE TABLE ... LOCATION a name for it")
+        s"$called.`${table.target.path}` is in no catalog that could keep its properties: set " +
+          "options in the session, or give it a name with CREATE TABLE ... LOCATION")
     }
     Bridge.ask("alter_columns", table.target.place, "changes" -> columns)
     loadTable(ident)
@@ -110,14 +110,14 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
   override def dropTable(ident: Identifier): Boolean = {
     load(ident, AsOf.Latest)
     throw unserved(
-      s"${ident.name} is no table of the catalog, so nothing was dropped: delete the folder, if " +
+      s"${ident.name} is not in the catalog, so nothing was dropped: delete the folder, if " +
         "nobody needs it")
   }
 
   override def purgeTable(ident: Identifier): Boolean = dropTable(ident)
 
   override def renameTable(from: Identifier, to: Identifier): Unit =
-    throw unserved(s"${from.name} is known by its path, which has no other name")
+    throw unserved(s"${from.name} is a path, and a path has no other name")
 
   private def target(ident: Identifier): HudiTarget =
     HudiTarget.atPath(located(ident), called)
@@ -126,13 +126,13 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
     if (isPath(ident)) HudiDataSource.located(ident.name)
     else {
       throw new HudiAnalysisException(
-        s"[TABLE_NOT_FOUND] $called.$ident is no path: the catalog $called has tables by their " +
-          s"paths, as in $called.`/data/trips`. Tables with names are in spark_catalog.",
+        s"[TABLE_NOT_FOUND] $called.$ident is not a path: the catalog $called has tables by " +
+          s"their paths, as in $called.`/data/trips`. Tables with names are in spark_catalog.",
         "TableNotFound"
       )
     }
 
-  /** The table of which `ident` names a listing: pyhudi.`/data/trips`.history. */
+  /** The table whose listing `ident` names, as in pyhudi.`/data/trips`.history. */
   private def listed(ident: Identifier): Identifier =
     Identifier.of(ident.namespace.init, ident.namespace.last)
 

@@ -1,11 +1,11 @@
 package io.pyhudi
 
-/** The table that a question is about: the part that all questions have.
+/** The table of a question: the part that all questions have.
   *
   * @param path Hadoop's text form of its root, not percent-encoded
-  * @param options those of the statement
+  * @param options the statement's options
   * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
-  * @param entry its entry in a shared metastore, which Python keeps up with the commits
+  * @param entry its entry in a shared metastore, which Python updates after commits
   */
 private[pyhudi] final case class HudiPlace(
     path: String,
@@ -13,7 +13,7 @@ private[pyhudi] final case class HudiPlace(
     properties: Map[String, String] = Map.empty,
     entry: Option[Map[String, Any]] = None) {
 
-  /** The session's own `hoodie.*` settings travel with each request. */
+  /** The session's own `hoodie.*` settings are sent with each request. */
   def toJson: Map[String, Any] = Map(
     "path" -> path,
     "options" -> options,

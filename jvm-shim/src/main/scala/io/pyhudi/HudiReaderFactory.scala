@@ -7,12 +7,12 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionRea
 import org.apache.spark.sql.execution.pyhudi.ColumnWidening
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-/** Reads files of one physical schema; `widening` is there where it is not the table's own. */
+/** Reads files of one physical schema; `widening` is set if it differs from the table's. */
 private[pyhudi] final case class HudiVariant(
     parquet: ParquetPartitionReaderFactory,
     widening: Option[ColumnWidening])
 
-/** Makes the readers on executors: Spark's vectorized Parquet reader, nothing of it replaced. */
+/** Makes the readers on executors: Spark's vectorized Parquet reader, unchanged. */
 private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVariant])
     extends PartitionReaderFactory {
 

@@ -19,10 +19,10 @@ import org.apache.spark.util.SerializableConfiguration
 
 /** How a scan reads: which columns, in which order, and how files of older schemas fit in.
   *
-  * The result's columns are those that files hold, then the constants. A column that a file lacks
-  * is asked for all the same, since Spark's reader fills nullable ones with null. A column that
-  * a file holds in another type is read in that type and cast afterwards: what the reader itself
-  * widens differs between Spark 3.5 and 4.0. One that has another name there is asked for by that.
+  * The result has the files' columns, then the constants. A column that a file lacks is also
+  * requested, since Spark's reader fills nullable columns with null. A column with another type in
+  * the file is read in that type and cast afterwards, since Spark 3.5 and 4.0 differ in what their
+  * readers widen. A column with another name in the file is requested by that name.
   */
 private[pyhudi] final case class HudiReading(
     stored: StructType,
@@ -31,15 +31,15 @@ private[pyhudi] final case class HudiReading(
 
   val schema: StructType = StructType(stored.fields ++ constants.fields)
 
-  /** Whether batches can be had; it must be the same for all partitions of a scan. */
+  /** Whether batches are possible; this must be the same for all partitions of a scan. */
   lazy val columnar: Boolean = {
     val conf = Compat.conf
     ParquetUtils.isBatchReadSupportedForSchema(conf, schema) && conf.wholeStageEnabled &&
     !WholeStageCodegenExec.isTooManyFields(conf, schema)
   }
 
-  /** The stored columns as files must be asked for them, each with the indices of the plan's
-    * schemas that ask alike. Input partitions number them in this order.
+  /** The columns to request from files, each with the indices of those schemas of the plan that
+    * have the same request. Input partitions number them in this order.
     */
   def physicalSchemas(plan: HudiScanPlan): IndexedSeq[(StructType, Set[Int])] = {
     val used = plan.used.toIndexedSeq.sorted
@@ -49,15 +49,15 @@ private[pyhudi] final case class HudiReading(
     }
   }
 
-  /** Spark's own Parquet reader for files that are asked for `physical`. */
+  /** Spark's own Parquet reader for files with the columns `physical`. */
   def parquetReader(physical: StructType): ParquetPartitionReaderFactory = {
     val conf = Compat.conf
     val cast = stored.fields.zip(physical.fields).collect {
       case (wanted, held) if wanted.dataType != held.dataType || wanted.name != held.name =>
         wanted.name
     }.toSet
-    // A literal of the table's type says nothing about statistics of another type, and a name of
-    // the table nothing about a file that has it for another column.
+    // Statistics of another type cannot be compared with a literal of the table's type, and a file
+    // may use the table's name for another column.
     val pushed = filters.filter { f =>
       !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f)
     }
@@ -78,8 +78,8 @@ private[pyhudi] final case class HudiReading(
 private[pyhudi] object HudiReading {
 
   // Hudi's files are written in the proleptic Gregorian calendar; without this Spark 3.5 refuses
-  // dates before 1582 in files that do not name their Spark version. A table promises its files,
-  // so those that are lost or cut off are no fewer rows, whatever the session says of others.
+  // dates before 1582 in files that do not name their Spark version. A table's files must exist: a
+  // lost or cut-off file is an error, never fewer rows, whatever the session's settings are.
   private val settings = Map(
     ParquetOptions.DATETIME_REBASE_MODE -> "CORRECTED",
     ParquetOptions.INT96_REBASE_MODE -> "CORRECTED",
@@ -87,8 +87,8 @@ private[pyhudi] object HudiReading {
     FileSourceOptions.IGNORE_CORRUPT_FILES -> "false"
   )
 
-  /** Whether statistics may deny rows of floats that the filter takes: SQL's -0.0 = 0.0 is not
-    * Parquet's, and its NaN, greater than every number, is in nobody's minimum and maximum.
+  /** Whether statistics of floats may exclude rows that the filter accepts: -0.0 = 0.0 in SQL but
+    * not in Parquet, and NaN, in SQL greater than every number, is in no minimum or maximum.
     */
   private def misjudged(filter: Filter): Boolean = filter match {
     case And(left, right) => misjudged(left) || misjudged(right)
@@ -125,7 +125,7 @@ private[pyhudi] object HudiReading {
   }
 
   def apply(request: HudiScanRequest): HudiReading = {
-    // A table may have a column of its own by that name; it hides ours.
+    // A table may have its own column with that name; it hides the constant.
     val hidden = Set(HudiColumns.file, HudiColumns.position) -- request.snapshot.schema.fieldNames
     val (constants, stored) = request.required.fields.partition { f =>
       (hidden(f.name) && f.name == HudiColumns.file) || f.name == HudiColumns.fileNumber
@@ -134,9 +134,7 @@ private[pyhudi] object HudiReading {
     HudiReading(StructType(columns), StructType(constants), request.filters)
   }
 
-  /** `wanted`, each field by the name and each leaf in the type in which the file holds it; all
-    * nullable.
-    */
+  /** `wanted` with the file's names of fields and types of leaves; all nullable. */
   private def inFile(wanted: StructType, file: StructType): StructType = {
     val held = file.fields.map(f => f.name -> f).toMap
     StructType(wanted.fields.map { field =>
@@ -148,13 +146,13 @@ private[pyhudi] object HudiReading {
     })
   }
 
-  /** The name that Python says a field has in the file, where it is not the table's. */
+  /** The file's name of a field, from Python, if it differs from the table's. */
   private def fileName(field: StructField): String =
     if (field.metadata.contains(renamed)) field.metadata.getString(renamed) else field.name
 
   private val renamed = "pyhudi.file_name"
 
-  /** Of the column that Spark's reader fills with the numbers of the rows. */
+  /** The column that Spark's reader fills with row numbers. */
   private val counted: Metadata =
     new MetadataBuilder().putString(
       renamed,
@@ -169,7 +167,7 @@ private[pyhudi] object HudiReading {
     case (_, h) => h
   }
 
-  /** What ParquetScan puts into the configuration: the reader takes its settings from there. */
+  /** The configuration from which the reader takes its settings, as in ParquetScan. */
   private def hadoopConf(physical: StructType, conf: SQLConf): Configuration = {
     val hadoop = Compat.newHadoopConf()
     hadoop.set(ParquetInputFormat.READ_SUPPORT_CLASS, classOf[ParquetReadSupport].getName)

@@ -18,10 +18,10 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** UPDATE, DELETE and MERGE: Spark finds the rows that change, and Python commits them.
   *
-  * A row is known by its key and the number of its file; Python is told the paths of the files that
-  * changes name. Spark evaluates the statement on the state of `table`, and Python judges conflicts
-  * from that state on. Where it finds one the statement is evaluated on the state that the
-  * other commit has left.
+  * A row is identified by its key and the number of its file; Python gets the paths of the files in
+  * which rows change. Spark evaluates the statement on the state of `table`, and Python judges
+  * conflicts from that state on. After a conflict the statement is evaluated again, on the state
+  * after the other commit.
   *
   * @param evaluated how often the statement was evaluated before
   */
@@ -113,7 +113,7 @@ private[pyhudi] final case class HudiChangeFactory(spool: HudiSpoolFactory, colu
 private[pyhudi] final case class HudiChanges(spooled: WriterCommitMessage, files: Array[Int])
     extends WriterCommitMessage
 
-/** Spools each change as one row: what kind it is, which row it changes, and the new values. */
+/** Spools each change as one row: its kind, the row that it changes, and the new values. */
 private[pyhudi] class HudiChangeWriter(spool: HudiSpoolWriter, columns: Int)
     extends DeltaWriter[InternalRow] {
 
@@ -157,7 +157,7 @@ private[pyhudi] object HudiChangeWriter {
 
   private def kind(letter: String): InternalRow = InternalRow(UTF8String.fromString(letter))
 
-  /** The spool's columns; all of them may be null, as a delete has no values, an insert no row. */
+  /** The spool's columns; all may be null: a delete has no values, an insert has no old row. */
   def schema(values: StructType): StructType = {
     val known = StructField("_pyhudi_change", StringType) +: HudiColumns.identity.fields
     StructType((known ++ values.fields).map(_.copy(nullable = true)))

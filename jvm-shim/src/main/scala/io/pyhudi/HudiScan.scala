@@ -10,11 +10,11 @@ import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 
-/** What a scan asks of Python.
+/** The request of a scan to Python.
   *
   * @param partitionFilters filters that the choice of partitions decides for every row
-  * @param filters filters that are evaluated on the rows
-  * @param numbers the numbers of files, where a statement must find the files by them again
+  * @param filters filters that Spark evaluates on the rows
+  * @param numbers the numbers of files, if a statement must find files by number
   */
 private[pyhudi] final case class HudiScanRequest(
     snapshot: HudiSnapshot,
@@ -28,7 +28,7 @@ private[pyhudi] final case class HudiScanRequest(
     "partition_filters" -> partitionFilters.map(HudiFilters.toJson),
     "filters" -> filters.map(HudiFilters.toJson))
 
-  /** @param runtime filters that another side of a join has given while the query runs */
+  /** @param runtime filters from the other side of a join, while the query runs */
   def plan(runtime: Seq[Filter] = Nil): HudiScanPlan = HudiScanPlan.parse(
     Bridge.ask(
       "plan_scan",
@@ -41,8 +41,8 @@ private[pyhudi] final case class HudiScanRequest(
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
       s"PartitionFilters: ${partitionFilters.mkString("[", ", ", "]")}"
 
-  /** The aggregates of the rows that pass the filters, null ones as `None`; no answer at all if
-    * only reading can tell.
+  /** The aggregates of the rows that pass the filters, null as `None`; no answer if only a scan can
+    * give it.
     */
   def answers(aggregates: Seq[HudiAggregate]): Option[Seq[Option[Long]]] =
     if (aggregates.forall(_.function == "rows")) {
@@ -64,7 +64,7 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
 
   private val reading = HudiReading(request)
 
-  // No lock is held over the call to Python; a second thread would at worst plan once more.
+  // No lock is held during the call to Python; at worst a second thread plans again.
   @volatile private var planned: Option[HudiScanPlan] = None
 
   private def plan: HudiScanPlan = planned.getOrElse {
@@ -87,12 +87,12 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)
 
-  /** Columns of which a join may say, once it runs, which values it needs. */
+  /** The columns for which a join may give the needed values while it runs. */
   override def filterAttributes(): Array[NamedReference] =
     request.snapshot.runtimeFilters.filter(readSchema().fieldNames.contains)
       .map(name => Expressions.column(s"`${name.replace("`", "``")}`"): NamedReference).toArray
 
-  /** Leaves out files of partitions, and of key ranges, that the other side does not have. */
+  /** Leaves out files whose partitions or key ranges the other side of a join does not have. */
   override def filter(filters: Array[Filter]): Unit = {
     val fewer = request.plan(filters.toSeq)
     planned = Some(plan.only(fewer.files.iterator.map(_.path).toSet))
@@ -103,8 +103,8 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
   override def reportDriverMetrics(): Array[CustomTaskMetric] = HudiScanMetrics.of(plan)
 
   override def estimateStatistics(): Statistics = new Statistics {
-    // Scaled to the columns that are read, as Spark does for its own Parquet tables, so that
-    // joins are planned alike.
+    // Scaled to the columns that are read, as for Spark's own Parquet tables, so that joins are
+    // planned in the same way.
     override def sizeInBytes(): OptionalLong = {
       val whole = math.max(1, request.snapshot.schema.defaultSize).toDouble
       val part = math.min(1.0, reading.schema.defaultSize / whole)

@@ -7,9 +7,9 @@ import org.apache.spark.sql.types.StructType
 
 /** Collects what Spark pushes down and builds the scan.
   *
-  * All filters go to Python, which prunes files. Those that partitions decide end there, so that a
-  * count or limit over whole partitions is pushed down; the others go to the Parquet reader, which
-  * prunes row groups, and are left to Spark, since neither drops single rows.
+  * All filters go to Python, which prunes files. Filters that partitions decide end there, so a
+  * count or limit over whole partitions is pushed down. The others go to the Parquet reader, which
+  * prunes row groups, and also stay with Spark, since neither drops single rows.
   */
 private[pyhudi] class HudiScanBuilder(
     snapshot: HudiSnapshot,
@@ -44,7 +44,7 @@ private[pyhudi] class HudiScanBuilder(
   override def supportCompletePushDown(aggregation: Aggregation): Boolean =
     answers(HudiAggregates.of(aggregation, tableSchema)).isDefined
 
-  /** Takes aggregates that Python answers from metadata alone. */
+  /** Accepts aggregates that Python answers from metadata alone. */
   override def pushAggregation(aggregation: Aggregation): Boolean = {
     val taken = supportCompletePushDown(aggregation)
     if (taken) aggregates = HudiAggregates.of(aggregation, tableSchema)
@@ -64,7 +64,7 @@ private[pyhudi] class HudiScanBuilder(
     true
   }
 
-  /** Python stops planning when the files hold enough rows; Spark cuts at the row. */
+  /** Python stops planning when the files have enough rows; Spark applies the exact limit. */
   override def isPartiallyPushed: Boolean = true
 
   override def build(): Scan =

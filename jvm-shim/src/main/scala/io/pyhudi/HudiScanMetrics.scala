@@ -3,7 +3,7 @@ package io.pyhudi
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
 import org.apache.spark.sql.execution.pyhudi.SizeMetric
 
-/** What Spark's SQL tab shows of a scan. */
+/** The numbers of a scan in Spark's SQL tab. */
 private[pyhudi] object HudiScanMetrics {
 
   val all: Array[CustomMetric] =
@@ -21,7 +21,7 @@ private[pyhudi] object HudiScanMetrics {
       extends CustomTaskMetric
 }
 
-// Spark's listener makes instances of its own by the names of their classes.
+// Spark's listener makes its own instances by class name.
 
 class HudiFilesRead extends CustomSumMetric {
   override def name(): String = "filesRead"

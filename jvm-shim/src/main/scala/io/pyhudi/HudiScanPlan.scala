@@ -25,8 +25,8 @@ private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, 
 
 /** The files that Python chose for a scan, with the schemas in which they were written.
   *
-  * @param pruned number of files of the same state that it left out
-  * @param used the schemas of its files by number, those of files that were left out later included
+  * @param pruned number of files of the same state that Python left out
+  * @param used the numbers of its files' schemas, also of files that were left out later
   */
 private[pyhudi] final case class HudiScanPlan(
     schemas: IndexedSeq[StructType],
@@ -34,7 +34,7 @@ private[pyhudi] final case class HudiScanPlan(
     pruned: Long,
     used: Set[Int]) {
 
-  /** The same plan without the files of other paths; readers of the one read the other's files. */
+  /** The same plan with only the files at `paths`; the readers of one plan can read the other's. */
   def only(paths: Set[String]): HudiScanPlan = {
     val left = files.filter(file => paths(file.path))
     copy(files = left, pruned = pruned + files.size - left.size)
@@ -42,7 +42,7 @@ private[pyhudi] final case class HudiScanPlan(
 
   lazy val sizeInBytes: Long = files.iterator.map(_.size).sum
 
-  /** Rows of all files before any filter; `None` if one file's count is unknown. */
+  /** The rows of all files before any filter; `None` if the count of one file is unknown. */
   lazy val rows: Option[Long] =
     if (files.forall(_.rows >= 0)) Some(files.iterator.map(_.rows).sum) else None
 }

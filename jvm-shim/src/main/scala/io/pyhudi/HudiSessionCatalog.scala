@@ -15,10 +15,9 @@ import org.apache.spark.sql.types.StructType
 
 /** Spark's session catalog with Hudi tables in it.
   *
-  * The built-in catalog keeps name, location, properties and column comments. Columns and
-  * partitioning of a Hudi table are what Python reads from the table itself. Tables of other
-  * providers pass through unchanged. Entries in a Hive Metastore that others share are Apache
-  * Hudi's own: see [[HudiMetastore]].
+  * The built-in catalog keeps name, location, properties and column comments. Python reads columns
+  * and partitioning from the table itself. Tables of other providers pass through unchanged.
+  * Entries in a shared Hive Metastore have Apache Hudi's form: see [[HudiMetastore]].
   */
 class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
@@ -39,7 +38,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       case None => other
     }
 
-  /** What `db.trips.history` names, or `trips.history`, where no table has that name. */
+  /** The listing that `db.trips.history` or `trips.history` names, if no table has that name. */
   private def listing(ident: Identifier): Option[Table] =
     if (HudiListing.isNamedBy(ident) && !(ident.namespace.length == 1 && tableExists(ident))) {
       val database = ident.namespace.init match {
@@ -57,14 +56,14 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     catch {
       case cause: HudiAnalysisException if cause.errorClassName == "TableNotFound" =>
         throw new HudiAnalysisException(
-          s"${cause.getMessage} The catalog has $ident all the same: its files were deleted, or " +
-            "CREATE TABLE ... LIKE made it, which makes no Hudi table. DROP TABLE removes it " +
-            "from the catalog.",
+          s"${cause.getMessage} But the catalog has $ident: its files were deleted, or it comes " +
+            "from CREATE TABLE ... LIKE, which makes no Hudi table. DROP TABLE removes it from " +
+            "the catalog.",
           cause.errorClassName
         )
     }
 
-  /** What the built-in catalog stores of a Hudi table; `None` for everything else. */
+  /** The built-in catalog's entry of a Hudi table; `None` for everything else. */
   private def entry(ident: Identifier): Option[CatalogTable] =
     CatalogEntries.of(super.loadTable(ident)).filter(_.provider.exists(isServed))
 
@@ -111,7 +110,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
         loadTable(ident)
     }
 
-  /** Makes the entry of the table; as the catalog has it. */
+  /** Makes the table's entry; returns the table as the catalog has it. */
   private def register(ident: Identifier, definition: HudiDefinition): CatalogTable = {
     HudiMetastore.entry(ident) match {
       case Some(entry) => HudiMetastore.register(entry, definition)
@@ -121,8 +120,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   }
 
   private def registerHere(ident: Identifier, definition: HudiDefinition): Unit = {
-    // Locks outlive a table that was dropped, and Spark takes a managed table into an empty folder
-    // only: an entry with that location is made then, and managed afterwards.
+    // The locks of a dropped table stay, but Spark makes managed tables only in empty folders. So
+    // an entry with that location is made first, and becomes managed afterwards.
     val left =
       if (definition.location.isDefined) None
       else HudiCatalogTable.leftByDropped(ident.namespace.last, ident.name)
@@ -133,7 +132,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     }
   }
 
-  /** Takes back an entry that was made here, and no file. One that is another by now stays. */
+  /** Removes an entry that was made here, but no file. If it has been replaced since, it stays. */
   private def unregister(ident: Identifier, stored: CatalogTable): Unit =
     if (known(ident).exists(CatalogEntries.isSame(_, stored))) forget(ident, stored)
 
@@ -143,7 +142,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       case None => CatalogEntries.forget(Compat.activeSession.sessionState.catalog, stored)
     }
 
-  /** Tidies up after a failure, which is what the user is told. */
+  /** Cleans up after a failure; the user gets the first failure. */
   private def after(cause: Throwable)(tidy: => Any): Nothing = {
     try tidy
     catch { case NonFatal(more) => cause.addSuppressed(more) }
@@ -166,7 +165,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
         HudiCatalogTable.target(stored),
         () => unregister(ident, stored))
     } else {
-      // Null tells Spark to go on with the table as loaded: nothing is staged for other providers.
+      // With null Spark goes on with the loaded table: nothing is staged for other providers.
       super.createTable(ident, columns, partitions, properties)
       null
     }
@@ -189,7 +188,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   // ---- drop
 
-  /** A managed table goes with its rows, under its lock; of any other the entry goes alone. */
+  /** A managed table is dropped with its rows, under its lock; of others only the entry. */
   override def dropTable(ident: Identifier): Boolean = dropped(ident, super.dropTable(ident))
 
   override def purgeTable(ident: Identifier): Boolean = dropped(ident, super.purgeTable(ident))
@@ -223,7 +222,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
 
   // ---- alter
 
-  /** Columns are altered in the table, by Python; all else is the built-in catalog's. */
+  /** Python alters columns, in the table; the built-in catalog does the rest. */
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val stored = entry(ident)
     stored.foreach { stored =>
@@ -250,7 +249,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     }
   }
 
-  /** Renames in the table's own properties as well, which come first: they can be refused. */
+  /** Also renames the table in its properties. These come first, since that can be refused. */
   private def renamed(target: Option[HudiTarget], to: Identifier)(inCatalog: => Unit): Unit = {
     def call(name: String): Option[String] = target.map { target =>
       Bridge.ask("rename_table", target.place, "to" -> name).asText
@@ -265,7 +264,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     }
   }
 
-  /** The catalog keeps columns for others to see; it may not know one that a write has added. */
+  /** The catalog keeps columns for other readers; it may lack one that a write has added. */
   private def alterEntry(
       ident: Identifier,
       stored: Option[CatalogTable],
@@ -283,11 +282,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     case _: TableChange.ColumnChange => ()
     case set: TableChange.SetProperty if set.property == TableCatalog.PROP_LOCATION =>
       throw unserved(
-        s"the location of $ident cannot be altered: its data stays where it is. Drop the " +
+        s"the location of $ident cannot be altered, since its data does not move. Drop the " +
           "table from the catalog and create it again at the other location")
     case _: TableChange.SetProperty | _: TableChange.RemoveProperty => ()
     case other =>
-      throw unserved(s"${other.getClass.getSimpleName} does nothing to the Hudi table $ident")
+      throw unserved(s"${other.getClass.getSimpleName} is not supported for the Hudi table $ident")
   }
 
   private def unserved(text: String) =

@@ -15,17 +15,17 @@ private[pyhudi] object AsOf {
   final case class Micros(sinceEpoch: Long) extends AsOf
 }
 
-/** What Python knows of a table as of one instant. A query reads this one instant throughout.
+/** Python's description of a table at one instant. All parts of a query read this instant.
   *
   * @param options the reader's options, in the user's spelling
   * @param schema the table's columns without Hudi's meta columns
   * @param partitioning the columns whose values name the partitions
-  * @param partitionColumns all columns that partitions are made of, by whatever key generator
-  * @param pin Python's name for the state that is read, which every later question carries
+  * @param partitionColumns all columns that form partition paths, with any key generator
+  * @param pin Python's name for the state; every later question carries it
   * @param instant the newest visible instant; `None` for a table without commits
   * @param metaFields whether the files hold the five `_hoodie_*` columns
   * @param runtimeFilters the columns by which a join may leave files out
-  * @param travels whether the reader named the point in time, which stays what it is
+  * @param travels whether the reader named the point in time
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -41,19 +41,19 @@ private[pyhudi] final case class HudiSnapshot(
     runtimeFilters: Seq[String],
     travels: Boolean) {
 
-  /** The columns as SQL has them. Rows by `spark.read.load` come in the order of `schema`. */
+  /** The columns in SQL's order. `spark.read.load` gives rows in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
 
   def place: HudiPlace = HudiPlace(path, options)
 
-  /** What every question about this snapshot names beside the place. */
+  /** The fields of each question about this snapshot, besides the place. */
   def question: Seq[(String, Any)] = Seq("pin" -> pin, "instant" -> instant)
 
-  /** The snapshot as a statement has read it. */
+  /** This snapshot as a scan of a statement, for Python. */
   def scanned: Map[String, Any] = Map("path" -> path, "options" -> options) ++ question
 
-  /** Of `pushed`, the filters over partition columns alone that are true of every row in the
-    * files which all of `pushed` leave.
+  /** The filters among `pushed`, over partition columns alone, that are true for every row of the
+    * files that all of `pushed` leave.
     */
   def decided(pushed: Seq[Filter]): Seq[Filter] = {
     val columns = partitioning.toSet
@@ -66,9 +66,10 @@ private[pyhudi] final case class HudiSnapshot(
     } else Nil
   }
 
-  /** The snapshot that the options of one read ask for, as in `spark.read.option(...).table(t)`.
+  /** The snapshot for the options of one read, as in `spark.read.option(...).table(t)`.
     *
-    * The table was described before they were known; it is described again only if they say more.
+    * The table was described before they were known; it is described again only if they add
+    * something.
     */
   def under(readOptions: CaseInsensitiveStringMap): HudiSnapshot = {
     val asked =

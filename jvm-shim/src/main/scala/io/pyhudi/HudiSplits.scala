@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFil
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The pieces of files that one task reads, all to be asked for the same physical schema. */
+/** The parts of files that one task reads, all with the same physical schema. */
 private[pyhudi] final case class HudiInputPartition(physical: Int, files: FilePartition)
     extends InputPartition {
   override def preferredLocations(): Array[String] = files.preferredLocations()

@@ -10,10 +10,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-/** Rows that Spark hands over one by one, put aside for a write that Python does.
+/** Rows that Spark passes one by one, stored for a later write by Python.
   *
-  * Tasks write plain Parquet files into a folder that Python names; Python reads the files that the
-  * commit messages name, no other.
+  * Tasks write plain Parquet files into a folder that Python names. Python reads only the files
+  * that the commit messages name.
   */
 private[pyhudi] class HudiSpool(place: HudiPlace, schema: StructType) {
 
@@ -25,7 +25,7 @@ private[pyhudi] class HudiSpool(place: HudiPlace, schema: StructType) {
     HudiSpoolFactory(named, schema)
   }
 
-  /** Has Python write the spooled rows by `method`, which also deletes the folder. */
+  /** Lets Python write the spooled rows by `method`, which also deletes the folder. */
   def commit(
       method: String,
       messages: Array[WriterCommitMessage],
@@ -39,7 +39,7 @@ private[pyhudi] class HudiSpool(place: HudiPlace, schema: StructType) {
     folder.foreach(named => Bridge.ask("spool_abort", place, "spool" -> named))
 }
 
-/** A task's answer: the file that holds its rows, none if it had no rows. */
+/** A task's answer: the file with its rows; none if it had no rows. */
 private[pyhudi] final case class HudiSpoolFile(path: Option[String]) extends WriterCommitMessage
 
 private[pyhudi] final case class HudiSpoolFactory(
@@ -60,7 +60,7 @@ private[pyhudi] final case class HudiSpoolFactory(
 
 private[pyhudi] object HudiSpoolFactory {
 
-  // Spark 3.5 refuses to write times before 1900 where the session does not choose a calendar.
+  // Spark 3.5 refuses to write times before 1900 if the session does not choose a calendar.
   private def calendar: SQLConf = {
     val conf = new SQLConf
     conf.setConfString(SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key, "CORRECTED")
@@ -78,7 +78,7 @@ private[pyhudi] object HudiSpoolFactory {
   }
 }
 
-/** Writes one task attempt's rows. The name holds the attempt, so that attempts never meet. */
+/** Writes the rows of one task attempt. The name contains the attempt, so names never clash. */
 private[pyhudi] class HudiSpoolWriter(path: String, factory: HudiSpoolFactory, partition: Int)
     extends DataWriter[InternalRow] {
 

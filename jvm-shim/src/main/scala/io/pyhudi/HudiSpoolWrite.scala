@@ -5,9 +5,9 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.pyhudi.StatementPlans
 
-/** Dynamic partition overwrite: the one INSERT that Spark hands over row by row.
+/** Dynamic partition overwrite: the only INSERT that Spark passes row by row.
   *
-  * @param table the table in the statement's plan, by which the statement is found
+  * @param table the table in the statement's plan; the statement is found by it
   */
 private[pyhudi] class HudiSpoolWrite(
     target: HudiTarget,

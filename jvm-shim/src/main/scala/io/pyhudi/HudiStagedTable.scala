@@ -13,7 +13,7 @@ import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.types.StructType
 
-/** A table in the making: what CREATE TABLE AS SELECT and saveAsTable write into. */
+/** A staged table, into which CREATE TABLE AS SELECT and saveAsTable write. */
 private[pyhudi] abstract class HudiStagedTable(catalog: String, definition: HudiDefinition)
     extends StagedTable
     with SupportsWrite {
@@ -29,12 +29,11 @@ private[pyhudi] abstract class HudiStagedTable(catalog: String, definition: Hudi
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
 }
 
-/** A new table. It is made when the rows arrive, for only then the options of `df.write` are known.
+/** A new table. It is made when the rows arrive: only then the options of `df.write` are known.
   *
-  * Where anything fails Python takes it away again, unless another writer has to do with it by
-  * then.
+  * If anything fails, Python removes it again, unless another writer already uses it.
   *
-  * @param unregister takes back what the catalog has of it already, where no table stays
+  * @param unregister removes its entry from the catalog again, if no table stays
   */
 private[pyhudi] class HudiCreatedTable(
     catalog: String,
@@ -66,7 +65,7 @@ private[pyhudi] class HudiCreatedTable(
     if (made.isEmpty) made = Some(definition.create(target.path, options, adopt = false))
 }
 
-/** An existing table whose rows are replaced in one commit; until then nothing is touched. */
+/** An existing table whose rows one commit replaces; until then nothing changes. */
 private[pyhudi] class HudiReplacedTable(
     catalog: String,
     definition: HudiDefinition,
@@ -88,7 +87,7 @@ private[pyhudi] class HudiReplacedTable(
 
   override def commitStagedChanges(): Unit =
     if (!written) {
-      // REPLACE TABLE without AS SELECT leaves an empty table, here of the same columns.
+      // REPLACE TABLE without AS SELECT leaves an empty table, here with the same columns.
       def columns(schema: StructType) = schema.map(field => field.name -> field.dataType)
       if (columns(definition.shown) != columns(existing.snapshot.shown)) {
         refuse("has other columns than the new definition")
@@ -112,6 +111,7 @@ private[pyhudi] class HudiReplacedTable(
 
   private def refuse(why: String): Nothing =
     throw new HudiAnalysisException(
-      s"[TABLE_EXISTS] ${definition.table} cannot be replaced in place, as it $why: drop it first.",
+      s"[TABLE_EXISTS] ${definition.table} cannot be replaced in place, since it $why: drop it " +
+        "first.",
       "TableExists")
 }

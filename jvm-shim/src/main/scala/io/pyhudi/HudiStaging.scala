@@ -7,8 +7,8 @@ import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.pyhudi.CatalogEntries
 import org.apache.spark.sql.types.StructType
 
-/** A catalog that stages tables; the older signatures, which Spark still calls in places, go to the
-  * newer ones.
+/** A catalog that stages tables. Spark still calls the older signatures in some places; these call
+  * the newer ones.
   */
 private[pyhudi] trait HudiStaging extends StagingTableCatalog {
 

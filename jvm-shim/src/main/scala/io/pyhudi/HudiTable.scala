@@ -13,8 +13,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A Hudi table that can be read, pinned to one instant.
   *
-  * Equal when name, path and the state that is read are: Spark then finds cached data of the same
-  * state, and none of another.
+  * Two are equal if name, path and state are equal: so Spark finds cached data of the same state,
+  * and never of another.
   */
 private[pyhudi] class HudiTable(
     val snapshot: HudiSnapshot,
@@ -38,7 +38,7 @@ private[pyhudi] class HudiTable(
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     new HudiScanBuilder(snapshot.under(options), schema)
 
-  /** The table as it is now; none if its columns are others by now. */
+  /** The table as it is now; none if it has other columns now. */
   def now: Option[HudiTable] = newest.map(new HudiTable(_, name, schema, tableProperties))
 
   protected def newest: Option[HudiSnapshot] =
@@ -57,7 +57,7 @@ private[pyhudi] class HudiTable(
 
 private[pyhudi] object HudiTable {
 
-  /** The table at a path, its columns as the user asked for them.
+  /** The table at a path, with the columns that the user asked for.
     *
     * @throws HudiAnalysisException if a column of a user's schema is not one of the table's
     */
@@ -78,10 +78,10 @@ private[pyhudi] object HudiTable {
   }
 }
 
-/** A table of which only the schema was given: what Spark asks for before a write by path.
+/** A table of which only the schema is known: Spark asks for it before a write by path.
   *
-  * It is described when it is first read, as `spark.read.schema(...)` wants, and keeps that state;
-  * for a write it never is.
+  * A write never describes it. With `spark.read.schema(...)` the first read describes it, and it
+  * keeps that state.
   */
 private[pyhudi] class HudiUnreadTable(
     override val schema: StructType,
@@ -90,7 +90,7 @@ private[pyhudi] class HudiUnreadTable(
     extends Table
     with SupportsRead {
 
-  /** The table, in the state of the first time that it is asked for. */
+  /** The table, in its state at the first use. */
   lazy val described: HudiTable = HudiTable.byPath(describe(), schema)
 
   override def name(): String = HudiDataSource.provider

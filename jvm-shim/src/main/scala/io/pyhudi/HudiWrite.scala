@@ -20,8 +20,8 @@ private[pyhudi] object Overwrite {
 
 /** Builds the write of one SQL INSERT, `writeTo` or `saveAsTable`.
   *
-  * @param table the table where it is there already: a MERGE may come as an INSERT into it
-  * @param whole what it is to replace all rows
+  * @param table the table, if it exists already: a MERGE may come as an INSERT into it
+  * @param whole how to replace all rows
   */
 private[pyhudi] class HudiWriteBuilder(
     target: HudiTarget,
@@ -51,7 +51,7 @@ private[pyhudi] class HudiWriteBuilder(
   }
 }
 
-/** Hands the whole DataFrame to Python. */
+/** Passes the whole DataFrame to Python. */
 private[pyhudi] class HudiInsert(
     target: HudiTarget,
     info: LogicalWriteInfo,

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.module.scala.DefaultScalaModule
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** JSON as it crosses the bridge: Scala maps, sequences, options and numbers out, trees in. */
+/** The JSON of the bridge: Scala maps, sequences, options and numbers go out, trees come in. */
 private[pyhudi] object Json {
 
   private val mapper = new ObjectMapper().registerModule(DefaultScalaModule)
@@ -16,7 +16,7 @@ private[pyhudi] object Json {
   /** The value, unless it is JSON's null. */
   def some(node: JsonNode): Option[JsonNode] = Option(node).filterNot(_.isNull)
 
-  /** A value that can be placed inside a request although it exists as JSON text only. */
+  /** JSON text as a value inside a request. */
   def of(schema: StructType): JsonNode = parse(schema.json)
 
   def toStruct(node: JsonNode): StructType =

@@ -8,33 +8,31 @@ import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaSparkContext
 import py4j.{CallbackClient, JavaServer, Py4JPythonClient, PythonClient}
 
-/** What a planner process finds in this JVM: the application, and where to register itself.
+/** This JVM for a planner process: the application, and the place to register.
   *
-  * Python calls all public methods, by the gateway's entry point.
+  * Python calls all public methods through the gateway's entry point.
   */
 private[pyhudi] final class PlannerEntry(spark: SparkContext) {
 
   private[pyhudi] val registered = new CompletableFuture[(Planner, String)]
 
-  /** The application's context, which PySpark cannot stop: it would where its own set-up fails. */
+  /** The application's context. PySpark cannot stop it, as it would after a failed set-up. */
   def context: JavaSparkContext = new JavaSparkContext(spark) {
     override def stop(): Unit = ()
   }
 
-  /** The session that belongs to nobody: asking it changes no session of a user. */
+  /** A session of no user: questions to it change no user's session. */
   val session: Compat.Session = Compat.applicationSession
 
-  /** The session whose statement asks, on the thread that it asks on. */
+  /** The session whose statement asks on this thread. */
   def asking: Compat.Session = Compat.activeSession
 
-  /** Whether the statement that asks on this thread was cancelled, which Spark does by an
-    * interrupt.
-    */
+  /** Whether the statement that asks on this thread was cancelled: Spark interrupts its thread. */
   def isCancelled: Boolean = Thread.currentThread.isInterrupted
 
   def protocol: String = Protocol.version
 
-  /** @throws HudiAnalysisException where Python's protocol is of another version than the jar's */
+  /** @throws HudiAnalysisException if Python's protocol has another version than the jar's */
   def register(planner: Planner, secret: String, version: String): Unit = {
     Bridge.requireVersion(version)
     registered.complete(planner -> secret)
@@ -42,11 +40,10 @@ private[pyhudi] final class PlannerEntry(spark: SparkContext) {
   }
 }
 
-/** The server by which one planner process calls this JVM, and the client that calls it.
+/** The server for one planner process, and the client that calls this process.
   *
-  * Both ends listen on the loopback only, and a connection to either begins with `token`. A
-  * question and the calls that Python makes to answer it share one connection and one thread on
-  * each side.
+  * Both listen only on the loopback interface, and each connection begins with `token`. A question
+  * and the calls that Python makes to answer it share one connection and one thread on each side.
   */
 private[pyhudi] final class PlannerGateway(entry: PlannerEntry, token: String) {
 
@@ -60,8 +57,8 @@ private[pyhudi] final class PlannerGateway(entry: PlannerEntry, token: String) {
 
   /** The port on the loopback. */
   def start(): Int = {
-    // The server's threads take after the one that starts them: they must neither keep the JVM
-    // alive nor inherit the session, the job group or the class loader of the first to ask.
+    // The server's threads inherit from the thread that starts them: they must neither keep the JVM
+    // alive nor get the session, the job group or the class loader of the first question.
     val starter =
       new Thread(null, () => server.start(true), "pyhudi-gateway", 0, false)
     starter.setDaemon(true)
@@ -73,8 +70,8 @@ private[pyhudi] final class PlannerGateway(entry: PlannerEntry, token: String) {
 
   /** Asks Python; the connection that this opens for the thread is closed afterwards.
     *
-    * py4j would keep it, and a thread in Python, for as long as the process lives: a server that
-    * runs each statement on a thread of its own would run out of both.
+    * py4j would keep it, and a thread in Python, until the process ends. A server that runs each
+    * statement on a new thread would run out of both.
     */
   def asking[T](question: => T): T = client match {
     case tokens: TokenClient if tokens.getPerThreadConnection == null =>
@@ -83,7 +80,7 @@ private[pyhudi] final class PlannerGateway(entry: PlannerEntry, token: String) {
     case _ => question
   }
 
-  /** True where this thread has asked already, and Python's answer makes it ask again. */
+  /** True if this thread has already asked, and Python's answer makes it ask again. */
   def isAsking: Boolean = client match {
     case tokens: TokenClient => tokens.getPerThreadConnection != null
     case _ => false
@@ -98,7 +95,7 @@ private[pyhudi] object PlannerGateway {
   val loopback: InetAddress = InetAddress.getByName("127.0.0.1")
 }
 
-/** py4j's client with a token that stays when Python tells the port that it listens on. */
+/** py4j's client; it keeps its token when Python reports the port that it listens on. */
 private[pyhudi] final class TokenClient(toPort: Int, host: InetAddress, token: String)
     extends PythonClient(
       null,

@@ -13,10 +13,10 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.sql.pyhudi.{HudiAnalysisException, ListenerBus}
 
-/** The planner in a Python process of its own, for a JVM that no Python driver has attached to.
+/** The planner in a separate Python process, for a JVM that no Python driver has attached to.
   *
-  * It lives no longer than the application: the process ends when its stdin does, which the kernel
-  * sees to if this JVM is killed. Once it has ended this object answers nothing any more, and
+  * The process ends when its stdin ends, so it does not outlive the application: if this JVM is
+  * killed, the kernel closes stdin. After its end this object answers no more questions, and
   * `Bridge` starts another one.
   */
 private[pyhudi] final class PlannerProcess private (
@@ -27,13 +27,13 @@ private[pyhudi] final class PlannerProcess private (
 
   val pid: Long = process.pid
 
-  /** The questions under way: the thread that waits, by the tag of the Spark jobs that answer. */
+  /** The running questions: the waiting thread, by the tag of the Spark jobs for the answer. */
   private val asked = new ConcurrentHashMap[String, Thread]
   private val count = new AtomicLong
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
-  /** Runs a question; Spark jobs that Python starts to answer it end with the process. */
+  /** Runs a question; if the process ends, the Spark jobs that it started for the answer end. */
   def asking[T](question: => T): T =
     if (gateway.isAsking) question
     else {
@@ -54,10 +54,10 @@ private[pyhudi] final class PlannerProcess private (
     ()
   }
 
-  /** Whether it is over, for who lost its connection: that breaks a moment before. */
+  /** Whether the process has ended; its connection breaks a moment earlier, so this waits. */
   def hasEnded: Boolean = process.waitFor(1, TimeUnit.SECONDS)
 
-  /** What became of the process, for the statement that waited for it. */
+  /** How the process ended, for the statement that waited for it. */
   def obituary: String =
     if (hasEnded) PlannerProcess.ended(process, output)
     else s"it runs (pid $pid), but its connection broke"
@@ -69,8 +69,8 @@ private[pyhudi] final class PlannerProcess private (
     ListenerBus.onApplicationEnd(context)(end())
   }
 
-  /** Until the process ends: Spark cancels a statement by an interrupt, which does not wake a
-    * thread that waits for Python. So the jobs end that Python waits for itself.
+  /** Runs until the process ends. Spark cancels a statement by an interrupt, which does not wake a
+    * thread that waits for Python. So this ends the Spark jobs that Python waits for.
     */
   private def watched(): Unit = {
     while (!process.waitFor(PlannerProcess.watchMs, TimeUnit.MILLISECONDS)) cancel(_.isInterrupted)
@@ -114,7 +114,7 @@ private[pyhudi] object PlannerProcess {
     }
   }
 
-  /** The driver's Python, by the settings and in the order that spark-submit has them. */
+  /** The driver's Python, from the same settings and in the same order as in spark-submit. */
   def pythonOf(conf: SparkConf, environment: Map[String, String]): String =
     conf.getOption("spark.pyspark.driver.python")
       .orElse(conf.getOption("spark.pyspark.python"))
@@ -122,7 +122,7 @@ private[pyhudi] object PlannerProcess {
       .orElse(environment.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
 
-  /** Whether this JVM serves a Python program, whose part it is to attach. */
+  /** Whether a Python program drives this JVM; then that program must attach. */
   def pythonDrives: Boolean = {
     val mains =
       Set(
@@ -138,7 +138,7 @@ private[pyhudi] object PlannerProcess {
 
   private def launched(python: String, conf: SparkConf): Process = {
     val builder = new ProcessBuilder(python, "-m", module).redirectErrorStream(true)
-    // As spark-submit does for a Python program: its workers' Python travels by this variable.
+    // As in spark-submit for a Python program: this variable names the Python of its workers.
     conf.getOption("spark.pyspark.python")
       .foreach(builder.environment.put("PYSPARK_PYTHON", _))
     try builder.start()
@@ -152,7 +152,7 @@ private[pyhudi] object PlannerProcess {
     try {
       process.getOutputStream.write(line.getBytes(UTF_8))
       process.getOutputStream.flush()
-    } catch { case _: IOException => () } // it has ended: `registered` tells why
+    } catch { case _: IOException => () } // it has ended: `registered` says why
   }
 
   private def registered(
@@ -181,7 +181,7 @@ private[pyhudi] object PlannerProcess {
 
   private def ended(process: Process, output: ProcessOutput): String = {
     val code = process.exitValue
-    // By the shell's convention, which Java follows for a process that a signal ended.
+    // Java follows the shell's convention for a process that a signal ended.
     if (code > 128) s"signal ${code - 128} ended it"
     else
       output.lastLine.fold(s"it ended with exit code $code") { line =>
@@ -196,7 +196,7 @@ private[pyhudi] object PlannerProcess {
   }
 }
 
-/** Passes on what a process prints, and keeps the end of it for the error messages. */
+/** Prints the output of a process, and keeps its end for error messages. */
 private[pyhudi] final class ProcessOutput(process: Process) {
 
   private val keptBytes = 4096
@@ -207,7 +207,7 @@ private[pyhudi] final class ProcessOutput(process: Process) {
   pump.setDaemon(true)
   pump.start()
 
-  /** The last line with anything in it, of a process that has ended. */
+  /** The last non-empty line of a process that has ended. */
   def lastLine: Option[String] = {
     pump.join(1000)
     new String(end, UTF_8).linesIterator.map(_.trim).filter(_.nonEmpty).toSeq.lastOption

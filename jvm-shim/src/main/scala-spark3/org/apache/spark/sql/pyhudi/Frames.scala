@@ -6,19 +6,19 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 
-/** DataFrames from the inside; this is Spark 3.5's side. */
+/** Internal parts of DataFrames, for Spark 3.5. */
 private[pyhudi] object Frames {
 
   def execution(frame: DataFrame): QueryExecution = frame.queryExecution
 
-  /** The columns of `frame` over other rows. */
+  /** The columns of `frame` with other rows. */
   def over(frame: DataFrame, rows: RDD[InternalRow]): DataFrame =
     frame.sparkSession.internalCreateDataFrame(rows, frame.schema)
 
   /** Another plan in the session of `frame`. */
   def of(frame: DataFrame, plan: LogicalPlan): DataFrame = Dataset.ofRows(frame.sparkSession, plan)
 
-  /** How the session of this thread executes a plan. */
+  /** Executes a plan in the session of this thread. */
   def execution(plan: LogicalPlan): QueryExecution =
     SparkSession.active.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
 }

@@ -6,12 +6,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 
-/** DataFrames from the inside; this is Spark 4's side. */
+/** Internal parts of DataFrames, for Spark 4. */
 private[pyhudi] object Frames {
 
   def execution(frame: DataFrame): QueryExecution = classicOf(frame).queryExecution
 
-  /** The columns of `frame` over other rows. */
+  /** The columns of `frame` with other rows. */
   def over(frame: DataFrame, rows: RDD[InternalRow]): DataFrame =
     classicOf(frame).sparkSession.internalCreateDataFrame(rows, frame.schema)
 
@@ -19,7 +19,7 @@ private[pyhudi] object Frames {
   def of(frame: DataFrame, plan: LogicalPlan): DataFrame =
     classic.Dataset.ofRows(classicOf(frame).sparkSession, plan)
 
-  /** How the session of this thread executes a plan. */
+  /** Executes a plan in the session of this thread. */
   def execution(plan: LogicalPlan): QueryExecution =
     classic.SparkSession.active.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
 

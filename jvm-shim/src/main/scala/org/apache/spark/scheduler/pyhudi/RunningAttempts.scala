@@ -5,12 +5,12 @@ import scala.collection.JavaConverters._
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.TaskSchedulerImpl
 
-/** The attempts that Spark's scheduler has started and not seen end, which only its own package may
-  * ask for. It knows of one from the moment of its launch, long before an event tells of it.
+/** The attempts that Spark's scheduler has started and not seen end; only its own package may ask
+  * for them. It knows an attempt from its launch on, long before the event.
   */
 object RunningAttempts {
 
-  /** Whether an attempt runs of a job that has the local property `name` with this value. */
+  /** Whether an attempt runs whose job has the local property `name` with this value. */
   def exist(context: SparkContext, name: String, value: String): Boolean =
     context.taskScheduler match {
       case known: TaskSchedulerImpl =>

@@ -7,10 +7,10 @@ import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.LongAccumulator
 
-/** Rows of a DataFrame, as many as fit into a bound, and whether that is all of them.
+/** The rows of a DataFrame up to a bound, and whether these are all.
   *
-  * Spark's estimate of a size is none: compressed files, an `explode` or a user's function make
-  * more of it. Each task stops at its share of the bound, so that the driver cannot be flooded.
+  * Spark's estimate of a size is not a bound: compressed files, an `explode` or a user's function
+  * may give more. So each task stops at its share of the bound, and cannot flood the driver.
   */
 final class BoundedRows private (val frame: DataFrame, cut: LongAccumulator) {
 
@@ -20,11 +20,11 @@ final class BoundedRows private (val frame: DataFrame, cut: LongAccumulator) {
 
 object BoundedRows {
 
-  /** Tasks are of different sizes: each may take this many times its even share. */
+  /** Tasks differ in size: each may take this many times its even share. */
   private val Skew = 2L
   private val LeastBytes = 64L << 10
 
-  /** `frame` cut at about `maxBytes`; a caller that needs all of it runs its plan again. */
+  /** `frame`, cut off at about `maxBytes`; a caller that needs all rows runs its plan again. */
   def of(frame: DataFrame, maxBytes: Long): BoundedRows = {
     val rows = Frames.execution(frame).toRdd
     val share =
@@ -48,8 +48,8 @@ object BoundedRows {
 
   /** Spark's estimate of the bytes of `frame`.
     *
-    * 0 where it knows nothing of a source that hands out its rows one by one, such as a list of
-    * Python rows: to begin with such a source costs little, and the bound ends it.
+    * 0 for a source of unknown size that gives its rows one by one, such as a list of Python rows:
+    * to begin to read it costs little, and the bound ends it.
     */
   def estimate(frame: DataFrame): Long = {
     val plan = Frames.execution(frame).optimizedPlan

@@ -9,10 +9,10 @@ import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, V1T
 import org.apache.spark.sql.internal.SharedState
 import org.apache.spark.sql.types.StructType
 
-/** Parts of Spark's catalog that are visible to Spark's own packages only. */
+/** Parts of Spark's catalog that only Spark's own packages can see. */
 object CatalogEntries {
 
-  /** What the session catalog stores of a table; `None` if another catalog made it. */
+  /** The session catalog's entry of a table; `None` if another catalog made it. */
   def of(table: Table): Option[CatalogTable] = table match {
     case V1Table(entry) => Some(entry)
     case _ => None
@@ -25,7 +25,7 @@ object CatalogEntries {
   /** Keys of table properties that Spark uses itself, such as `provider` and `location`. */
   def isReserved(key: String): Boolean = CatalogV2Util.TABLE_RESERVED_PROPERTIES.contains(key)
 
-  /** Whether two looks at the catalog saw one and the same entry, which nobody has changed. */
+  /** Whether two looks at the catalog found the same, unchanged entry. */
   def isSame(one: CatalogTable, other: CatalogTable): Boolean = {
     def facts(entry: CatalogTable) = (
       entry.identifier,
@@ -36,7 +36,7 @@ object CatalogEntries {
     facts(one) == facts(other)
   }
 
-  /** Drops an entry alone: the catalog would delete the folder of a managed table. */
+  /** Drops only the entry: the catalog would also delete the folder of a managed table. */
   def forget(catalog: SessionCatalog, entry: CatalogTable): Unit = {
     if (entry.tableType == CatalogTableType.MANAGED) {
       catalog.alterTable(entry.copy(tableType = CatalogTableType.EXTERNAL))
@@ -47,15 +47,15 @@ object CatalogEntries {
   /** Hadoop's settings with those of hive-site.xml, which say where the metastore is. */
   def hadoopConf(shared: SharedState): Configuration = shared.hadoopConf
 
-  /** Makes an entry that has a location one of a managed table, as if it had been free. */
+  /** Turns an entry with a location into one of a managed table, as if the place had been free. */
   def manage(catalog: SessionCatalog, entry: CatalogTable): Unit =
     catalog.alterTable(entry.copy(tableType = CatalogTableType.MANAGED))
 
-  /** Where a managed table of this name belongs. */
+  /** The place of a managed table with this name. */
   def location(catalog: SessionCatalog, database: String, table: String): URI =
     catalog.defaultTablePath(TableIdentifier(table, Some(database)))
 
-  /** An error if something is where a managed table of this name belongs. */
+  /** An error if the place of a managed table with this name is taken. */
   def requireFree(catalog: SessionCatalog, database: String, table: String): Unit =
     catalog.validateTableLocation(
       CatalogTable(

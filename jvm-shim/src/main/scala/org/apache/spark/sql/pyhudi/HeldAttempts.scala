@@ -13,14 +13,14 @@ import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
 
-/** Write stages whose attempts end only once their Python workers have let go of them.
+/** Write stages whose attempts end only after their Python workers have released them.
   *
-  * When a task fails upstream of a worker, Spark 4 ends the attempt while the worker still runs: it
-  * takes the end of its input for the end of the rows and finishes its file, perhaps after the
-  * commit. So each attempt has a file in the executor's local folder. The worker locks it before
-  * it writes anything (`pyhudi/rows/attempt.py`), and the operating system unlocks it should the
-  * worker die. The attempt's end waits for the lock and deletes the file: who comes later finds
-  * none, and writes nothing.
+  * If a task fails before its worker, Spark 4 ends the attempt while the worker still runs. The
+  * worker takes the end of its input for the end of the rows and finishes its file, perhaps after
+  * the commit. So each attempt has a file in the executor's local folder. The worker locks the file
+  * before it writes anything (`pyhudi/rows/attempt.py`); if the worker dies, the operating system
+  * unlocks it. The end of the attempt waits for the lock and deletes the file: a later worker finds
+  * no file, and writes nothing.
   */
 object HeldAttempts {
 
@@ -37,7 +37,7 @@ object HeldAttempts {
     val folder = SparkEnv.get.blockManager.diskBlockManager.localDirs.head
     val file = new File(folder, s"pyhudi-attempt-${context.taskAttemptId()}")
     file.createNewFile()
-    // Listeners are called in reverse order: the workers' own ones have hung up by then.
+    // Listeners are called in reverse order: the workers' own listeners have already disconnected.
     context.addTaskCompletionListener[Unit](_ => end(file))
   }
 
@@ -54,13 +54,13 @@ object HeldAttempts {
       }
       file.delete()
     } finally {
-      // An interrupted thread would close the channel in its next try; so that waits until now.
+      // The interrupt is set only here: in an interrupted thread a try would close the channel.
       channel.close()
       if (interrupted) Thread.currentThread().interrupt()
     }
   }
 
-  /** Spark does the same with the worker of a killed task that does not end by itself. */
+  /** Spark does the same with the worker of a killed task, if it does not end by itself. */
   private def kill(file: File): Unit = {
     val holder = new String(Files.readAllBytes(file.toPath), US_ASCII)
     if (holder.nonEmpty) ProcessHandle.of(holder.toLong).ifPresent { process =>

@@ -2,9 +2,9 @@ package org.apache.spark.sql.pyhudi
 
 import org.apache.spark.sql.AnalysisException
 
-/** An error of pyhudi's Python side, with exactly its message.
+/** An error from pyhudi's Python side, with the same message.
   *
-  * It lives in Spark's package because `AnalysisException` can only be extended there.
+  * It is in Spark's package because `AnalysisException` can only be extended there.
   *
   * @param errorClassName name of the Python class, such as `CommitConflict`
   * @param againInMs if Python wants the statement evaluated again: how long to wait before that

@@ -5,15 +5,15 @@ import java.util.concurrent.atomic.AtomicLong
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
 
-/** Spark's listener bus, which only Spark's own packages may touch. */
+/** Spark's listener bus; only Spark's own packages may use it. */
 object ListenerBus {
 
   private val queue = "pyhudi"
   private val capacity = s"spark.scheduler.listenerbus.eventqueue.$queue.capacity"
   private val marks = new AtomicLong
 
-  /** Adds a listener that gets every event: Spark drops events of a queue that is full, so ours has
-    * no bound, and is its own, so that slow listeners of others delay nothing.
+  /** Adds a listener that gets every event. Spark drops events if a queue is full, so this one has
+    * no bound; and it is a separate queue, so other listeners do not delay it.
     */
   def add(context: SparkContext, listener: SparkListener): Unit = {
     context.conf.set(capacity, Int.MaxValue.toString)
@@ -28,7 +28,7 @@ object ListenerBus {
         override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = action
       })
 
-  /** Sends a [[Delivered]] with the number that is returned, behind all events sent so far. */
+  /** Sends a [[Delivered]] after all events sent so far; returns its number. */
   def mark(context: SparkContext): Long = {
     val number = marks.incrementAndGet()
     context.listenerBus.post(Delivered(number))
@@ -36,9 +36,9 @@ object ListenerBus {
   }
 }
 
-/** An event of ours; a listener that gets it has got all events that were sent before it. */
+/** An event of pyhudi: a listener that has it also has all events that were sent before it. */
 final case class Delivered(mark: Long) extends SparkListenerEvent {
 
-  /** Spark's event logs have no use for it. */
+  /** Spark's event logs do not need it. */
   override protected[spark] def logEvent: Boolean = false
 }

@@ -19,13 +19,13 @@ import org.apache.spark.sql.execution.datasources.v2.{
 }
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** Spark's plans of statements that change rows: what they are, and the same on a newer state. */
+/** Spark's plans of statements that change rows: finds them, and moves them to a newer state. */
 object StatementPlans {
 
-  /** Whether `rows` are those of a MERGE into `table` that only inserts: Spark makes it an INSERT
-    * of the rows that have no match in this very table.
+  /** Whether `rows` come from a MERGE into `table` that only inserts: Spark turns it into an INSERT
+    * of the rows without a match in this table.
     *
-    * An INSERT of the same anti-join is one and the same plan, and treated alike.
+    * An INSERT of the same anti-join has the same plan, and is treated in the same way.
     */
   def isMerge(rows: DataFrame, table: Table): Boolean = Frames.execution(rows).logical.exists {
     case Join(_, right, LeftAnti, _, _) => reads(right, table)
@@ -53,11 +53,11 @@ object StatementPlans {
   /** The plan of a DataFrame. */
   def of(rows: DataFrame): LogicalPlan = Frames.execution(rows).logical
 
-  /** The rows as they are where tables are as `now` says. */
+  /** The rows, with tables in the states `now`. */
   def on(rows: DataFrame, now: Map[Table, Table]): DataFrame =
     Frames.of(rows, replaced(of(rows))(now))
 
-  /** The statement that runs on this thread, if `operation` is what takes its changes. */
+  /** The statement that runs on this thread, if `operation` gets its changes. */
   def running(operation: RowLevelOperation): Option[LogicalPlan] = onThisThread {
     case delta: WriteDelta => takes(delta.table, operation)
     case _ => false
@@ -92,7 +92,7 @@ object StatementPlans {
       case _ => false
     }
 
-  /** The statement where tables are as `fresh` says, its changes of `now` taken by `operation`. */
+  /** The statement with tables in the states `fresh`; `operation` gets its changes of `now`. */
   def on(
       statement: LogicalPlan,
       fresh: Map[Table, Table],
@@ -105,13 +105,13 @@ object StatementPlans {
     }
     def relation(found: NamedRelation): NamedRelation =
       replaced(found.asInstanceOf[LogicalPlan])(newer).asInstanceOf[NamedRelation]
-    // What a command writes to is none of its children.
+    // The table that a command writes to is not one of its children.
     replaced(statement)(newer).transform { case delta: WriteDelta =>
       delta.copy(table = relation(delta.table), originalTable = relation(delta.originalTable))
     }
   }
 
-  /** The overwrite of partitions where what it reads is as `fresh` says, and it writes to `now`. */
+  /** The overwrite of partitions that reads tables in the states `fresh` and writes to `now`. */
   def overwriting(statement: LogicalPlan, fresh: Map[Table, Table], now: Table): LogicalPlan =
     replaced(statement)(fresh).transform {
       case OverwritePartitionsDynamic(written: DataSourceV2Relation, query, options, byName, _) =>
@@ -124,7 +124,7 @@ object StatementPlans {
         relation.copy(table = fresh(relation.table))
     }
 
-  /** Runs a statement within the one of this thread. */
+  /** Runs a statement inside the statement of this thread. */
   def run(statement: LogicalPlan, name: String): Unit = {
     val execution = Frames.execution(statement)
     SQLExecution.withNewExecutionId(execution, Some(name))(execution.executedPlan.executeCollect())

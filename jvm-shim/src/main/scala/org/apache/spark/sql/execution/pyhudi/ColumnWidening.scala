@@ -17,7 +17,7 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
 /** Casts the columns that a file holds in an older type to the table's type, batch by batch.
   *
-  * Other columns pass through untouched. It lives in Spark's package for `RowToColumnConverter`.
+  * Other columns pass through unchanged. It is in Spark's package to use `RowToColumnConverter`.
   *
   * @param held the columns as the reader gives them, constants included
   * @param wanted the same columns in the table's types

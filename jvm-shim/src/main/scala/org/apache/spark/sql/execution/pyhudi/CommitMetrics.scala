@@ -6,13 +6,13 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetricInfo, SQLMetri
 import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate
 import org.apache.spark.sql.internal.SQLConf
 
-/** What a commit did, on the page of its query in Spark's SQL tab: a node above the plan.
+/** The numbers of a commit on the page of its query in Spark's SQL tab: a node above the plan.
   *
-  * Spark asks a write for such numbers on some routes only, and on none of 3.5.
+  * Spark itself asks only some kinds of writes for such numbers, and in 3.5 none.
   */
 object CommitMetrics {
 
-  /** Shows the numbers at the query that this thread runs; nothing where it runs none.
+  /** Shows the numbers at the query that this thread runs, if it runs one.
     *
     * @param facts name, kind (`sum`, `size` in bytes, `timing` in milliseconds) and value of each
     */
