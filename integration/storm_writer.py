@@ -222,13 +222,12 @@ def runtime_without_spark(spec: Spec, tell: Tell) -> Runtime:
 
 def do_without_spark() -> None:
     """Answer from an Arrow table what the planner asks of a DataFrame."""
-    avro = SCHEMA.avro("storm")
 
     def prepare(rows: pa.Table, *_: object) -> Prepared:
         keyed = rows.append_column(RECORD_KEY, rows["key"]).append_column(
             PARTITION_PATH, rows["dt"]
         )
-        return Prepared(cast(Any, keyed), SCHEMA, avro, SCHEMA.arrow(), FIELDS, False)
+        return Prepared(cast(Any, keyed), SCHEMA, SCHEMA.arrow(), FIELDS, False)
 
     module("pyhudi.writes.write").prepare = prepare
 

@@ -35,6 +35,11 @@ class Column:
         return self.name.lower()
 
     @property
+    def is_nested(self) -> bool:
+        """Whether it holds structs, lists or maps."""
+        return not isinstance(self.type, str)
+
+    @property
     def comment(self) -> str | None:
         """What a user says of the column."""
         return self.metadata.get(_COMMENT)
@@ -83,6 +88,10 @@ class SparkSchema:
     def avro(self, table_name: str) -> dict[str, Any]:
         """The table's Avro record; ``SchemaConflict`` as in ``spark_to_avro``."""
         return schemas.spark_to_avro(self.json(), table_name)
+
+    def declaration(self, table_name: str) -> str:
+        """The text by which a commit declares the schema: its Avro, as Hudi stores it."""
+        return schemas.canonical_json(self.avro(table_name))
 
     def arrow(self) -> pa.Schema:
         """The Arrow schema; ``SchemaConflict`` as in ``spark_to_arrow``."""

@@ -20,7 +20,6 @@ from pyhudi.format.column_ids import all_ids, first_ids, identified, plain, vers
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.format.instants import Action
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
-from pyhudi.format.schemas import canonical_json
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.scan import open_query
@@ -77,8 +76,8 @@ def _committed(
     version = history.current()
     found = _altered(current, version, changes, table.config)
     # Converted to Avro and back, to get what readers will see: Avro has no short, only int.
-    avro = plain(found.columns).avro(table.config.name)
-    extra = {**options.commit_metadata, SCHEMA_KEY: canonical_json(avro)}
+    declaration = plain(found.columns).declaration(table.config.name)
+    extra = {**options.commit_metadata, SCHEMA_KEY: declaration}
     if version is not None or found.by_ids:
         if declared is None:
             raise _undeclared(table.config)

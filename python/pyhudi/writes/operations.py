@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pyhudi.config import ConcurrencyMode, Operation
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
-from pyhudi.format.schemas import canonical_json
 from pyhudi.transactions.conflicts.comparison import footprint
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.collected import Collected, collected
@@ -81,7 +80,10 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         ),
         [file.path for file in written.files],
     )
-    extra = {**write.options.commit_metadata, SCHEMA_KEY: canonical_json(write.prepared.avro)}
+    extra = {
+        **write.options.commit_metadata,
+        SCHEMA_KEY: write.prepared.schema.declaration(write.config.name),
+    }
     if write.kept.retries:
         extra[RETRIES_KEY] = f"{write.kept.retries} of {write.options.conflict_retries}"
     metadata = CommitMetadata(

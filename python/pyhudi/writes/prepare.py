@@ -56,7 +56,6 @@ class Prepared:
 
     rows: DataFrame
     schema: SparkSchema
-    avro: dict[str, Any]
     arrow: pa.Schema
     data_columns: tuple[str, ...]
     has_deletes: bool
@@ -100,8 +99,7 @@ def prepare(
     rows = aligned.select(*columns, *map(named, target.fieldNames()))
     if soft and operation in OVERWRITES and not options.combine_before_insert:
         rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
-    avro, arrow = schema.avro(config.name), schema.arrow()
-    return Prepared(rows, schema, avro, arrow, schema.names, deletes, named_keys)
+    return Prepared(rows, schema, schema.arrow(), schema.names, deletes, named_keys)
 
 
 def prepare_partitions(
@@ -118,9 +116,8 @@ def prepare_partitions(
         own = [f for f in fields if f.name.lower() in given]
         df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
         path = partition_path(df.schema, config, timestamp_format(options))
-    avro = current.avro(config.name)
     rows = df.select(path.alias(PARTITION_PATH))
-    return Prepared(rows, current, avro, current.arrow(), (), False)
+    return Prepared(rows, current, current.arrow(), (), False)
 
 
 def named(column: str) -> Column:

@@ -73,8 +73,7 @@ def prepare_changes(
         rows = rows.withColumn(DELETE, F.lit(True))
     columns = [RECORD_KEY, PARTITION_PATH, DELETE, HOME]
     rows = rows.select(*columns, *map(named, target.fieldNames()))
-    avro, arrow = current.avro(config.name), current.arrow()
-    return Prepared(rows, current, avro, arrow, current.names, True, named_keys, survey)
+    return Prepared(rows, current, current.arrow(), current.names, True, named_keys, survey)
 
 
 def inserted_rows(rows: DataFrame) -> DataFrame:

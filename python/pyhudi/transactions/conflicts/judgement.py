@@ -14,7 +14,6 @@ from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import RequestedReplace, parse_requested_replace
-from pyhudi.format.schemas import canonical_json
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
@@ -132,7 +131,7 @@ def declared_schema(
             )
     if same_schema(declared, ours):
         return schema
-    return canonical_json(declared.avro(table.config.name))
+    return declared.declaration(table.config.name)
 
 
 def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Footprint) -> None:

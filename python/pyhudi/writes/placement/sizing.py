@@ -36,11 +36,11 @@ def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
 def guessed_row_bytes(write: Write) -> int:
     """A row's stored size from its types; no more than the configured estimate."""
     total = META_COLUMN_BYTES
-    for kind in write.prepared.schema.types.values():
-        if not isinstance(kind, str):
+    for column in write.prepared.schema.columns:
+        if column.is_nested:
             total += NESTED_BYTES
-        elif kind in ("string", "binary"):
+        elif column.type in ("string", "binary"):
             total += TEXT_BYTES
         else:
-            total += TYPE_BYTES.get(kind, 8)
+            total += TYPE_BYTES.get(column.type, 8)
     return min(total, write.options.record_bytes)
