@@ -100,7 +100,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "listings that lag behind",
+        "late listings",
         (
             Mutant(
                 "a commit does not wait",
@@ -111,7 +111,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "a data file that a worker misses, as its commit was undone or replaced meanwhile",
+        "a data file that a worker misses, since its commit was undone or replaced meanwhile",
         (
             Mutant(
                 "each missed file is a lost one",
@@ -131,8 +131,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "a data file that was lost or cut off, and a table that moves on between the listing of "
-        "its timeline and that of its files",
+        "a data file that was lost or cut off, and a table that changes between the listing of its timeline and that of its files",
         (
             Mutant(
                 "what commits name is not looked for",
@@ -158,7 +157,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "time travel to slices of which a clean took a part",
+        "time travel to slices that a clean has partly deleted",
         (
             Mutant(
                 "slices before the first active commit of a group are not missed",
@@ -177,8 +176,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "an archiver that deletes instants while they are listed: an older one is seen, a newer "
-        "one no more",
+        "an archiver that deletes instants during a listing: an older one is seen, a newer one is not",
         (
             Mutant(
                 "a torn listing is believed",
@@ -189,7 +187,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "a data file that is gone or cut off by the time a task reads it",
+        "a data file that is gone or cut off when a task reads it",
         (
             Mutant(
                 "a merge does not say that its base file is gone",
@@ -232,7 +230,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "a table that is upgraded or downgraded between its properties and its timeline",
+        "a table that is upgraded or downgraded between the reads of its properties and its timeline",
         (
             Mutant(
                 "the properties are not read once more",
@@ -313,7 +311,7 @@ FILES: Final = (
         ),
     ),
     Guard(
-        "a Python worker that outlives its attempt, as Spark 4's do where the input fails",
+        "a Python worker that outlives its attempt, as in Spark 4 if the input fails",
         (
             Mutant(
                 "the worker locks nothing",
@@ -336,7 +334,7 @@ FILES: Final = (
         "test on Spark 4.",
     ),
     Guard(
-        "a marker after the reconcile has looked",
+        "a marker that comes after the reconcile has looked",
         (
             Mutant(
                 "markers are taken behind the seal",

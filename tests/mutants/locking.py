@@ -73,7 +73,7 @@ LOCKING: Final = (
         ),
     ),
     Guard(
-        "a late request of a holder that is dead by now",
+        "a late request of a dead holder",
         (
             Mutant(
                 "a register is written whatever it holds",
@@ -172,8 +172,7 @@ LOCKING: Final = (
         ),
     ),
     Guard(
-        "a service of Apache Hudi's that finds a request without a heartbeat, and undoes the "
-        "write even once it has committed",
+        "a service of Apache Hudi that finds a request without a heartbeat, and undoes the write even after its commit",
         (
             Mutant(
                 "no heartbeat before the request",
@@ -225,7 +224,7 @@ LOCKING: Final = (
         ),
     ),
     Guard(
-        "rows put aside by a statement that was killed",
+        "spooled rows of a statement that was killed",
         (
             Mutant(
                 "spools stay",

@@ -60,7 +60,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a clock that is behind, or runs back",
+        "a clock that is behind, or goes back",
         (
             Mutant(
                 "times are the clock's alone",
@@ -74,7 +74,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a reader that follows instant times passes over a slow writer",
+        "a reader that follows instant times misses a slow writer",
         (
             Mutant(
                 "a time is kept though a commit overtook it",
@@ -203,7 +203,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a plan that a crash left empty or half",
+        "a plan that a crash left empty or incomplete",
         (
             Mutant(
                 "a torn plan is an error",
@@ -249,7 +249,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a scan's state that nobody remembers",
+        "a scan's state that is no longer in memory",
         (
             Mutant(
                 "the digest is not compared",
@@ -269,7 +269,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a key that two writes bring at once",
+        "a key that two writes add at once",
         (
             Mutant(
                 "keys that both brought are let through",
@@ -309,7 +309,7 @@ RACING: Final = (
         ),
     ),
     Guard(
-        "a name of a column that means another one in older files",
+        "a column name that means another column in older files",
         (
             Mutant(
                 "columns are found by their names",

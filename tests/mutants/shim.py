@@ -21,7 +21,7 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "test_rows_that_were_read_before_a_commit_are_read_again_after_it[save]",
         ),
     ),
-    "a name of a column that means another one in older files": (
+    "a column name that means another column in older files": (
         _scala(
             "filters on renamed columns reach the Parquet reader",
             "case (wanted, held) if wanted.dataType != held.dataType || wanted.name != held.name =>",
@@ -43,7 +43,7 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
             scala=True,
         ),
     ),
-    "a data file that is gone or cut off by the time a task reads it": (
+    "a data file that is gone or cut off when a task reads it": (
         _scala(
             "a reading task passes on what Parquet says",
             "throw files.files.flatMap(HudiDamage.of(_, conf, e)).headOption.getOrElse(e)",

@@ -8,7 +8,7 @@ from tests.mutants.mutant import Guard, Mutant
 
 TABLES: Final = (
     Guard(
-        "properties that a dead writer left absent or torn, or that are changed by two at once",
+        "properties that a dead writer left absent or cut short, or that two change at once",
         (
             Mutant(
                 "the backup does not count",
@@ -33,7 +33,7 @@ TABLES: Final = (
         ),
     ),
     Guard(
-        "a table that its creator takes away, or DROP deletes, under another writer",
+        "a table that its creator removes, or DROP deletes, under another writer",
         (
             Mutant(
                 "the table's id is not compared",
@@ -86,7 +86,7 @@ TABLES: Final = (
     ),
     Guard("an entry that the catalog would drop with its folder"),
     Guard(
-        "a metadata table that lags behind",
+        "a stale metadata table",
         (
             Mutant(
                 "the metadata table stays on",
@@ -97,7 +97,7 @@ TABLES: Final = (
         ),
     ),
     Guard(
-        "a metastore that cannot be told of a commit",
+        "a metastore that does not answer after a commit",
         (
             Mutant(
                 "the write fails after its commit",
