@@ -210,7 +210,7 @@ def test_an_optimistic_table_becomes_pessimistic_once_nobody_writes_to_it(
     with in_background(table.write, rows.df, "upsert") as done:
         rows.wait_until_read()
         (running,) = opened(table).timeline().pending
-        with pytest.raises(Exception, match=f"no file groups are under way: commit {running.time}"):
+        with pytest.raises(Exception, match=f"no file groups are running: commit {running.time}"):
             table.write([row(0, "y", ts=2)], "upsert", **{MODE: MARKED})
         rows.go()
         done.result()

@@ -292,7 +292,7 @@ def test_a_living_writer_of_another_version_keeps_a_folder_without_a_table() -> 
     begin_beside(world)
     config = other.table().config
     world.memory.delete([PROPERTIES])
-    with pytest.raises(ConfigError, match="is under way"):
+    with pytest.raises(ConfigError, match="is still running"):
         make_table(world.writer(policy=NEVER, table=Table(world.memory, config)))
     assert not table_exists(world.memory)
     world.close()

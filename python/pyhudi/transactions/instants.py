@@ -1,6 +1,6 @@
-"""The files of our instants: every put of one, and the taking of a time by the first of them.
+"""The files of pyhudi's instants: every put of one; the first put takes the instant's time.
 
-Invariant: a file is put only where ``timeline/states.py`` has the step, and never over another.
+Invariant: a file is put only if ``timeline/states.py`` has the step, and never over another file.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ PAUSE_MS = 20
 
 
 def path_of(table: Table, instant: Instant) -> str:
-    """Where the file of an instant is, relative to the table."""
+    """The path of an instant's file, relative to the table."""
     return f"{table.config.timeline_folder}/{instant_file_name(instant, table.config.layout)}"
 
 
 def put_instant(table: Table, was: Instant | None, to: Instant, data: bytes) -> None:
-    """Put the file of ``to``, the state that follows ``was``, which is None before the first.
+    """Put the file of ``to``, the state after ``was`` (None before the first state).
 
     ``RuntimeError`` for a step that is not in the table of states, before storage is asked;
-    ``FileExists`` where the file is there.
+    ``FileExists`` if the file exists.
     """
     check_step(was, to)
     table.storage.put_if_absent(path_of(table, to), data)
@@ -50,11 +50,11 @@ def take_time(
     loaded: Timeline | None = None,
     before: Callable[[InstantTime], object] = lambda time: None,
 ) -> tuple[InstantTime, Timeline]:
-    """Request an instant of ``action``: its time, and the timeline that shows it.
+    """Request an instant of ``action``; returns its time, and the timeline that shows it.
 
-    ``loaded`` is a timeline that the caller has just listed. ``before`` is asked right before each
-    request, with its time; there are several where others take the same times. ``WriteFailed``
-    where they took each time first; no request is left then.
+    ``loaded`` is a timeline that the caller has just listed. ``before`` is called right before each
+    request, with its time; there are several requests if other writers take the same times.
+    ``WriteFailed`` if they took each time first; then no request stays.
     """
     table, clock = writer.table, writer.clock
     for _ in range(ATTEMPTS):
@@ -75,12 +75,12 @@ def take_time(
 def _try_time(
     table: Table, clock: Clock, action: Action, content: bytes, time: InstantTime
 ) -> Timeline | None:
-    """Request ``time``: the timeline that shows it; None where it cannot be had.
+    """Request ``time``; returns the timeline that shows it, None if the time is taken.
 
-    Put-if-absent alone does not make a time unique, for each action has names of its own; where
-    another action took the same time between the two listings both give it up (ARCHITECTURE.md,
-    "Where each guard lives"). A rollback is not given up for being late: readers pass it over, and
-    others may have begun to carry out what it asks for.
+    Put-if-absent alone does not make a time unique, since each action has its own file names. If
+    another action took the same time between the two listings, both give it up (ARCHITECTURE.md,
+    "Where each guard lives"). A rollback is not given up for being late: readers ignore it, and
+    other writers may already have begun to carry out its plan.
     """
     storage, config = table.storage, table.config
     requested = Instant(time, action, State.REQUESTED)

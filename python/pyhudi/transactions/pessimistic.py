@@ -39,7 +39,7 @@ SHOWN = 5
 
 
 def is_pessimistic(config: TableConfig) -> bool:
-    """Whether the table takes pessimistic writers alone."""
+    """Whether the table accepts only pessimistic writers."""
     return config.raw.get(CONCURRENCY_PROPERTY, "").upper() == ConcurrencyMode.PESSIMISTIC.value
 
 
@@ -73,8 +73,8 @@ def declare_pessimistic(writer: Writer) -> Table:
             names = ", ".join(f"{i.action.value} {i.time}" for i in running[:SHOWN])
             raise ConfigError(
                 f"'{MODE_KEY}' is {ConcurrencyMode.PESSIMISTIC.value}, but writes that lock no "
-                f"file groups are under way: {names}. A table is all pessimistic or not at all. "
-                "Begin the first pessimistic write when they have ended; a dead writer's has once "
+                f"file groups are running: {names}. A table is all pessimistic or not at all. "
+                "Begin the first pessimistic write when they have ended; a dead write ends when "
                 "its heartbeat is stale and another write has rolled it back.",
                 key=MODE_KEY,
             )

@@ -158,9 +158,9 @@ def _settle_leftovers(writer: Writer) -> None:
         left = timeline_of(storage.list(timeline.folder), timeline.layout, timeline.folder).pending
         if left and timeline.layout != config.layout:
             raise ConfigError(
-                f"{left[0].action.value} {left[0].time} is under way in {storage.root}, where "
-                "there is no table any more, and it is of another table version than this one. "
-                "Try again when it has ended.",
+                f"{left[0].action.value} {left[0].time} is still running in {storage.root}, where "
+                "there is no table any more, and it belongs to another table version than this "
+                "one. Try again when it has ended.",
                 key="path",
             )
 
@@ -171,7 +171,7 @@ def _check_folder(storage: Storage) -> None:
     if stranger is not None and not table_exists(storage):
         raise ConfigError(
             f"The folder {storage.root} holds no Hudi table, but other files, such as "
-            f"'{stranger}'. Choose an empty folder, or delete them first.",
+            f"'{stranger}'. Choose an empty folder, or delete these files first.",
             key="path",
         )
 
@@ -310,8 +310,8 @@ def _refuse_running(writer: Writer, timeline: Timeline) -> None:
             raise WriteFailed(
                 f"{instant.action.value} {instant.time} is being written to "
                 f"{table.config.name}, at {table.storage.root}, so the table was not dropped. "
-                "Wait for that write or stop it, and drop the table again; a dead writer's is "
-                f"passed over after {lapse_ms / 1000:g} s without a heartbeat.",
+                "Wait for that write or stop it, and drop the table again; a dead write is "
+                f"ignored after {lapse_ms / 1000:g} s without a heartbeat.",
                 theirs=instant.time,
             )
 

@@ -1,9 +1,9 @@
-"""The put that decides a commit: the looks before each try of it, and the look back after it.
+"""The put that decides a commit: the checks before each try, and the look back afterwards.
 
-Invariants: all tries have one name, so that a retry cannot commit twice. Each is sent under a lease
-that outlasts what a put may take, and, after one that got no answer, on a timeline on which the
-write may still go. What follows such a try is never a known failure, as it may yet have landed, and
-the lock is not given back before it can land no more: a successor would not find it.
+Invariants: all tries have one name, so a retry cannot commit twice. Each try is sent under a lease
+that outlasts a put. After a try without an answer, the next one also needs a timeline that still
+allows the commit. From then on no error is a known failure, since that try may land. The lock is
+kept until it can no longer land: otherwise a successor would miss it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Look = Callable[[Timeline], None]
 
 
 class FinalPut:
-    """The completed file of an instant, about to be put under the writer's lock.
+    """Puts the completed file of an instant under the writer's lock.
 
     ``inflight`` and ``done`` are its two states; ``who`` names the write. ``fence`` and ``compare``
-    look at a timeline and raise where the write was undone, or where it conflicts with what has
-    completed since it was judged.
+    look at a timeline: ``fence`` raises if the write was undone, ``compare`` if it conflicts with
+    commits since it was judged.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class FinalPut:
         self._compare = compare
         self._data = render_commit(metadata, writer.table.config.layout)
         self.path = path_of(writer.table, done)
-        #: whether a try may have landed, or may land yet, and nobody knows
+        #: whether the outcome of a try is unknown: it may have landed, or may still land
         self.in_doubt = False
         #: when a try was last given up, by the monotonic clock in seconds
         self._given_up = 0.0
         self._cause: Exception | None = None
 
     def send(self) -> None:
-        """Put the file; an error is a known failure, unless the outcome is ``in_doubt`` by then.
+        """Put the file; an error is a known failure, unless the outcome is ``in_doubt``.
 
-        ``CommitUnknown`` where no look could tell, or where what landed is not what it should be.
+        ``CommitUnknown`` if no look shows the outcome, or if the commit landed but is not correct.
         """
         refused: CommitUnknown | None = None
         try:
@@ -86,13 +86,13 @@ class FinalPut:
         self.in_doubt = False
 
     def wait_out(self) -> None:
-        """Wait until no try can land any more, by the time that the storage states for a put."""
+        """Wait until no try can land any more, by the storage's limit for a put."""
         rest = self._given_up + self._table.storage.put_timeout_s - self._clock.monotonic()
         if rest > 0:
             self._clock.sleep(rest)
 
     def _lands(self, attempt: int) -> bool:
-        """One try; whether the file is there by now."""
+        """One try; returns whether the file exists afterwards."""
         storage = self._table.storage
         check_step(self._inflight, self._done)
         if not self.in_doubt:
@@ -102,11 +102,11 @@ class FinalPut:
         else:
             self._look_again()
         doubted, self.in_doubt = self.in_doubt, True
-        # Nothing comes between the look at the lease and the put, not even a look at the clock.
+        # Nothing may come between the look at the lease and the put, not even a look at the clock.
         try:
             put_instant(self._table, self._inflight, self._done, self._data)
         except FileExists:
-            # Only this writer knows this name: an earlier try of its own had landed.
+            # Only this writer knows this name: an earlier try has landed.
             return True
         except Exception as error:
             # A refusal says nothing about an earlier try that may still land.
@@ -117,19 +117,19 @@ class FinalPut:
             log.warning("%s: no answer to the final put (try %d): %s", self._who, attempt, error)
             return False
         except BaseException:
-            # Interrupted: the request may be under way.
+            # Interrupted: the request may still be running.
             self._given_up = self._clock.monotonic()
             self.wait_out()
             raise
         return True
 
     def _look_again(self) -> None:
-        """``CommitUnknown`` where the put must not be sent once more after one without answer."""
+        """``CommitUnknown`` if the put must not be sent again after a try without an answer."""
         try:
             now = self._table.timeline()
             self._fence(now)
             self._compare(now)
-            # Last, for a look at the timeline takes time.
+            # Checked last, since a look at the timeline takes time.
             self._lock.check(self._table.storage.put_timeout_s)
         except Exception as error:
             raise self._unknown(
@@ -137,17 +137,17 @@ class FinalPut:
             ) from error
 
     def _has_landed(self) -> bool:
-        """Whether a look at the storage settles an unanswered put; False where it does not."""
+        """Whether a look at the storage shows that an unanswered put has landed."""
         try:
             return self._table.storage.exists(self.path)
         except Exception:
             return False
 
     def _look_back(self) -> None:
-        """Look whether the write was undone, or overtaken, while its put was under way.
+        """Check whether the write was undone, or overtaken, during its put.
 
-        Apache Hudi's EAGER policy rolls back what is pending without the lock, and a put that
-        cannot be given up may have outlasted the lease.
+        Under the EAGER policy Apache Hudi rolls back pending writes without the lock. And a put
+        that cannot be given up may have outlasted the lease.
         """
         try:
             now = self._table.timeline()
@@ -176,34 +176,34 @@ class FinalPut:
             log.warning("%s: committed, but not compared again: %s", self._who, error)
 
     def _take_back(self) -> None:
-        """Delete our completed file, whose data files another program deletes or has deleted."""
+        """Delete our completed file: another program has deleted, or deletes, its data files."""
         storage, instant = self._table.storage, self._done.time
         try:
-            # Under the lock nobody has built on it yet.
+            # We hold the lock, so nobody has built on it yet.
             self._lock.check(storage.put_timeout_s)
             storage.delete([self.path])
         except Exception as error:
             raise CommitUnknown(
-                f"{self._who} was rolled back by another writer while its final put was under "
-                f"way, and what had been put could not be taken back: {error} Look for "
-                f"{self.path}: where it exists, files that it names may be gone. Let the program "
-                "that rolled it back roll it back once more, then run the write again.",
+                f"{self._who} was rolled back by another writer during its final put, and its "
+                f"completed file could not be deleted: {error} Look for {self.path}: if it "
+                "exists, files that it names may be gone. Let the program that rolled it back "
+                "roll it back once more, then run the write again.",
                 instant=instant,
                 path=self.path,
             ) from error
         self.in_doubt = False
         raise WriterFenced(
-            f"{self._who} was rolled back by another writer while its final put was under way. "
-            "What had been put was taken back, so nothing of it is visible. Run the write again. "
-            "Apache Hudi does this under hoodie.clean.failed.writes.policy=EAGER, its default: "
-            "set it to LAZY where both write.",
+            f"{self._who} was rolled back by another writer during its final put. Its completed "
+            "file was deleted again, so nothing of it is visible. Run the write again. Apache Hudi "
+            "does this under hoodie.clean.failed.writes.policy=EAGER, its default: set it to LAZY "
+            "if both write.",
             instant=instant,
         )
 
     def _unknown(self, what: str) -> CommitUnknown:
         return CommitUnknown(
             f"The final put of {self._who} got no answer {what} Nothing was deleted. Look for "
-            f"{self.path}: where it exists the write is committed, else the next writer rolls it "
+            f"{self.path}: if it exists, the write is committed; if not, the next writer rolls it "
             "back.",
             instant=self._done.time,
             path=self.path,
@@ -211,16 +211,16 @@ class FinalPut:
 
 
 def is_undone(table: Table, now: Timeline, time: InstantTime, action: Action) -> bool:
-    """Whether somebody rolls the write ``time`` back or has done so, whatever else is there.
+    """Whether the write ``time`` is being rolled back or was, whatever other files it has.
 
-    A rollback between a writer's first file and its second leaves the second alone, and one beside
-    the final put leaves the completed file: so the first file tells.
+    A rollback between a writer's first and second file leaves the second, and one during the final
+    put leaves the completed file. So the first file decides.
     """
     return (time, action) not in now.requested or rollback_of(table, now, time) is not None
 
 
 def check_alive(table: Table, now: Timeline, time: InstantTime, action: Action, who: str) -> None:
-    """``WriterFenced`` where the write ``time`` is not inflight any more, or is being undone."""
+    """``WriterFenced`` if the write ``time`` is no longer inflight, or is being undone."""
     inflight = any(i.action is action and i.state is State.INFLIGHT for i in now.at(time))
     if not inflight or is_undone(table, now, time, action):
         raise WriterFenced(

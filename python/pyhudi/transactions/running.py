@@ -1,10 +1,10 @@
-"""One instant of ours while it runs: begin, heartbeat, cancel, publish and abort.
+"""One running instant of pyhudi: begin, heartbeat, cancel, publish and abort.
 
-Used as a context manager once it has begun: what the block raises undoes the instant, as far as
-``phases.py`` has a step to ``FAILED``.
+After its begin it is a context manager: an error of the block undoes the instant, if ``phases.py``
+has a step to ``FAILED``.
 
-Invariants: the instant time exceeds all that was loaded and is this write's alone; data files are
-deleted only when the write is known to have failed.
+Invariants: the instant time is above all loaded times, and no other write has it; data files are
+deleted only if the write is known to have failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Begun = TypeVar("Begun", bound="RunningInstant")
 
 
 class RunningInstant:
-    """An instant of ours; use ``begin`` to start one."""
+    """A running instant; use ``begin`` to start one."""
 
     def __init__(
         self, writer: Writer, action: Action, operation: str, groups: GroupLocks | None = None
@@ -53,7 +53,7 @@ class RunningInstant:
         self.instant = InstantTime("")
         self.timeline: Timeline
         self.cancelled: Callable[[], bool] = lambda: False
-        #: asked before anything is undone, with a time in seconds: whether no attempt writes
+        #: called before anything is undone, with a time in seconds: whether no attempt writes
         self.quiet: Callable[[float], bool] = lambda timeout_s: True
         self._action = action
         self._groups = groups
@@ -63,12 +63,12 @@ class RunningInstant:
 
     @property
     def table(self) -> Table:
-        """The table as it was when the write began, from the commit on as it was then."""
+        """The table at the begin of the write; after the commit, the table at the commit."""
         return self.writer.table
 
     @property
     def who(self) -> str:
-        """What messages call it."""
+        """The write's name in messages."""
         return f"{self.operation} {self.instant}"
 
     # -- begin ---------------------------------------------------------------------------------
@@ -85,10 +85,11 @@ class RunningInstant:
     ) -> Begun:
         """Settle failed writers, send the first heartbeat, and request an instant.
 
-        In this order: Apache Hudi's services take a requested write without a heartbeat for dead.
-        With ``groups``, which belong to the caller, the write is a pessimistic one. Rows that were
-        computed from an earlier load of the timeline, ``since``, are judged from that load on.
-        ``cancelled`` tells whether nobody wants this write any more; it is asked under the lock.
+        The order matters: Apache Hudi's services take a requested write without a heartbeat for
+        dead. With ``groups``, which belong to the caller, the write is pessimistic. If the rows
+        were computed from an earlier load of the timeline, ``since``, conflicts count from that
+        load on. ``cancelled`` says whether the client has cancelled the write; it is asked under
+        the lock.
         """
         self = cls(writer, action, operation, groups)
         self.cancelled = cancelled
@@ -107,7 +108,7 @@ class RunningInstant:
         self.timeline = since or loaded
         self._move(Phase.REQUESTED, State.REQUESTED)
         try:
-            # The file may have been swept up since, if we stood still for so long.
+            # If this process stood still for long, the file may have been deleted meanwhile.
             self._heartbeat.check(self.who)
             self._heartbeat.go_on()
         except BaseException:
@@ -130,17 +131,17 @@ class RunningInstant:
     # -- run -----------------------------------------------------------------------------------
 
     def put_inflight(self, data: bytes) -> None:
-        """Say that data files come from now on, with what is known of them."""
+        """Announce that data files follow, with the facts that are known of them."""
         check_move(self.phase, Phase.INFLIGHT, State.INFLIGHT)
         put_instant(self.table, self._in(State.REQUESTED), self._in(State.INFLIGHT), data)
         self._move(Phase.INFLIGHT, State.INFLIGHT)
 
     def keep_markers(self, gate: MarkerGate) -> None:
-        """Have the place that takes this write's markers sealed and dropped in its time."""
+        """Register the place of this write's markers, to be sealed and dropped later."""
         self._markers = gate
 
     def _falls_quiet(self, attempts_ended: Callable[[float], bool]) -> bool:
-        """Whether neither the marker service nor an attempt can still write, after a while."""
+        """Whether, after a wait, neither the marker service nor an attempt can still write."""
         timeout_s = self.writer.policy.seal_timeout_s
         if self._markers is not None and not self._markers.seal(timeout_s):
             return False
@@ -149,7 +150,7 @@ class RunningInstant:
     # -- end -----------------------------------------------------------------------------------
 
     def _check_fences(self, now: Timeline) -> None:
-        """``WriterFenced`` or ``WriteFailed`` where the write may not be committed any more."""
+        """``WriterFenced`` or ``WriteFailed`` if the write must not be committed any more."""
         if self.cancelled():
             raise WriteFailed(
                 f"{self.who} was cancelled by its client before it was committed. Nothing of it is "
@@ -158,8 +159,8 @@ class RunningInstant:
             )
         check_alive(self.table, now, self.instant, self._action, self.who)
         if self._groups is not None and not self._groups.intact():
-            # By the clock alone, as asking for many locks takes long: a new owner who has not
-            # committed yet will find our commit, and one who has is found below.
+            # Only by the clock, since it takes long to ask for many locks. A new owner that has not
+            # committed yet will find our commit; one that has committed is found below.
             self._groups.check()
         self._heartbeat.check(self.who)
 
@@ -190,7 +191,7 @@ class RunningInstant:
         self._move(Phase.COMMITTED, State.COMPLETED)
 
     def _leave_unknown(self) -> None:
-        """Delete nothing and fall silent: others may judge the instant once the beat is stale."""
+        """Delete nothing and stop the heartbeat: when it is stale, others settle the instant."""
         self._move(Phase.UNKNOWN)
         self._drop_markers()
         self._heartbeat.stop(settled=False)
@@ -212,11 +213,11 @@ class RunningInstant:
             self._markers.drop()
 
     def abort(self) -> None:
-        """Undo a write that is known to have failed; nothing on an unknown outcome, or twice.
+        """Undo a write that is known to have failed; not after an unknown outcome, and only once.
 
-        While attempts may still write nothing is undone: the instant and its last beat stay, and
-        the next writer rolls it back after a lapse of silence. Raises nothing that would hide the
-        cause.
+        As long as attempts may still write, nothing is undone: the instant and its last heartbeat
+        stay, and the next writer rolls it back when the heartbeat is stale. Raises no error, which
+        would hide the cause.
         """
         if not leads(self.phase, Phase.FAILED):
             return
@@ -240,18 +241,18 @@ class RunningInstant:
             log.warning("%s: its heartbeat file remains: %s", self.instant, e)
 
     def _undo(self) -> None:
-        """Roll back; delete nothing where the timeline does not say that the write is undone."""
+        """Roll back; delete nothing unless the timeline says that the write is undone."""
         storage = self.table.storage
         undone = roll_back(self.writer, self.instant)
         if undone is Undone.NO and not is_gone(self.table):
             log.warning(
-                "%s is not undone, as it is not pending: either its commit has landed all the "
-                "same, or it has been archived. Nothing of it was deleted.",
+                "%s is not undone, since it is not pending: its commit has landed after all, or it "
+                "has been archived. Nothing of it was deleted.",
                 self.instant,
             )
             return
         if undone is not Undone.NOW:
-            # Another has deleted what there was, most markers too; this writer has gone on since.
+            # Another writer has deleted the files so far and most markers; we have written more.
             delete_files(storage, listed_files(storage, self.instant))
         delete_markers(storage, self.instant)
 

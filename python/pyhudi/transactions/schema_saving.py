@@ -1,7 +1,7 @@
 """The schema history in a commit: repeated if nothing changed, otherwise with a new first version.
 
-As Hudi does with schema-on-read (spec/schema_evolution.md S4). If another writer has renamed or
-dropped columns of a write meanwhile, the write must not commit: its files would be read by the new
+This follows Hudi's schema-on-read (spec/schema_evolution.md S4). If another writer has meanwhile
+renamed or dropped columns of a write, the write must not commit: its files would be read by the new
 version, in which the same names mean other columns.
 """
 
@@ -38,7 +38,7 @@ def with_history(
 ) -> CommitMetadata:
     """The commit with its version, after its history has been saved, if the table has one.
 
-    Saved first, as Hudi does: a history counts once its commit is there. Errors as below.
+    It is saved first, as in Hudi: a history counts when its commit exists. Errors as below.
     """
     declared = declared_version(began, now, instant, metadata.extra) if began else None
     if began is None or declared is None:
@@ -54,9 +54,9 @@ def declared_version(
 ) -> tuple[str, str] | None:
     """(``latest_schema``, text of the history file) of a commit; None for a table without.
 
-    ``began`` is the history when the write began, ``extra`` what the commit says so far: its
-    schema, and of an ALTER its version. ``SchemaConflict`` where another writer's change of the
-    schema since then does not go with the commit.
+    ``began`` is the history when the write began. ``extra`` has the commit's metadata so far: its
+    schema, and for an ALTER its version. ``SchemaConflict`` if another writer has changed the
+    schema since then in a way that does not fit the commit.
     """
     table = began.table
     if SCHEMA_KEY not in extra:
@@ -117,8 +117,8 @@ def _check(before: SchemaVersion | None, now: SchemaVersion | None, altered: boo
     name, other = changed[0] if changed else (None, None)
     what = f"'{name}' is {'gone' if other is None else f'{other!r} now'}" if name else "are others"
     raise SchemaConflict(
-        f"Another writer has altered the table's columns since this one began: {what}. Nothing of "
-        "this write is visible. Run it again, made for the new columns.",
+        f"Another writer has altered the table's columns since this write began: {what}. Nothing "
+        "of this write is visible. Adapt it to the new columns and run it again.",
         column=name,
         ours=name,
         theirs=other,

@@ -1,10 +1,10 @@
 """One write: what it may change, when its files are complete, and whether it may be committed.
 
-The steps are those of ARCHITECTURE.md, "One commit, end to end". What it shares with whatever else
-runs an instant is in ``running.py``.
+The steps are those of ARCHITECTURE.md, "One commit, end to end". ``running.py`` has what all
+running instants share.
 
-Invariant: nothing is published without the lock, a live heartbeat, an instant that nobody rolled
-back and a timeline without conflicts.
+Invariant: nothing is published without the lock, a live heartbeat, an instant that nobody has
+rolled back, and a timeline without conflicts.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-#: looks at the timeline under the lock, where each finds what came without asking for it
+#: how often the timeline is listed under the lock, if each listing shows new commits
 LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An acknowledged commit; its planner knows how long it waited and how often it tried."""
+    """An acknowledged commit, with its wait for the lock and its retries."""
 
     instant: InstantTime
     completion_time: InstantTime
@@ -77,7 +77,7 @@ class Committed:
 
 
 class Transaction(RunningInstant):
-    """A write in progress: what its commit is beyond a running instant."""
+    """A write in progress: a running instant that ends with a commit."""
 
     def __init__(
         self, writer: Writer, action: Action, operation: str, groups: GroupLocks | None = None
@@ -96,15 +96,15 @@ class Transaction(RunningInstant):
         self.put_inflight(data)
 
     def keep_history(self) -> SchemaHistory:
-        """Have the table's schema history go on with this commit; as it is at the begin."""
+        """Continue the table's schema history with this commit; returns it as of the begin."""
         if self._history is None:
             self._history = SchemaHistory(self.table, self.timeline)
         return self._history
 
     def check_targets(self, targets: Iterable[BaseFile | FileSlice]) -> None:
-        """``CommitConflict`` where a merge target is newer than this instant.
+        """``CommitConflict`` if a merge target is newer than this instant.
 
-        A slice is read by its instant, so a merge into a newer one would be hidden by it.
+        Readers take the slice with the largest instant, so a newer one would hide the merge.
         """
         newer = sorted({f.instant for f in targets if f.instant > self.instant})
         if newer:
@@ -123,13 +123,13 @@ class Transaction(RunningInstant):
         buckets: Iterable[Group] = (),
         swept: Iterable[str] = (),
     ) -> None:
-        """Fail before data is written, where it is known already that the commit would.
+        """Fail before data is written, if it is already known that the commit would fail.
 
-        ``updated`` are the file groups that will change, ``buckets`` those of a bucket table that
-        are new, ``swept`` the partitions that are replaced. A pessimistic write takes its locks
-        here (``pessimistic.claim``). ``CommitConflict`` where a pending clustering is about to
-        rewrite a group; with early detection, of which locks have no need, also where a commit
-        has changed one meanwhile, or a running write is about to.
+        ``updated`` are the file groups that will change, ``buckets`` the new groups of a bucket
+        table, ``swept`` the partitions that are replaced. A pessimistic write takes its locks here
+        (``pessimistic.claim``). ``CommitConflict`` if a pending clustering will rewrite a group.
+        With early detection, which locks make unnecessary, also if a commit has changed a group
+        meanwhile, or a running write will change it.
         """
         changed, new = frozenset(updated), frozenset(buckets)
         ours = Footprint(
@@ -153,9 +153,9 @@ class Transaction(RunningInstant):
             check_clustering(table, self.timeline, self.instant, ours)
 
     def seal(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
-        """Take no more markers, wait until no attempt writes, delete marked files not named.
+        """Take no more markers, wait until no attempt writes, delete marked files not in ``named``.
 
-        ``attempts_ended(timeout_s)`` tells whether every started attempt of the write stage has
+        ``attempts_ended(timeout_s)`` says whether all started attempts of the write stage have
         ended; ``named`` are the files of the write statistics, relative to the table.
         """
         policy = self.writer.policy
@@ -188,7 +188,8 @@ class Transaction(RunningInstant):
     ) -> Committed:
         """Resolve conflicts and publish; the outcome is committed, an error, or unknown.
 
-        ``check_theirs`` may object to a commit that has come between and does not overlap.
+        ``check_theirs`` is called for commits that came in between and do not overlap; it may
+        raise.
         """
         check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
         if self._groups is not None:
@@ -217,10 +218,11 @@ class Transaction(RunningInstant):
     def _judged(
         self, given: CommitMetadata, footprint: Footprint, check_theirs: TheirCheck | None
     ) -> tuple[Timeline, CommitMetadata]:
-        """The timeline under the lock, and the commit as it goes with what has come between.
+        """The timeline under the lock, and the commit adapted to commits that came in between.
 
-        To compare may take longer than a lease, which is renewed meanwhile. Then we look again,
-        since Apache Hudi's writers may have undone this write without asking for the lock.
+        The comparison may take longer than a lease, so the lease is renewed meanwhile. Then the
+        timeline is listed again, since Apache Hudi's writers may have undone this write without
+        the lock.
         """
         judged, metadata = self.timeline, given
         for number in range(LOOKS):
@@ -243,7 +245,7 @@ class Transaction(RunningInstant):
         footprint: Footprint,
         check_theirs: TheirCheck | None,
     ) -> CommitMetadata:
-        """The commit as it goes with those that have come between; an error where it does not."""
+        """The commit, adapted to commits that came in between; an error if they conflict."""
         table, loaded, policy = self.table, self.timeline, self.writer.policy
         if self._groups is not None:
             check_unlocked(table, loaded, now, footprint)

@@ -1,7 +1,7 @@
-"""Which tables pyhudi may write: only those of which every rule is known.
+"""Which tables pyhudi may write: only those whose rules it knows.
 
-A table whose merge, key or delete rule is another class of Hudi's, or of somebody's own, would be
-changed wrongly without a word; reading it is safe, for what its files hold is merged already.
+If a table's merge, key or delete rule is another class of Hudi or a custom class, a write would
+silently do the wrong thing. Reading is safe, since the rows in its files are already merged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.timeline.table import Table
 MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
 STRATEGIES = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 PARTIAL_UPDATE = "hoodie.table.partial.update.mode"
-#: delete markers and the like, which tables of special payload classes keep
+#: properties such as delete markers, which tables of special payload classes have
 MERGE_PROPERTY = "hoodie.record.merge.property."
 CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 
@@ -32,7 +32,7 @@ def refuse_writes_to(table: Table) -> None:
     if feature is not None:
         raise UnsupportedTable(
             f"The table {config.name} at {table.storage.root} cannot be written: {feature} is not "
-            "there yet. Read it with pyhudi, write it with Apache Hudi.",
+            "supported yet. Read it with pyhudi, write it with Apache Hudi.",
             feature=feature,
         )
 

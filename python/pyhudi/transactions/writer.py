@@ -1,6 +1,6 @@
-"""Who changes a table: the table, its lock, the clock, and how the writer behaves beside others.
+"""A writer of a table: the table, its lock, the clock, and its policy towards other writers.
 
-What begins, commits, undoes or settles takes one ``Writer``.
+All code that begins, commits, undoes or settles instants takes a ``Writer``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pyhudi.transactions.visible import VisibilityPolicy
 
 @dataclass(frozen=True, slots=True)
 class WriterPolicy:
-    """How a writer behaves beside others; times in the units of their names.
+    """How a writer behaves towards other writers; times in the units of their names.
 
-    ``conflicts`` and ``schemas`` say what two writes must not do at once; with ``early`` a write
-    also looks for running ones before it writes data. ``times`` is where instant times come from.
-    With ``visibility`` a commit waits until listings show what it did.
+    ``conflicts`` and ``schemas`` say what two writes must not do at the same time; with ``early`` a
+    write also looks for running writes before it writes data. ``times`` is the source of instant
+    times. With ``visibility`` a commit waits until listings show its changes.
     """
 
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
@@ -43,7 +43,7 @@ class WriterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A table as one writer has it; ``lock`` is the writer's own handle on the table's lock."""
+    """One writer of a table; ``lock`` is its own handle on the table's lock."""
 
     table: Table
     lock: TableLock
@@ -51,18 +51,18 @@ class Writer:
     policy: WriterPolicy
 
     def on(self, table: Table) -> Writer:
-        """The same writer of ``table``, which was opened again."""
+        """The same writer with ``table``, which was opened again."""
         return replace(self, table=table)
 
     def next_time(self, now: Timeline) -> InstantTime:
-        """A time above all that ``now`` has, as ``times.next_time`` gives it."""
+        """A time above all times of ``now``, from ``times.next_time``."""
         return next_time(self.clock, now, self.table.config.utc, self.policy.times)
 
     @contextmanager
     def locked(self, time: InstantTime | None = None) -> Iterator[None]:
         """Hold the table's lock; ``LockTimeout``.
 
-        Others are told that the instant ``time`` has it, or that somebody has since now.
+        Others see that the instant ``time`` has it; without ``time`` they see the present time.
         """
         if time is None:
             time = format_time(self.clock.now_ms(), self.table.config.utc)

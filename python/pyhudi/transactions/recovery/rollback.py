@@ -118,7 +118,7 @@ def finish_rollback(writer: Writer, time: InstantTime) -> None:
         if plan is None or target is None or target.action not in {a.value for a in WRITES}:
             return
         if any(i.state is State.COMPLETED for i in timeline.at(target.commit_time)):
-            # Undoing a completed commit is a restore: another tool's work, left to it.
+            # Undoing a completed commit is a restore: that is left to the tool that began it.
             log.warning("rollback %s of the commit %s is pending", time, target.commit_time)
             return
         if _is_at_work(writer, rollback):
@@ -128,15 +128,16 @@ def finish_rollback(writer: Writer, time: InstantTime) -> None:
 
 
 def _is_at_work(writer: Writer, rollback: Instant) -> bool:
-    """Whether a heartbeat tells that a rollback's writer lives.
+    """Whether a heartbeat shows that a rollback's writer lives.
 
-    Apache Hudi holds no lock while it rolls back; where several write it keeps a heartbeat instead.
+    Apache Hudi holds no lock while it rolls back; with several writers it keeps a heartbeat
+    instead.
     """
     storage, lapse_ms = writer.table.storage, writer.policy.heartbeat.lapse_ms
     beat = last_beat_ms(storage, rollback.time)
     if beat is None or has_passed(storage, writer.clock, beat, lapse_ms):
         return False
-    log.info("rollback %s is under way by another program, and left to it", rollback.time)
+    log.info("another program runs the rollback %s, and it is left to it", rollback.time)
     return True
 
 
@@ -162,7 +163,7 @@ def was_rolled_back(table: Table, timeline: Timeline, time: InstantTime) -> bool
 
 
 def _undone_by(table: Table, timeline: Timeline, undoing: Instant) -> Strings:
-    """What a completed rollback or restore has undone by its own word; empty for other actions."""
+    """What a completed rollback or restore says it has undone; empty for other actions."""
     if undoing.action is Action.ROLLBACK:
         metadata = read_metadata(table, timeline, undoing)
         return metadata.commits_rollback if metadata is not None else ()
@@ -217,7 +218,7 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     elif (target.time, target.action) in timeline.requested:
         paths = files_of(table.storage, target.time)
     else:
-        # A rollback of it has come between its two files, and took markers that it had by then.
+        # A rollback of it came between its two files, and deleted the markers of that time.
         paths = listed_files(table.storage, target.time)
     requests = []
     for path in paths:
@@ -280,8 +281,8 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
 def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, list[str]]:
     """Partition path -> files to delete, relative to the table.
 
-    Files that the markers name by now count beside the plan: the failed writer may have continued
-    after the plan was made.
+    Files that the markers name now count as well: the failed writer may have continued after the
+    plan was made.
     """
     found: dict[str, set[str]] = {}
     for request in plan.requests:

@@ -57,7 +57,7 @@ def settle_failed_writes(writer: Writer) -> Timeline | None:
     timeline = table.timeline()
     if (restore := pending_restore(table, timeline)) is not None:
         # Its rollbacks look like those of failed writes.
-        log.warning("restore %s is pending: what failed is left to it", restore.time)
+        log.warning("restore %s is pending: failed writes are left to it", restore.time)
         return None
     half_done = [i for i in timeline.pending if i.action is Action.ROLLBACK]
     for rollback in half_done:

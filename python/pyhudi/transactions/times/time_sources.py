@@ -1,6 +1,6 @@
-"""From options to where a table's instant times come from.
+"""Opens the source of a table's instant times from options.
 
-Counters are imported where they are asked for, as the clients of lock services are.
+Counters are imported only when they are needed, like the clients of lock services.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def open_times(
 ) -> TimeSource:
     """The source of instant times for the table ``table_name`` at ``root``.
 
-    Counters are beside the table's lock in the same service, by the lock's options, whatever the
-    lock itself is. ``SetupError`` where a package is missing. Asks no service yet.
+    A counter is stored beside the table's lock, with the lock's options, even if the lock itself is
+    of another kind. ``SetupError`` if a package is missing. Asks no service yet.
     """
     if kind is TimeSourceType.ZOOKEEPER:
         from pyhudi.transactions.times.zookeeper_times import ZookeeperTimes

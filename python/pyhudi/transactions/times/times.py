@@ -27,7 +27,7 @@ class TimeSource(Protocol):
 
 
 class ClockTimes:
-    """Times by the writer's own clock, which ``at_least`` tells."""
+    """Times by the writer's own clock: ``at_least`` already has its time."""
 
     def next_ms(self, at_least: int) -> int:
         return at_least
@@ -54,9 +54,9 @@ def next_time(
 def overtaken(timeline: Timeline, time: InstantTime) -> bool:
     """Whether a commit with a later time completed before the request of ``time`` was there.
 
-    A reader that follows the table by instant times may have passed it by then. So it is given up:
-    no instant ever appears below a commit that readers saw (``timeline/completion_order``). It is
-    also given up after a rollback or restore: an undone commit may have had the same time.
+    A reader that follows the table by instant times may already be past it. So it is given up: no
+    instant ever appears below a commit that readers saw (``timeline/completion_order``). It is also
+    given up after a rollback or restore: an undone commit may have had the same time.
     """
     undone = any(i.time > time and i.action in UNDOINGS for i in timeline.completed)
     return undone or any(commit.time > time for commit in timeline.commits)

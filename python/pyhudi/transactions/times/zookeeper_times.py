@@ -49,9 +49,9 @@ class ZookeeperTimes:
         raise self._failed(f"other writers were faster {ATTEMPTS} times")
 
     def _try(self, client: Any, at_least: int) -> int | None:
-        """One step of the counter; None where another writer made it first, or nobody may know.
+        """One step of the counter; None if another writer made it first, or if it is unknown.
 
-        A step whose answer was lost skips a time, and nothing else.
+        A step whose answer was lost only skips a time.
         """
         path = self._place.path
         try:
