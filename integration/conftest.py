@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pyhudi
 from integration.peers import HudiRs, SparkPeer, apache_hudi, iceberg, pyhudi_on_spark
 from tests.conftest import plain_py4j, zookeeper
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
+from tests.servers.process import BRIEF_SPARK
 from tests.sessions import local_session
 
+os.environ.update(BRIEF_SPARK)
 __all__ = ["plain_py4j", "zookeeper"]
 
 REPO = Path(__file__).resolve().parents[1]

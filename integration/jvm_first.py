@@ -24,7 +24,7 @@ from typing import Any
 
 from integration.peers import maven
 from tests.process_facts import eventually, marked
-from tests.servers.process import free_port
+from tests.servers.process import BRIEF_JVM, BRIEF_SPARK, free_port
 
 REPO = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = {"3.5": REPO / ".venv", "4.0": REPO / ".venv-spark4"}
@@ -90,6 +90,7 @@ class Place:
         name, _, value = self.mark.partition("=")
         return {
             **kept,
+            **BRIEF_SPARK,
             name: value,
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "PYTHONPATH": str(REPO / "python"),
@@ -97,7 +98,9 @@ class Place:
             "SPARK_CONF_DIR": str(conf),
             "SPARK_LOCAL_IP": "127.0.0.1",
             # A terminal would have what is typed among the rows, broken at its width.
-            "SPARK_SUBMIT_OPTS": "-Djline.terminal=jline.UnsupportedTerminal",
+            "SPARK_SUBMIT_OPTS": " ".join(
+                [*BRIEF_JVM, "-Djline.terminal=jline.UnsupportedTerminal"]
+            ),
             **self.variables,
         }
 

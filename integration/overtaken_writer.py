@@ -25,6 +25,7 @@ import pyhudi
 from integration.chaos import DAEMON, tree
 from integration.cluster import Cluster, standalone
 from integration.killed_writer import OPTIONS, module
+from tests.servers.process import BRIEF_JVM
 
 CONF = {
     "spark.ui.enabled": "false",
@@ -34,6 +35,7 @@ CONF = {
     "spark.speculation.quantile": "0.1",
     "spark.speculation.minTaskRuntime": "100ms",
     "spark.executor.memory": "700m",
+    "spark.executor.extraJavaOptions": " ".join(BRIEF_JVM),
     "spark.driver.host": "127.0.0.1",
 }
 

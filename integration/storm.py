@@ -9,6 +9,7 @@ what its acknowledged commits make of it (``storm_check``).
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -43,6 +44,7 @@ from pyhudi.errors import HudiError
 from pyhudi.locks.open import LockOpener
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
+from tests.servers.process import BRIEF_SPARK
 
 MODE = "hoodie.write.concurrency.mode"
 KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
@@ -329,6 +331,7 @@ def main() -> int:
     parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
     parser.add_argument("--upserts", type=int, help="of each writer, where time is short")
     given = parser.parse_args()
+    os.environ.update(BRIEF_SPARK)
     if unknown := set(given.place) - set(PLACES):
         parser.error(f"no such place: {', '.join(sorted(unknown))}")
     scale = kinds.get(given.writers, Scale())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ from integration.storm_writer import SEEDER, Spec
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import open_table
+from tests.servers.process import BRIEF_SPARK
 from tests.servers.zookeeper import zookeeper_server
 
 VERSIONS = (6, 8, 9)
@@ -308,6 +310,7 @@ def main() -> int:
     parser.add_argument("--quick-store", action="store_true", help="no put is late")
     parser.add_argument("--publish", action="store_true", help="as without any argument")
     given = parser.parse_args()
+    os.environ.update(BRIEF_SPARK)
     weather = SMALL if given.small else SAMPLE if given.sample else Weather()
     weather = replace(weather, only=tuple(given.only))
     if given.quick_store:

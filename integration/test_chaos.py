@@ -31,12 +31,14 @@ from pyhudi.spark import session
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.writes import collected, single_pass
+from tests.servers.process import BRIEF_JVM
 
 SPARK = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
     "spark.executor.memory": "1g",
+    "spark.executor.extraJavaOptions": " ".join(BRIEF_JVM),
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
     "spark.speculation.multiplier": "1.1",

@@ -7,6 +7,7 @@ Each is started at its first use.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pyspark
@@ -17,11 +18,15 @@ from pyspark.sql import SparkSession
 import pyhudi
 from tests.servers.dynamodb import CREDENTIALS, DynamoDb, dynamodb_server
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
+from tests.servers.process import BRIEF_SPARK
 from tests.servers.zookeeper import Zookeeper, zookeeper_server
 from tests.sessions import local_session
 from tests.spark_lines import runs_on
 
 _dynamodb_by: list[str] = []
+
+
+os.environ.update(BRIEF_SPARK)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,11 +11,13 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import pyhudi
+from tests.servers.process import BRIEF_TASKS
 
 QUEUE: Final = "spark.scheduler.listenerbus.eventqueue"
 OF_SPARK: Final = ("appStatus", "eventLog", "executorManagement", "shared", "streams")
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
+    **BRIEF_TASKS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.task.killTimeout": "60s",

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from integration.peers import maven
 from integration.peers.spark import HUDI_CONF, SPARK_CONF, child_environment
 from integration.peers.tables import table_facts, writer_options
+from tests.servers.process import BRIEF_TASKS
 
 WROTE_THROUGH = 3
 LOCK = "hoodie.write.lock.provider"
@@ -75,6 +76,7 @@ def crash(
             "options": {**writer_options(table, operation), **guard, **(more or {})},
             "conf": {
                 **SPARK_CONF,
+                **BRIEF_TASKS,
                 **HUDI_CONF,
                 # One task at a time: the first file is whole long before the last one is begun.
                 "spark.master": "local[1]",

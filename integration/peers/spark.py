@@ -18,6 +18,7 @@ from integration.peers.canonical import Answer
 from integration.peers.process import LineProcess
 from integration.peers.tables import Place, table_facts, writer_options
 from tests.s3_server import S3Server
+from tests.servers.process import BRIEF_TASKS
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -68,6 +69,7 @@ class SparkPeer:
         scratch = Path(self._folder.name)
         settings = {
             **SPARK_CONF,
+            **BRIEF_TASKS,
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             **conf,
         }

@@ -14,7 +14,15 @@ import pyspark
 
 #: Hive and ZooKeeper come with Spark
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
-SMALL_JVM = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+#: for a JVM that lives for minutes: what C2 would compile hardly runs, and G1's threads wait
+BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+SMALL_JVM = ("java", "-Xmx256m", *BRIEF_JVM)
+#: has Spark's scripts start its drivers, masters and workers so, in all processes below
+BRIEF_SPARK = dict.fromkeys(
+    ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(BRIEF_JVM)
+)
+#: for sessions of processes that can import ``tests``
+BRIEF_TASKS = {"spark.python.daemon.module": "tests.worker_daemon"}
 _STARTS_WITHIN_S = 180
 
 
