@@ -215,7 +215,7 @@ def test_a_lost_lock_is_known_for_lost_though_its_holder_cannot_be_asked_for(
     lock.acquire(0, ANN)
     storage.replace(PATH, hudis(NOW_MS + 600_000))
 
-    with pytest.raises(WriterFenced, match="cannot be asked"):
+    with pytest.raises(WriterFenced, match="does not say who has it"):
         lock.check()
 
 

@@ -67,7 +67,9 @@ def test_the_first_pessimistic_write_records_the_mode_and_keeps_every_property(
 def test_a_table_with_a_write_under_way_is_not_made_pessimistic(world: World) -> None:
     running = begin(world, None)
 
-    with pytest.raises(ConfigError, match=f"under way: commit {running.instant}") as refused:
+    with pytest.raises(
+        ConfigError, match=f"file groups are running: commit {running.instant}"
+    ) as refused:
         declare(world)
 
     assert refused.value.facts["key"] == "hoodie.write.concurrency.mode"

@@ -61,7 +61,7 @@ class TableLock(Protocol):
     def acquire(self, timeout_s: float, owner: LockOwner) -> None:
         """Take the lock, waiting at most about ``timeout_s``; ``LockTimeout`` names the holder.
 
-        A handle that has the lock must release it first, even where its lease has lapsed.
+        A handle that has the lock must release it first, even if its lease has lapsed.
         """
 
     def held(self) -> bool:
@@ -86,7 +86,7 @@ class TableLock(Protocol):
 def lock_timeout(
     where: str, timeout_s: float, holder: LockHolder | None, remedy: str
 ) -> LockTimeout:
-    """The error of a wait that ended without the lock on ``where``."""
+    """The error of a wait that ended without the lock ``where``."""
     if holder is None:
         taken = "others took it each time that it was free"
     else:

@@ -65,8 +65,8 @@ class HiveLock:
         self._client: Any = None
         self._lease_s = 0.0
         self._id: int | None = None  # what the metastore calls our request
-        self._agent = ""  # how our requests say who asks
-        self._lost = False  # whether a reply to one of them was
+        self._agent = ""  # names this writer in our requests
+        self._lost = False  # whether a reply to one of them was lost
 
     @property
     def where(self) -> str:
@@ -244,7 +244,7 @@ class HiveLock:
 
     def _failed(self, reason: str, had_no_effect: bool = False) -> StorageError:
         return StorageError(
-            f"The lock {self.where} cannot be asked for: {reason}. Check that the addresses of "
+            f"The lock {self.where} cannot be requested: {reason}. Check that the addresses of "
             "hoodie.write.lock.hivemetastore.uris are right and the metastore is up.",
             path=f"{self._place.database}.{self._place.table}",
             had_no_effect=had_no_effect,

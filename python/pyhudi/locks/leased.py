@@ -155,7 +155,7 @@ class LeasedLock:
             holder = self._service.holder()
             now = f"{holder} has it now" if holder else "nobody holds it now"
         except StorageError:
-            now = "who has it now cannot be asked"
+            now = "the lock service does not say who has it now"
         self._withdraw()
         return WriterFenced(
             f"The lock {self._service.where} is lost: {now}. Start the write again."
@@ -165,7 +165,7 @@ class LeasedLock:
         try:
             self._service.withdraw()
         except StorageError as error:
-            _LOG.warning("The lock %s may be waited for still: %s", self._service.where, error)
+            _LOG.warning("A request for the lock %s may remain: %s", self._service.where, error)
 
 
 class Sightings:

@@ -107,8 +107,8 @@ class LockOpener:
                 )
             case LockProvider.HIVE_METASTORE:
                 raise ConfigError(
-                    "A Hive Metastore keeps no locks of file groups: each would be a request on a "
-                    "connection of its own. Choose another hoodie.write.lock.provider, or "
+                    "A Hive Metastore keeps no locks of file groups: each would be a request on "
+                    "its own connection. Choose another hoodie.write.lock.provider, or "
                     "optimistic concurrency.",
                     key="hoodie.write.lock.provider",
                 )
@@ -137,9 +137,9 @@ class LockOpener:
     def _conditional(self, said: LockOptions, storage: Storage) -> LockService:
         if not isinstance(storage, VersionedStorage):
             raise ConfigError(
-                f"The lock provider 'storage' needs a store with conditional puts, and "
-                f"'{storage.root}' is on none; Apache Hudi's own also serves object stores only. "
-                "Leave hoodie.write.lock.provider out to use the table's lock file.",
+                f"The lock provider 'storage' needs a store with conditional puts, but "
+                f"'{storage.root}' is not on one; Apache Hudi's provider also supports only object "
+                "stores. Leave hoodie.write.lock.provider out to use the table's lock file.",
                 key="hoodie.write.lock.provider",
             )
         lease_s = float(said.storage_validity_s)

@@ -1,4 +1,4 @@
-"""A lock that stays ours until the work under it is done."""
+"""Keeps a lock until the work under it is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from pyhudi.errors import WriterFenced
 from pyhudi.locks.base import TableLock
 
-#: a lease is begun again when so much of what was left of it has passed
+#: the part of the remaining lease after which it is renewed
 _PART_OF_LEASE: Final = 1 / 3
 
 _LOG: Final = logging.getLogger(__name__)
@@ -19,10 +19,10 @@ _LOG: Final = logging.getLogger(__name__)
 
 @contextmanager
 def kept(lock: TableLock) -> Iterator[None]:
-    """While the block runs a daemon thread renews the lease on ``lock``, which is held.
+    """While the block runs, a daemon thread renews the lease on ``lock``, which is held.
 
-    ``WriterFenced`` at the start if it is lost by then. The next ``check`` tells a later loss;
-    every user of the lock calls it anyway. Others wait as long as the block runs, so it must
+    ``WriterFenced`` at the start if the lock is already lost. The next ``check`` finds a later
+    loss; every user of the lock calls it anyway. Others wait as long as the block runs, so it must
     come to an end.
     """
     stopped = threading.Event()

@@ -1,4 +1,4 @@
-"""A table lock that remembers how long it was waited for."""
+"""A table lock that remembers how long its writer waited for it."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _where(place: ZookeeperPlace) -> str:
 
 def _failed(place: ZookeeperPlace, reason: str) -> StorageError:
     return StorageError(
-        f"The lock {_where(place)} cannot be asked for: {reason}. Check that the servers of "
+        f"The lock {_where(place)} cannot be requested: {reason}. Check that the servers of "
         "hoodie.write.lock.zookeeper.url are up and can be reached.",
         path=place.path,
     )

@@ -20,9 +20,9 @@ except ImportError:
 
 __all__ = ["KazooTimeoutError", "ZookeeperPlace", "ZookeeperSession", "zk"]
 
-#: parts of the connection timeout, each for a client of its own
+#: the number of clients that share the connection timeout, one after the other
 TRIES: Final = 5
-#: kazoo's warnings of lost and retried connections say nothing that an error of ours does not
+#: kazoo's warnings of lost and retried connections repeat what our errors say
 _QUIET: Final = logging.getLogger("pyhudi.kazoo")
 _QUIET.setLevel(logging.ERROR)
 
@@ -41,7 +41,7 @@ class ZookeeperSession:
     """The connection of one or more locks to ``place``: open while one of them uses it."""
 
     def __init__(self, place: ZookeeperPlace, what: str = "The ZooKeeper lock") -> None:
-        """``what`` needs the session, for the ``SetupError`` where kazoo is missing."""
+        """``what`` needs the session; the ``SetupError`` names it if kazoo is missing."""
         if KazooClient is None:
             raise SetupError(
                 f"{what} needs the package kazoo. Install it: pip install 'pyhudi[zookeeper]'."
@@ -80,7 +80,7 @@ class ZookeeperSession:
             client.start_async().wait(place.connection_timeout_s / TRIES)
             if client.connected:
                 return client
-            # To stop waits for the server as long as a session lasts: nobody waits for that.
+            # A stop may wait for the server as long as a session lasts, so it runs elsewhere.
             threading.Thread(target=_end, args=(client,), daemon=True).start()
         raise ConnectionError(f"no connection within {place.connection_timeout_s:g} s")
 
@@ -95,7 +95,7 @@ class ZookeeperSession:
         except ValueError as error:
             raise ConfigError(
                 f"hoodie.write.lock.zookeeper.url is '{place.servers}': {error}. Give servers as "
-                "host:port, with commas between.",
+                "host:port, separated by commas.",
                 key="hoodie.write.lock.zookeeper.url",
             ) from error
         self._note_session(client)

@@ -43,7 +43,7 @@ class FileSchemas:
         self.found: list[SparkSchema] = []
 
     def numbers(self, files: Sequence[BaseFile], current: SparkSchema) -> list[int]:
-        """For each file the number of its schema; no file at all still yields ``current``."""
+        """For each file the number of its schema; ``found`` has ``current`` even without files."""
         by_instant: dict[InstantTime, int] = {}
         numbers = []
         for file in files:
@@ -56,7 +56,7 @@ class FileSchemas:
         return numbers
 
     def of_file(self, instant: InstantTime, path: str, current: SparkSchema) -> SparkSchema:
-        """What a file holds of ``current``, as ``held_columns``; without ids, its own columns."""
+        """The columns of ``current`` that a file holds; without ids, the file's own columns."""
         commit = self._commits.get(instant)
         declared = schema_of(self._table, self._timeline, commit) if commit else None
         own = declared if declared is not None else self._of_footer(path)
@@ -70,7 +70,7 @@ class FileSchemas:
         return self._by_text[text]
 
     def of_footer(self, files: Sequence[BaseFile]) -> SparkSchema:
-        """The schema in the newest file's footer; ``TableCorrupt`` where there is no file."""
+        """The schema in the newest file's footer; ``TableCorrupt`` if there is no file."""
         if not files:
             return SparkSchema()
         return self._of_footer(max(files, key=lambda f: f.instant).path)

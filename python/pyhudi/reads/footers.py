@@ -41,8 +41,8 @@ Aggregate = Mapping[str, Any]
 class ColumnFacts:
     """One column of one file: its Spark type, its rows and nulls, and its bounds.
 
-    Times are microseconds since the epoch, dates days. ``bounds`` is None where the footer has none
-    and some row has a value.
+    Times are microseconds since the epoch, dates are days. ``bounds`` is None if the footer has
+    none although some row has a value.
     """
 
     kind: Any
@@ -108,9 +108,9 @@ def aggregate(
 
 
 def columns_apart(query: Query) -> list[str]:
-    """Columns by whose values a join may leave files out.
+    """The columns by whose values a join may leave files out.
 
-    Those of the partitions, and of key and ordering if footers have their bounds.
+    These are the partition columns, and key and ordering columns if footers have their bounds.
     """
     config, types = query.table.config, query.types()
     ordered = [*config.record_key_fields, *config.ordering_fields]
@@ -121,10 +121,10 @@ def columns_apart(query: Query) -> list[str]:
 def slices_in_bounds(
     query: Query, filters: Sequence[FilterJson], slices: Sequence[FileSlice]
 ) -> Sequence[FileSlice]:
-    """Of ``slices`` those that may hold a value of each filter ``column IN (values)``.
+    """The ``slices`` that may hold a value of each filter ``column IN (values)``.
 
-    All of them if a footer cannot tell, or if there are more than ``MOST_FILES``. A slice with logs
-    is kept: they may hold what its base file does not.
+    All of them if a footer has no bounds, or if there are more than ``MOST_FILES``. A slice with
+    logs is kept: they may hold values that its base file lacks.
     """
     files = base_files(each for each in slices if not each.logs)
     types = query.types()
@@ -148,8 +148,8 @@ def wanted_numbers(
 ) -> dict[str, list[int]]:
     """Column -> the values of its ``IN``, sorted, in the unit of ``ColumnFacts``.
 
-    Without partition columns, which have chosen partitions, and without days that Python cannot
-    tell, as those after the year 9999.
+    Without partition columns, which have already chosen partitions, and without days that Python
+    cannot represent, such as those after the year 9999.
     """
     wanted = {}
     for each in filters:
@@ -199,7 +199,7 @@ def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
 def _by_table(
     query: Query, files: Sequence[BaseFile], facts: Sequence[FileFacts]
 ) -> Sequence[FileFacts]:
-    """The facts by the table's names, which in older files may be those of other columns."""
+    """The facts by the table's names; in older files these may be names of other columns."""
     schemas = query.file_schemas()
     if schemas.history.current() is None:
         return facts
@@ -227,7 +227,7 @@ def _facts(query: Query, paths: Sequence[str]) -> list[FileFacts]:
 
 
 def facts_of(file: pq.ParquetFile) -> FileFacts:
-    """What a footer says of the columns at the top level."""
+    """The facts of a footer about top-level columns."""
     kinds = SparkSchema.of_arrow(file.schema_arrow).types
     metadata = file.metadata
     old = old_calendar(metadata.metadata)
@@ -243,7 +243,7 @@ def facts_of(file: pq.ParquetFile) -> FileFacts:
 
 
 def _of_today(facts: ColumnFacts) -> ColumnFacts:
-    """Without the bounds of days and times that a file counts by the old calendar."""
+    """The facts without bounds of days and times in the old calendar."""
     first = {"date": FIRST_SAME_DAY, "timestamp": FIRST_SAME_MICROS}.get(facts.kind)
     if first is None or facts.bounds is None or facts.bounds[0] >= first:
         return facts
@@ -264,6 +264,6 @@ def _column(kind: Any, rows: int, chunks: Sequence[Any]) -> ColumnFacts:
 
 
 def _in_micros(statistics: Sequence[Any]) -> bool:
-    """Whether times among them are in Spark's unit; true of all that are no times."""
+    """Whether times among them are in Spark's unit; true for all other types."""
     kinds = [s.logical_type for s in statistics]
     return all(k.type != "TIMESTAMP" or "microseconds" in str(k) for k in kinds)

@@ -56,7 +56,7 @@ class _Kept:
 
 
 def pin_of(query: Query) -> str:
-    """The name of the state that a query reads: equal exactly where every scan is equal.
+    """The name of the state that a query reads: equal if and only if every scan is equal.
 
     After a digest it has the layout and the completion time of the last commit, by which the state
     is found again among later commits.
@@ -73,10 +73,10 @@ def pin_of(query: Query) -> str:
 
 
 def _completed(timeline: Timeline, commit: Instant) -> str:
-    """When a commit completed, as a text to compare with others of the same layout.
+    """The completion time of a commit, as a text to compare with others of the same layout.
 
-    Layout 1 has no such times, so the storage's stamp stands in. A commit without one in layout 2
-    was carried over by an upgrade, and is older than all others.
+    Layout 1 has no such times, so the storage's modification time is used. In layout 2 a commit
+    without one comes from before an upgrade, and is older than all others.
     """
     if timeline.layout == 1:
         return f"{timeline.modified_ms[instant_key(commit)]:015d}"
@@ -88,13 +88,13 @@ def _cleans(query: Query) -> list[Instant]:
 
 
 def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
-    """``timeline`` without what completed after the state of the pin.
+    """``timeline`` without instants that completed after the state of the pin.
 
-    Later instants stay, as the query is bounded by its instant.
+    Later instants stay, since the query's own instant excludes them.
     """
     newest = asked.instant
     if newest is None:
-        # The table had no commit; its present content is not the question's.
+        # The table had no commit; its present contents do not belong to the question.
         return timeline.only(())
     _, layout, last = asked.pin.split("-")
     if layout != str(timeline.layout):
@@ -126,7 +126,7 @@ class PinnedQueries:
         self._lock = Lock()
 
     def pin(self, query: Query) -> str:
-        """Keep a query that was opened just now, under the pin that is returned."""
+        """Keep a query that was just opened; returns its pin."""
         pin = pin_of(query)
         with self._lock:
             known = self._kept.get(pin)
@@ -139,7 +139,7 @@ class PinnedQueries:
     def hold(self, asked: Pinned) -> None:
         """Keep the state of a pin, without its listing, until ``release`` or ``HELD`` later holds.
 
-        For statements that write: other queries do not push their pins out.
+        For statements that write: other queries do not remove their pins.
         """
         with self._lock:
             kept = self._kept.get(asked.pin)

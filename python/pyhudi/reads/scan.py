@@ -37,7 +37,7 @@ from pyhudi.timeline.view import FileSystemView
 
 log = logging.getLogger(__name__)
 
-#: plans longer than this cross to the JVM as an Arrow file
+#: longer plans go to the JVM as an Arrow file
 INLINE_FILES = 500
 NEWEST_VERSION = 9
 #: how many micros an ``as_of_micros`` has per milli of an instant time
@@ -106,9 +106,9 @@ class Query:
         return sum(map(len, view.groups.values())) if view is not None else 0
 
     def slices(self, filters: Sequence[FilterJson]) -> list[FileSlice]:
-        """Slices to read, pruned by partition; without logs where the query does without.
+        """Slices to read, pruned by partition; without logs if the query ignores them.
 
-        ``UnsupportedTable`` where logs would count.
+        ``UnsupportedTable`` if logs would count.
         """
         return self._kept(filters)[0]
 
@@ -141,8 +141,8 @@ class Query:
         if touched is not None:
             raise UnsupportedTable(
                 f"The snapshot of {self.table.config.name} needs the log file {touched.file_id} "
-                f"in partition '{touched.partition_path}', and log files are not read yet. Set "
-                "hoodie.datasource.query.type=read_optimized to read the base files alone.",
+                f"in partition '{touched.partition_path}', and pyhudi cannot read log files yet. "
+                "Set hoodie.datasource.query.type=read_optimized to read the base files alone.",
                 feature="log files",
             )
 
@@ -220,7 +220,7 @@ def describe(query: Query) -> dict[str, Any]:
 
 
 def partition_columns(query: Query) -> list[str]:
-    """The columns whose values name the partitions; none where a key generator changes them."""
+    """The columns whose values name the partitions; none if a key generator changes them."""
     if query.table.config.key_generator in (KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM):
         return []
     return _path_columns(query)
@@ -248,7 +248,7 @@ def _warn_once(text: str) -> None:
     log.warning(text)
 
 
-#: properties that a user sets and that SHOW CREATE TABLE repeats where they are not the default
+#: properties of a user that SHOW CREATE TABLE repeats, if they are not the default
 SHOWN = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
@@ -313,8 +313,8 @@ def _changed(query: Query) -> HistoryExpired:
     instant = query.instant
     return HistoryExpired(
         f"The table {query.table.config.name} has changed at {instant} since the query was "
-        "planned, as by a commit that began earlier and completed later, and what it was then is "
-        "no longer known. Open the table again.",
+        "planned, for example by a commit that began earlier and completed later, and its earlier "
+        "state is no longer known. Open the table again.",
         asked=instant,
         earliest=instant,
     )

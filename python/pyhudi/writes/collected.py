@@ -97,7 +97,7 @@ class Collected:
 
     @classmethod
     def of(cls, write: Write, table: pa.Table) -> Collected:
-        """Sort the keys of ``table`` by partition; ``InvalidRecord`` where a key is null."""
+        """Sort the keys of ``table`` by partition; ``InvalidRecord`` if a key is null."""
         incoming_keys(table, write_spec(write))
         keys = Keys.of(table)
         check_partition_paths(keys.partitions)

@@ -85,7 +85,7 @@ def partition_counts(write: Write, rows: DataFrame) -> dict[str, int]:
 
 
 def refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> None:
-    """``InvalidRecord`` where ``files`` hold the keys of new rows."""
+    """``InvalidRecord`` if ``files`` hold the keys of new rows."""
     new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files)
     if write.index.everywhere:
         # A row that moves leaves the partition that held it.

@@ -44,9 +44,9 @@ class Kept:
     _shape: Any = None
 
     def check_columns(self, history: SchemaHistory) -> None:
-        """``SchemaConflict`` where columns were renamed or dropped since the first attempt.
+        """``SchemaConflict`` if columns were renamed or dropped since the first attempt.
 
-        The caller's names mean other columns by now: a retry must not add them as new columns.
+        The caller's names now mean other columns: a retry must not add them as new columns.
         """
         if self.began is None:
             self.began = history

@@ -1,7 +1,7 @@
-"""The steps of one attempt, in their order: whatever the operation, they are these.
+"""The steps of one attempt, in order; they are the same for all operations.
 
-Which rows go where is for the ways to write (``plan.py``): one pass over the rows where they are,
-by file group, or partitions that are replaced. What is claimed, published and committed is here.
+The ways to write (``plan.py``) decide which rows go where: one pass over the rows, by file group,
+or with partitions that are replaced. This module claims, publishes and commits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.writes.single_pass import SinglePass
 from pyhudi.writes.stage import Written
 from pyhudi.writes.write_context import Write
 
-#: in the metadata of a commit that was made after lost races: how many, of how many allowed
+#: in the metadata of a commit after lost races: their number, and the number allowed
 RETRIES_KEY = "pyhudi.conflict.retries"
 
 
@@ -53,16 +53,16 @@ def way_of(write: Write) -> Way:
 
 
 def new_groups(write: Write) -> Way:
-    """How rows are written beside all that the table has."""
+    """How rows are written next to the table's existing rows."""
     if combines(write) or write.index.hashed:
         return Grouped.of(write, only_new_groups=True)
     return SinglePass(write)
 
 
 def single_pass(write: Write) -> bool:
-    """Whether rows can be written where they are: nothing to look up, combine or hash.
+    """Whether rows can be written without a shuffle: nothing to look up, combine or hash.
 
-    Generated keys are made by the task that writes the rows, so an insert without keys is one.
+    The task that writes the rows also generates keys, so an insert without keys is one.
     """
     if write.index.hashed:
         return False

@@ -29,7 +29,7 @@ INSERTS = frozenset({Operation.INSERT, Operation.BULK_INSERT})
 
 
 def write_spec(write: Write) -> WriteSpec:
-    """The spec of one write; the nonce makes its file names unlike those of any other write."""
+    """The spec of one write; the nonce makes its file names unique among all writes."""
     options, config = write.options, write.config
     full = write.prepared.schema.with_meta_columns().avro(config.name)
     filesystem, root = write.runtime.filesystem(write.table.storage.root)
@@ -64,7 +64,7 @@ def combines(write: Write) -> bool:
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec:
-    """The filter of base files where the writer's index is bloom (spec/data_files.md D6)."""
+    """The filter of base files, if the writer's index is bloom (spec/data_files.md D6)."""
     return BloomSpec(
         fpp=options.bloom_fpp,
         dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
@@ -82,9 +82,9 @@ def marker_form(write: Write) -> MarkerForm:
 
 
 def marked(write: Write, staged: bool) -> WriteSpec:
-    """``write_spec`` with the place for its markers, which is settled before the first of them.
+    """``write_spec`` with the place for its markers, which is decided before the first marker.
 
-    ``staged`` tells whether Spark tasks write the files, or this process.
+    ``staged`` says whether Spark tasks write the files, or this process.
     """
     spec, options, markers = write_spec(write), write.options, write.runtime.markers
     if markers is None or marker_form(write) is MarkerForm.DIRECT:
@@ -121,7 +121,7 @@ def group_work_here(write: Write, groups: Mapping[int, GroupPlan]) -> Work:
 
 
 def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, GroupPlan]:
-    """The plans with what their base files call columns, where columns have ids."""
+    """The plans with the column names of their base files, if columns have ids."""
     history = write.transaction.keep_history()
     if history.current() is None:
         return dict(groups)
@@ -141,7 +141,7 @@ def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, Group
 
 
 def sized_rows(write: Write) -> DataFrame:
-    """The input of a bulk insert, arranged as its sort mode says; NONE leaves it as it is."""
+    """The input of a bulk insert, arranged by its sort mode; NONE leaves it as it is."""
     rows = write.prepared.rows
     mode = write.options.bulk_sort_mode
     order = [c for c in (PARTITION_PATH, RECORD_KEY) if c in rows.columns]

@@ -33,10 +33,10 @@ class Overwriting:
 
     @classmethod
     def of(cls, write: Write, way: Callable[[Write], Way]) -> Overwriting:
-        """Which partitions go is known once the rows are written.
+        """The replaced partitions are known only after the rows are written.
 
         But a pessimistic write needs the locks of all groups that it will replace before that: its
-        rows are kept, and their partitions are looked for first.
+        rows are kept, and their partitions are found first.
         """
         if write.options.concurrency_mode is not ConcurrencyMode.PESSIMISTIC:
             return cls(write, way(write))
@@ -74,7 +74,7 @@ class PartitionsDeleted:
 
     @classmethod
     def of(cls, write: Write) -> PartitionsDeleted:
-        """Find the partitions; ``ConfigError`` where the table has none."""
+        """Find the partitions; ``ConfigError`` if the table has none."""
         doomed = doomed_partitions(write)
         if not write.config.partition_fields:
             raise ConfigError(

@@ -32,9 +32,9 @@ class OwnReads:
         """The state to judge from; ``CommitConflict`` if it is no longer known."""
         if self.since is None:
             raise CommitConflict(
-                "The rows were read from the table that they are written to, and the state that "
-                "they were read in is no longer known: commits were archived, cleaned or rolled "
-                "back since. Nothing of this write is visible."
+                "The rows were read from the table that they are written to, and the state from "
+                "which they were read is no longer known: commits were archived, cleaned or rolled "
+                "back since then. Nothing of this write is visible."
             )
         return self.since
 
@@ -63,6 +63,6 @@ def given_up(conflict: CommitConflict) -> CommitConflict:
     text = str(conflict).removeprefix(f"[{conflict.code()}] ")
     return conflict.restated(
         f"{text} The rows were read from this table before that commit: read the table again, and "
-        "compute the rows from what it holds now. To write rows of a past state on purpose, read "
+        "compute the rows from its present state. To write rows of a past state on purpose, read "
         "them with as.of.instant."
     )

@@ -50,7 +50,7 @@ class Spools:
         """Delete a spool folder; ``ConfigError`` for any other folder."""
         position = spool.rfind(INSIDE)
         if position < 0 or "/" in spool[position + len(INSIDE) :]:
-            raise ConfigError(f"'{spool}' is no spool folder of {root}.", key="spool")
+            raise ConfigError(f"'{spool}' is not a spool folder of {root}.", key="spool")
         heart = self._hearts.pop(spool, None)
         if heart is not None:
             heart.stop(settled=False)

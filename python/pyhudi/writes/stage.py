@@ -36,8 +36,8 @@ def tracked_key(root: str, instant: InstantTime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write stage did; ``staged`` tells whether Spark tasks did it, which must have ended
-    before the commit."""
+    """The result of a write stage; ``staged``: Spark tasks did it, and they must end before the
+    commit."""
 
     files: tuple[WriteStat, ...] = ()
     staged: bool = False
@@ -47,8 +47,8 @@ class Written:
 class Stage:
     """A write stage yet to run, tracked under ``key``.
 
-    A failure of its job is a known failure of the write: the worker's own error where it raised
-    one of ours, else ``WriteFailed`` with Spark's message.
+    A failure of its job is a known failure of the write: the worker's own ``HudiError``, otherwise
+    ``WriteFailed`` with Spark's message.
     """
 
     jobs: Jobs
@@ -99,7 +99,7 @@ def run_here(work: Work, rows: pa.Table) -> Written:
         found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
         return Written(tuple(_written(row) for row in found))
     finally:
-        # Workers compute on one thread; the driver's process is not theirs.
+        # Workers compute on one thread, but the driver's process must not stay like that.
         pa.set_cpu_count(threads)
 
 
@@ -112,7 +112,7 @@ def worker_error(error: Exception, description: str) -> HudiError:
     cause = innermost_cause(text)
     return WriteFailed(
         f"{description} failed in Spark: {cause.rstrip('.')}. Nothing of it is visible. "
-        "See the executors' logs; run it again once the cause is mended.",
+        "See the executors' logs; run it again when the cause is fixed.",
         reason=cause,
     )
 
@@ -126,7 +126,7 @@ CAUSE_CHARACTERS = 400
 
 
 def innermost_cause(text: str) -> str:
-    """The one line that tells why, of the text with stack traces that Spark gives a failed job."""
+    """The line with the cause, from Spark's text with stack traces about a failed job."""
     last = text.rsplit("\nCaused by: ", 1)[-1]
     if _PYTHON_STACK in last:
         lines = last.rsplit(_PYTHON_STACK, 1)[-1].splitlines()

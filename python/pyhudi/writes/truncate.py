@@ -53,7 +53,8 @@ def delete_where(
     given: Mapping[str, str],
     session: Mapping[str, str],
 ) -> Committed | None:
-    """Delete the partitions that the filters choose; ``ConfigError`` where they cut one."""
+    """Delete the partitions that the filters choose; ``ConfigError`` if they choose a part of
+    one."""
     if not filters:
         return truncate(runtime, spark, root, given, session)
     query = open_query(runtime, root, {}, {})

@@ -62,23 +62,23 @@ from pyhudi.writes.write_context import Write
 log = logging.getLogger(__name__)
 
 BACKOFF_MS = 50
-#: operations that read no row of what they replace: they are a way out where a file was lost
+#: operations that read no rows of what they replace: they work even if a file was lost
 REPLACING = frozenset(
     {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
 )
-#: times that a table may appear between the look for it and its creation
+#: how often another writer may make the table between the look for it and its creation
 CREATION_RACES = 5
 BACKOFF_CAP_MS = 2_000
-#: times that a pessimistic write begins again because its groups changed while it waited for locks
+#: how often a pessimistic write begins again because groups changed while it waited for locks
 MOST_WAITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller wants written, the same for every attempt.
+    """A caller's request, the same for all attempts.
 
-    ``since`` is the state of the table that ``df`` was computed from, where it was: conflicts are
-    judged from it on. ``changes`` tells that the rows are those of a statement that changes rows.
+    ``since`` is the state of the table from which ``df`` was computed, if it was: conflicts count
+    from there on. ``changes``: the rows are those of a statement that changes rows.
     """
 
     runtime: Runtime
@@ -101,11 +101,11 @@ def write_table(
     intent_of: Callable[[bool], Intent | None],
     reads: OwnReads | None = None,
 ) -> Committed | None:
-    """Write ``df`` to the table at ``root``, creating it where there is none.
+    """Write ``df`` to the table at ``root``; makes the table if there is none.
 
-    ``intent_of(exists)`` tells what is wanted, None to do nothing. ``reads`` is what ``df`` reads
-    of this table. Returns the commit. Raises the errors of ``errors.py``; whatever it raises but
-    ``CommitUnknown``, nothing became visible.
+    ``intent_of(exists)`` gives the intent, None to do nothing. ``reads`` has the scans of ``df``
+    that read this table. Returns the commit. Raises the errors of ``errors.py``; after all of them
+    except ``CommitUnknown`` nothing is visible.
     """
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
@@ -114,7 +114,7 @@ def write_table(
         if intent is None:
             return None
         if found is None and intent.route is Route.SQL:
-            found = open_table(storage)  # the catalog has it: an error that says what is missing
+            found = open_table(storage)  # the catalog has it, so this says what is missing
         if found is not None:
             refuse_writes_to(found)
         raw = found.config.raw if found else None
@@ -133,13 +133,13 @@ def write_table(
         except TableNotFound:
             if found is None or intent.route is Route.SQL:
                 raise
-            # Its creator has taken it away, as that one's write failed: this write is the first.
+            # Its creator's write failed, and the creator removed it: this write is the first.
             continue
         after_commit(runtime, table, resolved, action_of(operation), done)
         return done
     raise TableExists(
-        f"Tables come and go at {root} while this write begins. Nothing was written. Try again "
-        "once the other writers are done.",
+        f"Other writers make and remove tables at {root} while this write begins. Nothing was "
+        "written. Try again when they have ended.",
         path=root,
     )
 
@@ -155,9 +155,9 @@ def write_changes(
 ) -> Committed:
     """Write the ``changes`` of a statement that was evaluated on ``reads`` (``row_changes.py``).
 
-    ``operation`` is upsert or delete. A lost race is not run again here, since the changes were
+    ``operation`` is upsert or delete. A lost race is not repeated here, since the changes were
     computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
-    the statement on the state of then.
+    the statement again.
     """
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
@@ -173,7 +173,7 @@ def write_changes(
 def _written_or_again(
     request: Request, table: Table, reads: OwnReads | None, created: bool
 ) -> Committed:
-    """Write; where the rows were read from this table, a lost race says when to evaluate again."""
+    """Write; if the rows were read from this table, a lost race says when to evaluate again."""
     if reads is None:
         return _written(request, table, created)
     kept = Kept(retries=reads.evaluated or 0)
@@ -205,7 +205,7 @@ def _written(request: Request, table: Table, created: bool) -> Committed:
 
 
 def _locked(request: Request, table: Table) -> Committed:
-    """Write, a pessimistic write with a hand for locks that its attempts share."""
+    """Write; the attempts of a pessimistic write share their locks."""
     runtime, options = request.runtime, request.options
     groups = runtime.group_locks(table, options)
     if groups is None:
@@ -240,7 +240,7 @@ def _with_retries(request: Request, table: Table) -> Committed:
             if request.since is not None:
                 raise
             if conflict.before_data and waits < MOST_WAITS:
-                # Not a lost race: the write waited its turn, and goes on with its locks in hand.
+                # Not a lost race: the write has waited for its locks, keeps them and begins again.
                 waits += 1
                 log.info("%s It had waited for locks, and no work is lost.", conflict)
             else:
@@ -249,13 +249,13 @@ def _with_retries(request: Request, table: Table) -> Committed:
                 clock.sleep(_pause_ms(request, conflict) / 1000)
                 request.kept.retries += 1
             table = open_table(table.storage)
-            # Every column of the table as it was is there; one that was added since holds nulls.
+            # The rows have all columns of the old table; a column added since then is null.
             request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
 
 
 def _pause_ms(request: Request, conflict: CommitConflict) -> int:
-    """How long a write that lost a race stays away from the next one."""
+    """The pause of a write that lost a race before its next attempt."""
     lost, retries = request.kept.retries, request.options.conflict_retries
     most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
     wait = most // 2 + request.runtime.clock.random_int(most)
@@ -264,7 +264,7 @@ def _pause_ms(request: Request, conflict: CommitConflict) -> int:
 
 
 def _tried(request: Request, table: Table) -> Committed:
-    """One attempt; a table that moved on while the attempt listed it is a race that it lost."""
+    """One attempt; if the table changed while the attempt listed it, the race is lost."""
     try:
         return _attempt(request, table)
     except HistoryExpired as expired:
@@ -290,9 +290,9 @@ def _overtaken(request: Request, table: Table, why: HistoryExpired) -> CommitCon
 
 
 def _end_of(table: Table, broken: TableCorrupt) -> str | None:
-    """What became of the file at fault; None where the table as it is now needs it, or it is none.
+    """What happened to the missing file; None if the table still needs it, or if no file is named.
 
-    ``TableCorrupt`` names its commit where that is known.
+    ``TableCorrupt`` names its commit, if that is known.
     """
     VIEWS.forget(table.storage)
     timeline = table.timeline()
@@ -306,7 +306,7 @@ def _end_of(table: Table, broken: TableCorrupt) -> str | None:
     if replaced or any(f.instant > named.instant for f in files):
         return "replaced and cleaned"
     if named.instant not in {commit.time for commit in timeline.commits}:
-        # Below the first active instant it may be archived, if no rollback names it.
+        # Below the first active instant it may be archived, unless a rollback names it.
         first = timeline.first_time
         if first is None or named.instant > first:
             return "undone with its commit"
@@ -342,12 +342,12 @@ def _attempt(request: Request, table: Table) -> Committed:
 def _operated(
     request: Request, table: Table, before: Timeline, prepared: Prepared, transaction: Transaction
 ) -> Committed:
-    """What the attempt does once it has begun; ``prepared`` are the rows as ``before`` had them."""
+    """The attempt after its begin; ``prepared`` are the rows, prepared for the state ``before``."""
     runtime, options, operation = request.runtime, request.options, request.operation
     try:
         request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
-            # A commit came between: it may have changed the schema.
+            # Another commit came in between: it may have changed the schema.
             prepared = _checked(request, table, transaction.timeline)
         request.kept.fit(prepared)
         write = Write(
@@ -355,14 +355,14 @@ def _operated(
         )
         return run_operation(write)
     except runtime.spark_errors as e:
-        # What the rows themselves raise: an expression, a UDF or a source of the caller's.
+        # An error of the rows themselves: an expression, a UDF or a source of the caller.
         raise worker_error(e, f"pyhudi {operation.value} {table.config.name}") from e
 
 
 def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
-    """The prepared rows, once nothing that ``timeline`` shows speaks against the write."""
+    """The prepared rows, after checks that nothing on ``timeline`` forbids the write."""
     options, operation, intent = request.options, request.operation, request.intent
-    # First, since its files are missing by right.
+    # Checked first: while commits are being undone, files are missing on purpose.
     check_undoing(table, timeline, f"{operation.value} to {table.config.name}", None)
     current = table_schema(table, timeline, None)
     view = table.view(timeline)

@@ -52,7 +52,7 @@ class Write:
 
     @property
     def tracked_as(self) -> str:
-        """What the shim's listener knows the jobs of this attempt by."""
+        """The key by which the shim's listener knows the jobs of this attempt."""
         return tracked_key(self.table.storage.root, self.instant)
 
     @property

@@ -52,9 +52,9 @@ class TimestampFormat:
 
 
 def timestamp_path(value: Column, kind: DataType, how: TimestampFormat | None, name: str) -> Column:
-    """The path text of ``value``; ``ConfigError`` where the type does not fit.
+    """The path text of ``value``; ``ConfigError`` if the type does not fit.
 
-    Null is what Hudi 1.2.0 takes it for: one unit of a number, the start of 1970 in text.
+    Null counts as in Hudi 1.2.0: one unit for a number, the start of 1970 for text.
     """
     if how is None or not how.output_format:
         raise ConfigError(
@@ -108,7 +108,7 @@ def _parsed(value: Column, how: TimestampFormat, name: str) -> Column:
     patterns = (how.input_format or "").split(",")
     zone = F.lit(how.input_zone)
     start = F.convert_timezone(F.lit("UTC"), zone, _utc_wall(F.lit(0)))
-    # Not the pattern's text of the start, where it has a zone: that would be the session's.
+    # Not the start in the pattern's text: with a zone that would be the session's zone.
     first = None if _zoned(patterns[0]) else F.date_format(start.cast("timestamp"), patterns[0])
     text = value if first is None else F.coalesce(value, first)
     tries = []
@@ -120,7 +120,7 @@ def _parsed(value: Column, how: TimestampFormat, name: str) -> Column:
         source = F.lit("UTC") if zoned else zone
         tries.append(F.convert_timezone(source, F.lit(how.output_zone), wall))
     problem = F.concat(
-        F.lit(f"column '{name}' has a value that is no time of the format {how.input_format}: "),
+        F.lit(f"column '{name}' has a value that is not a time in the format {how.input_format}: "),
         text,
     )
     epoch = F.convert_timezone(F.lit("UTC"), F.lit(how.output_zone), _utc_wall(F.lit(0)))

@@ -25,7 +25,7 @@ PLAUSIBLE_BUCKETS = 4096
 
 
 def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int], int]:
-    """(partition path, bucket) -> ordinal; ``ConfigError`` where names contradict the index."""
+    """(partition path, bucket) -> ordinal; ``ConfigError`` if names contradict the index."""
     found: dict[tuple[str, int], int] = {}
     for ordinal, file in enumerate(files):
         bucket = bucket_number(file.file_id)
@@ -108,6 +108,6 @@ def _lone_text(text: Column) -> Column:
     has_comma = F.contains(text, F.lit(","))
     unclear = (key != text) & has_comma & F.contains(text, F.lit(":"))
     problem = F.concat(
-        F.lit("a key with a comma and a colon has no certain bucket in Apache Hudi: "), key
+        F.lit("Apache Hudi's bucket of a key with a comma and a colon is not certain: "), key
     )
     return F.when(unclear, F.raise_error(problem)).when(has_comma, text).otherwise(key)
