@@ -52,7 +52,7 @@ def test_a_stored_short_is_an_int() -> None:
 def test_columns_are_found_and_put_last_by_their_names_in_any_case() -> None:
     schema = SparkSchema((Column("Day", "date"), Column("Id", "long"), Column("v", "string")))
 
-    assert schema.by_key()["id"] is schema.columns[1]
+    assert schema.by_lower_name()["id"] is schema.columns[1]
     assert schema.with_last(["DAY", "other"]).names == ("Id", "v", "Day")
     assert schema.types == {"Day": "date", "Id": "long", "v": "string"}
 

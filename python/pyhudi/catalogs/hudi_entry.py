@@ -84,7 +84,7 @@ def entry_columns(schema: SparkSchema, partitioning: Sequence[str]) -> EntryColu
 def _hive_column(column: Column) -> HiveColumn:
     # Hive 2 and 3 have only one timestamp type.
     kind = type_text(column.type).replace("timestamp_ntz", "timestamp")
-    return HiveColumn(column.key, column.metadata.get(_RAW_TYPE, kind), column.comment)
+    return HiveColumn(column.lower_name, column.metadata.get(_RAW_TYPE, kind), column.comment)
 
 
 def spark_schema(properties: Mapping[str, str]) -> SparkSchema | None:

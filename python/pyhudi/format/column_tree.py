@@ -117,8 +117,8 @@ class ColumnTree:
 
     def columns(self, last: Iterable[str]) -> Identified:
         """The schema as it is now, meta columns in front and the columns of ``last`` at the end."""
-        by_key = {field["name"].lower(): field for field in self._fields}
-        return {"type": "struct", "fields": [*self._meta, *put_last(by_key, last)]}
+        by_lower_name = {field["name"].lower(): field for field in self._fields}
+        return {"type": "struct", "fields": [*self._meta, *put_last(by_lower_name, last)]}
 
     def _struct(self, path: str) -> Fields | None:
         if not path:

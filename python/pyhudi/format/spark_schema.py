@@ -22,7 +22,7 @@ _COMMENT = "comment"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; ``metadata`` is Spark's own, in which it keeps a comment."""
+    """A column; ``metadata`` is Spark's own, and holds the comment."""
 
     name: str
     type: SparkType
@@ -30,7 +30,7 @@ class Column:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def key(self) -> str:
+    def lower_name(self) -> str:
         """The name as others compare it: its case does not count."""
         return self.name.lower()
 
@@ -52,7 +52,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SparkSchema:
-    """The columns of a table, or of one of its files, in their order; no meta columns as a rule."""
+    """The columns of a table, or of one of its files, in their order.
+
+    There are no meta columns, unless ``with_meta_columns`` has put them there.
+    """
 
     columns: tuple[Column, ...] = ()
 
@@ -98,7 +101,7 @@ class SparkSchema:
         return schemas.spark_to_arrow(self.json())
 
     def as_stored(self, table_name: str) -> SparkSchema:
-        """Through Avro and back, as readers will have it: there a short is an int."""
+        """Converted to Avro and back, as readers will see it: Avro has no short, only int."""
         return SparkSchema.of_avro(self.avro(table_name))
 
     def with_meta_columns(self) -> SparkSchema:
@@ -117,11 +120,11 @@ class SparkSchema:
 
     def with_last(self, names: Iterable[str]) -> SparkSchema:
         """The columns of ``names`` at the end; names of other columns change nothing."""
-        return SparkSchema(tuple(put_last(self.by_key(), names)))
+        return SparkSchema(tuple(put_last(self.by_lower_name(), names)))
 
-    def by_key(self) -> dict[str, Column]:
-        """The columns by their names in lower case, a dict of the caller's own."""
-        return {column.key: column for column in self.columns}
+    def by_lower_name(self) -> dict[str, Column]:
+        """The columns by their lower names, a dict of the caller's own."""
+        return {column.lower_name: column for column in self.columns}
 
     def paths(self) -> Iterator[tuple[str, str]]:
         """(dotted path, name) of each column and of each field inside one, outer ones first.
@@ -132,9 +135,9 @@ class SparkSchema:
             yield from _paths(column.name, column.name, column.type)
 
 
-def put_last(by_key: Mapping[str, T], names: Iterable[str]) -> list[T]:
-    """What has the ``names`` at the end, the rest in its order; ``by_key`` are lower-case names."""
-    found = dict(by_key)
+def put_last(by_lower_name: Mapping[str, T], names: Iterable[str]) -> list[T]:
+    """What has the ``names`` at the end, the rest in its order before it."""
+    found = dict(by_lower_name)
     last = [found.pop(name.lower()) for name in names if name.lower() in found]
     return [*found.values(), *last]
 

@@ -128,9 +128,9 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
     current = table_schema(table, table.timeline(), None)
     if current is None:
         return
-    given, theirs = said.by_key(), current.by_key()
+    given, theirs = said.by_lower_name(), current.by_lower_name()
     for each in (*said.columns, *current.columns):
-        mine, other = given.get(each.key), theirs.get(each.key)
+        mine, other = given.get(each.lower_name), theirs.get(each.lower_name)
         column, ours, stored = each.name, mine and mine.type, other and other.type
         if ours is None or stored is None or not same_type(ours, stored):
             raise SchemaConflict(

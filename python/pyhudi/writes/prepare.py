@@ -153,16 +153,18 @@ def table_schema_after(
         return current
     given = SparkSchema.parse(json.loads(incoming.json())).columns
     if current is not None:
-        known = current.by_key()
-        given = tuple(replace(c, type=typed(c.type, known.get(c.key, c).type)) for c in given)
+        known = current.by_lower_name()
+        given = tuple(
+            replace(c, type=typed(c.type, known.get(c.lower_name, c).type)) for c in given
+        )
     ours = SparkSchema(given).as_stored(table_name)
     if current is None:
         check_names(ours)
         return ours
-    by_key = ours.by_key()
+    by_lower_name = ours.by_lower_name()
     columns = []
     for column in current.columns:
-        mine = by_key.pop(column.key, None)
+        mine = by_lower_name.pop(column.lower_name, None)
         if mine is None:
             if not options.null_for_missing:
                 raise SchemaConflict(
@@ -177,7 +179,7 @@ def table_schema_after(
             continue
         kind = merged_type(column.name, column.type, mine.type)
         columns.append(replace(column, type=kind))
-    added = tuple(replace(column, nullable=True) for column in by_key.values())
+    added = tuple(replace(column, nullable=True) for column in by_lower_name.values())
     check_names(SparkSchema(added))
     return SparkSchema((*columns, *added))
 

@@ -67,18 +67,18 @@ def _reconcile(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -
     ``SchemaConflict`` if a column's types do not widen into each other, or if one side has dropped
     a column that the other still declares.
     """
-    mine = ours.by_key()
-    known = (start or SparkSchema()).by_key()
+    mine = ours.by_lower_name()
+    known = (start or SparkSchema()).by_lower_name()
     found = []
     for column in now.columns:
-        other = mine.pop(column.key, None)
-        if other is None and column.key in known:
+        other = mine.pop(column.lower_name, None)
+        if other is None and column.lower_name in known:
             raise _dropped(column.name, None, column.type)
         if other is not None:
             column = replace(column, type=merged_type(column.name, column.type, other.type))
         found.append(column)
-    for key, column in mine.items():
-        if key in known:
+    for column in mine.values():
+        if column.lower_name in known:
             raise _dropped(column.name, column.type, None)
         found.append(replace(column, nullable=True))
     return SparkSchema(tuple(found))
@@ -105,10 +105,12 @@ def _dropped(column: str, mine: object, theirs: object) -> SchemaConflict:
 
 def _first_difference(now: SparkSchema, ours: SparkSchema) -> tuple[str, object, object]:
     """(column, our type, their type) of the first column in which the schemas differ."""
-    mine, theirs = ours.by_key(), now.by_key()
-    for key, column in {**mine, **theirs}.items():
-        a, b = mine.get(key), theirs.get(key)
+    mine, theirs = ours.by_lower_name(), now.by_lower_name()
+    for name, column in {**mine, **theirs}.items():
+        a, b = mine.get(name), theirs.get(name)
         if a is None or b is None or not same_type(a.type, b.type):
             return column.name, a and a.type, b and b.type
-    moved = next(a for a, b in zip(ours.columns, now.columns, strict=True) if a.key != b.key)
+    moved = next(
+        a for a, b in zip(ours.columns, now.columns, strict=True) if a.lower_name != b.lower_name
+    )
     return moved.name, "in another place", "in its place"

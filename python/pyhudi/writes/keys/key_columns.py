@@ -56,7 +56,10 @@ def with_key_columns(
         if INTEGRAL.index(ours) > INTEGRAL.index(theirs) and "." not in path:
             wider[path.lower()] = ours
     return SparkSchema(
-        tuple(replace(column, type=wider.get(column.key, column.type)) for column in schema.columns)
+        tuple(
+            replace(column, type=wider.get(column.lower_name, column.type))
+            for column in schema.columns
+        )
     )
 
 
