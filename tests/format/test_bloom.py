@@ -146,5 +146,5 @@ def test_what_is_no_filter_names_its_file(text: str, type_code: str | None) -> N
 
 
 def test_an_unknown_type_of_filter_names_its_file() -> None:
-    with pytest.raises(TableCorrupt, match="no type of bloom filter"):
+    with pytest.raises(TableCorrupt, match="not a type of bloom filter"):
         BloomFilter.from_footer(BloomFilter.always_true().to_footer(), "CUCKOO", "f")

@@ -152,5 +152,5 @@ def test_as_of_refuses_what_is_no_time(text: str) -> None:
 @pytest.mark.parametrize("utc", [True, False])
 @pytest.mark.parametrize("epoch_ms", [253402300800000 + 86_400_000, -(10**15), 10**30])
 def test_a_time_that_seventeen_digits_cannot_hold_is_refused(epoch_ms: int, utc: bool) -> None:
-    with pytest.raises(ConfigError, match="outside of the years 1 to 9999"):
+    with pytest.raises(ConfigError, match="outside the years 1 to 9999"):
         format_time(epoch_ms, utc)

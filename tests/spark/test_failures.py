@@ -84,7 +84,7 @@ def test_a_time_that_no_instant_can_have_is_refused(lake: Lake, name: str) -> No
     table = lake.table()
     table.write(rows_of(0, 3, "a"))
     lake.spark.sql(f"create table {name} using pyhudi location '{table.path}'")
-    with pytest.raises(ConfigError, match="outside of the years 1 to 9999"):
+    with pytest.raises(ConfigError, match="outside the years 1 to 9999"):
         lake.spark.sql(f"select * from {name} timestamp as of timestamp'+10001-01-01'").collect()
 
 

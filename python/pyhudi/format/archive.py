@@ -1,8 +1,8 @@
 """Archived timelines of both layouts, read only (spec/archive.md A1, A2).
 
-Layout 1 keeps log files with three Avro entries per instant; layout 2 keeps Parquet files that a
-manifest lists, one row per completed instant. Both give the same ``ArchivedInstant``; which files
-there are is for the caller to list, since this layer does no I/O.
+Layout 1 has log files with three Avro entries per instant. Layout 2 has Parquet files, listed by a
+manifest, with one row per completed instant. Both give the same ``ArchivedInstant``. This layer
+does no I/O, so the caller lists the files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ArchivedInstant:
     """An archived instant with its contents still encoded.
 
     ``contents`` are the completed file's bytes (layout 2) or its decoded record (layout 1);
-    ``plan`` the requested file's bytes where layout 2 kept them; ``path`` the archive file.
+    ``plan`` has the requested file's bytes, if layout 2 kept them; ``path`` is the archive file.
     """
 
     instant: Instant
@@ -54,7 +54,7 @@ class ArchivedInstant:
     path: str
 
     def commit(self) -> CommitMetadata:
-        """The commit's metadata, decoded now; empty for actions that are no commits."""
+        """The commit's metadata, decoded now; empty for actions that are not commits."""
         if self.instant.action not in _COMMIT_FIELDS or not self.contents:
             return CommitMetadata()
         if isinstance(self.contents, bytes):
@@ -74,7 +74,7 @@ def archive_log_number(file_name: str) -> int | None:
 def read_archive_log(data: bytes, path: str) -> list[ArchivedInstant]:
     """Every entry of a layout 1 archive file: usually three states per instant, in file order.
 
-    ``TableCorrupt`` where an entry does not decode.
+    ``TableCorrupt`` if an entry cannot be decoded.
     """
     return [
         archived
@@ -85,7 +85,7 @@ def read_archive_log(data: bytes, path: str) -> list[ArchivedInstant]:
 
 
 def read_archive_log_backwards(data: bytes, path: str) -> Iterator[list[ArchivedInstant]]:
-    """The same block by block, the last one first: who looks for the newest can stop early."""
+    """The same block by block, the last block first, so that a search for the newest can stop."""
     for block in reversed(list(read_blocks(data))):
         if block.block_type is BlockType.AVRO_DATA:
             yield _entries(block, path)
@@ -102,7 +102,7 @@ def _entries(block: LogBlock, path: str) -> list[ArchivedInstant]:
 
 def _entry(record: Mapping[str, Any], path: str) -> ArchivedInstant:
     action = Action(record["actionType"])
-    # Writers before 0.5 archived completed instants only and had no state to tell.
+    # Writers before 0.5 archived only completed instants and recorded no state.
     state = State((record.get("actionState") or State.COMPLETED.value).lower())
     holder = _COMMIT_FIELDS.get(action) or _OTHER_FIELDS.get(action)
     contents = record.get(holder) if holder is not None and state is State.COMPLETED else None
@@ -139,7 +139,7 @@ def history_file_range(file_name: str) -> tuple[InstantTime, InstantTime] | None
 def read_history_file(data: bytes, path: str) -> list[ArchivedInstant]:
     """The completed instants in one Parquet file of layout 2, sorted by instant.
 
-    ``TableCorrupt`` where it is no such file.
+    ``TableCorrupt`` if it is not such a file.
     """
     rule = "a history file holds HoodieLSMTimelineInstant rows"
     try:

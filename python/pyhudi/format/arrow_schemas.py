@@ -1,4 +1,4 @@
-"""The Spark schema that an Arrow schema stands for, as read from a data file's footer."""
+"""The Spark schema of an Arrow schema, which was read from a data file's footer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAIN: dict[pa.DataType, str] = {
 def arrow_to_spark(schema: pa.Schema) -> dict[str, Any]:
     """A Spark StructType as JSON, without Hudi's meta columns; every column nullable.
 
-    ``UnsupportedTable`` names a column whose type Spark has no counterpart for.
+    ``UnsupportedTable`` names a column whose type Spark does not have.
     """
     fields = [_field(f) for f in schema if f.name not in META_COLUMNS]
     return {"type": "struct", "fields": fields}

@@ -1,8 +1,8 @@
 """Avro object container files that hold one record, the form of Hudi's plans and metadata.
 
-The container is read by hand so that a writer's schema is parsed once per distinct text and not
-once per file: timelines repeat the same few schemas thousands of times. Values come back by the
-writer's field names; callers take the fields that they know, which is Avro's resolution by name.
+This module reads the container itself, so that a writer's schema is parsed once per distinct text
+and not once per file: timelines repeat a few schemas thousands of times. Values have the writer's
+field names; callers take the fields that they know, as in Avro's resolution by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _packaged(name: str) -> tuple[Any, bytes, bytes]:
     """(parsed schema, container header, sync marker) of a packaged schema."""
     schema = packaged_schema(name)
     text = json.dumps(schema, separators=(",", ":")).encode()
-    # Any 16 bytes do for the marker: a pure function keeps equal records equal files.
+    # Any 16 bytes can be the marker; with a hash of the schema equal records give equal files.
     sync = hashlib.md5(text, usedforsecurity=False).digest()
     entries = ((b"avro.schema", text), (b"avro.codec", b"null"))
     header = MAGIC + _long(len(entries))
@@ -53,18 +53,18 @@ def _parsed(text: bytes) -> Any:
 
 
 def is_avro(data: bytes) -> bool:
-    """Whether ``data`` begins as an Avro object container."""
+    """Whether ``data`` begins like an Avro object container."""
     return data[:4] == MAGIC
 
 
 def read_record(data: bytes, path: str) -> dict[str, Any]:
     """The first record of the container, as a dict by field name.
 
-    ``TableCorrupt`` if it is no container, is cut short, or has no record.
+    ``TableCorrupt`` if it is not a container, is cut short, or has no record.
     """
     try:
         return _read(data)
-    except Exception as cause:  # fastavro raises its own, struct's, zlib's and json's errors
+    except Exception as cause:  # errors of fastavro, struct, zlib and json
         detail = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
         raise corrupt(path, _RULE, f"{len(data)} bytes do not decode ({detail})") from cause
 
@@ -107,7 +107,7 @@ def read_datum(data: bytes, schema_text: bytes) -> dict[str, Any]:
 def write_record(name: str, record: Mapping[str, Any]) -> bytes:
     """The container of one ``record`` of the packaged schema ``name``.
 
-    ``ValueError`` where the record does not fit the schema.
+    ``ValueError`` if the record does not fit the schema.
     """
     schema, header, sync = _packaged(name)
     body = BytesIO()

@@ -2,12 +2,12 @@
 
 Rules: spec/bloom_filters.md B1.
 
-A filter never says "no" to a key that was added. Two forms: SIMPLE is one row of bits, DYNAMIC_V0
-a list of equal rows that grows with the keys. Everything works on whole key columns: the hash is
-a chain of up to 30 MurmurHash2 rounds per key, so each key's words are mixed once and each round
-costs two operations per word over all keys of a slice.
+A filter never says "no" to a key that was added. It has two forms: SIMPLE is one row of bits;
+DYNAMIC_V0 is a list of equal rows that grows with the keys. The code works on whole key columns.
+The hash is a chain of up to 30 MurmurHash2 rounds per key, so each key's words are mixed once, and
+each round costs two operations per word over all keys of a slice.
 
-This module travels to executors by value and imports nothing of pyhudi but errors.
+This module is sent to executors by value; of pyhudi it imports only errors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_ENTRIES = 60_000
 DEFAULT_FPP = 1e-9
 DEFAULT_MAX_ENTRIES = 100_000
 
-# As text, since a compiled Struct cannot travel by value.
+# Texts, since a compiled Struct cannot be sent by value.
 _HEADER = ">iibi"  # version, hashes, hash type, bits
 _DYNAMIC = ">iii"  # entries per row, keys in the current row, rows
 _HEADER_BYTES, _DYNAMIC_BYTES = struct.calcsize(_HEADER), struct.calcsize(_DYNAMIC)
@@ -44,7 +44,7 @@ _VERSION = -1
 _MURMUR = 1
 _M = np.uint32(0x5BD1E995)
 _SLICE_ROWS = 8_192  # a slice's words and hashes stay in the processor's cache
-_SLICE_BYTES = 4_194_304  # and a slice of long keys stays within this much of padded words
+_SLICE_BYTES = 4_194_304  # the bound on the padded words of a slice with long keys
 
 Bits = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ class BloomFilter:
     ) -> None:
         """An empty filter; ``entries`` (per row) and ``max_entries`` matter to DYNAMIC_V0."""
         if type_code not in (SIMPLE, DYNAMIC_V0):
-            raise ValueError(f"'{type_code}' is no type of bloom filter")
+            raise ValueError(f"'{type_code}' is not a type of bloom filter")
         self.type_code = type_code
         self.bits = bits
         self.hashes = hashes
@@ -72,7 +72,7 @@ class BloomFilter:
         self.max_entries = max_entries
         self._rows: list[Bits] = [np.zeros(-(-bits // 8), dtype=np.uint8)]
         self._current = 0  # keys counted in the current row
-        self._full_turns = 0  # keys added since the filter may grow no more
+        self._full_turns = 0  # keys added since the filter reached its largest size
 
     @classmethod
     def sized(
@@ -88,10 +88,10 @@ class BloomFilter:
 
     @classmethod
     def always_true(cls) -> BloomFilter:
-        """Eight bytes with every bit set: "maybe" to each key.
+        """Eight bytes with every bit set: "maybe" for each key.
 
-        For files whose writer keeps no bloom index: Hudi's bloom writers fail on a file without
-        any filter, and fall back to comparing keys on this one.
+        For files whose writer has no bloom index. Hudi's bloom writers fail on a file without a
+        filter; with this one they compare keys.
         """
         filter_ = cls(SIMPLE, 64, 1)
         filter_._rows[0][:] = 0xFF
@@ -101,7 +101,7 @@ class BloomFilter:
     def from_footer(cls, text: str, type_code: str | None, path: str = "") -> BloomFilter:
         """The filter in a Parquet footer; no type code means SIMPLE.
 
-        ``TableCorrupt`` with ``path`` where the text is no such filter.
+        ``TableCorrupt`` with ``path`` if the text is not such a filter.
         """
         try:
             data = base64.b64decode(text, validate=True)
@@ -135,7 +135,7 @@ class BloomFilter:
         return filter_
 
     def to_footer(self) -> str:
-        """The footer's text; its type code goes beside it unless it is SIMPLE."""
+        """The footer's text; its type code is stored beside it, unless it is SIMPLE."""
         header = struct.pack(_HEADER, _VERSION, self.hashes, _MURMUR, self.bits)
         if self.type_code == SIMPLE:
             data = header + self._rows[0].tobytes()
@@ -145,7 +145,7 @@ class BloomFilter:
         return base64.b64encode(data).decode("ascii")
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add a string column; nulls are passed over. Their order shapes a DYNAMIC_V0 filter."""
+        """Add a string column; nulls are skipped. The order of keys shapes a DYNAMIC_V0 filter."""
         for positions in _positions(keys, self.bits, self.hashes):
             if self.type_code == SIMPLE:
                 _set_bits(self._rows[0], positions)
@@ -153,7 +153,7 @@ class BloomFilter:
                 self._add_growing(positions)
 
     def _add_growing(self, positions: Positions) -> None:
-        """Fill the current row, open another while allowed, then go round over all rows."""
+        """Fill the current row; add rows while that is allowed; then use all rows in turn."""
         done = 0
         while done < len(positions):
             room = self.entries - self._current
@@ -169,7 +169,7 @@ class BloomFilter:
             done += len(taken)
 
     def _add_round(self, positions: Positions) -> None:
-        """Once full: Hudi gives row 0 the first key and the second, then goes round."""
+        """After the filter is full: like Hudi, row 0 gets the first two keys, then rows in turn."""
         turns = self._full_turns + np.arange(len(positions))
         targets = np.maximum(turns - 1, 0) % len(self._rows)
         for number, row in enumerate(self._rows):
@@ -199,7 +199,7 @@ class BloomFilter:
         return len(self._rows)
 
     def capacity(self, fpp: float = DEFAULT_FPP) -> int:
-        """About how many keys the filter holds at the false-positive rate ``fpp``."""
+        """About the number of keys that fit at the false-positive rate ``fpp``."""
         per_row = self.bits * math.log(2) ** 2 / -math.log(fpp)
         return round(per_row * len(self._rows))
 
@@ -221,7 +221,7 @@ def _read_row(data: bytes, at: int, size: int) -> Bits:
 
 def _set_bits(row: Bits, positions: Positions) -> None:
     flat = positions.ravel()
-    if len(row) > len(flat):  # few keys for many bits: do not touch the whole row
+    if len(row) > len(flat):  # few keys for many bits: avoid work on the whole row
         np.bitwise_or.at(row, flat >> 3, (1 << (flat & 7)).astype(np.uint8))
         return
     flags = np.zeros(len(row) * 8, dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""Columns by their ids: what a version of the schema says of a table's and of a file's columns.
+"""Columns by their ids: a table's and a file's columns in a version of the schema.
 
 An identified schema is a Spark struct as JSON, meta columns included, with an ``id`` in each
-field's metadata and ``ids`` in each array (element) and map (key, value). It stays inside: what
-leaves is made plain by ``plain``.
+field's metadata and ``ids`` in each array (element) and map (key, value). It is internal: ``plain``
+makes the schema for others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Json = Any
 Identified = dict[str, Json]
 
 ID, DOC, IDS = "id", "doc", "ids"
-#: in a field's metadata: its name in the file, where that is another
+#: in a field's metadata: its name in the file, if that differs
 FILE_NAME = "pyhudi.file_name"
 
 _NO_VERSION = SchemaVersion(0, -1, ())
@@ -51,7 +51,7 @@ _DECIMAL = re.compile(r"decimal(?:_fixed|_bytes)?\((\d+),\s*(\d+)\)(?:\[\d+\])?"
 
 
 def first_ids(schema: SparkSchema) -> Identified:
-    """A schema without a history, numbered as Hudi numbers it: level by level, from 0."""
+    """A schema without a history, numbered as in Hudi: level by level, from 0."""
     return identified(schema, _NO_VERSION)
 
 
@@ -65,7 +65,7 @@ def identified(schema: SparkSchema, version: SchemaVersion) -> Identified:
 
 
 class _Numbering:
-    """Gives ids: the known ones, and new ones as Hudi does, a struct's fields before theirs."""
+    """Gives known ids, and new ones in Hudi's order: a struct's fields before their own fields."""
 
     def __init__(self, next_id: int) -> None:
         self._next = next_id
@@ -117,10 +117,10 @@ def _doc_of(name: str) -> str | None:
 def version_of(
     struct: Identified, version_id: int, before: SchemaVersion | None, layout: int
 ) -> SchemaVersion:
-    """The version that says what ``struct`` does; ids of ``before`` are never given again.
+    """The version for ``struct``; ids of ``before`` are never used again.
 
-    Types that are as in ``before`` keep the text that they have there. In layout 1 types have the
-    names that Hudi 0.15 knows.
+    Types that are the same in ``before`` keep their text. In layout 1 types have the names of Hudi
+    0.15.
     """
     texts = dict(_texts(before.fields)) if before is not None else {}
     fields = tuple(_field(f, texts, layout) for f in struct["fields"])
@@ -180,7 +180,7 @@ def _type(kind: Json, own: int, texts: Mapping[int, str], layout: int) -> Json:
 
 
 def _spark_name(text: str) -> str | None:
-    """The type in Spark's JSON; None for one that is told by the Avro schema alone."""
+    """The type in Spark's JSON; None if only the Avro schema has it."""
     found = _DECIMAL.fullmatch(text)
     return f"decimal({found[1]},{found[2]})" if found else _TO_SPARK.get(text)
 
@@ -214,7 +214,7 @@ def all_ids(kind: Json) -> Iterator[int]:
 
 
 def without_ids(kind: Json) -> Json:
-    """The type as Spark knows it; of a table's schema the user's columns alone."""
+    """The plain type for Spark; for a table's schema only the user's columns."""
     if isinstance(kind, str):
         return kind
     found = {key: value for key, value in kind.items() if key != IDS}

@@ -1,8 +1,8 @@
-"""What a commit did: its write statistics, replaced file groups and extra metadata.
+"""The metadata of a commit: write statistics, replaced file groups and extra metadata.
 
-JSON in layout 1, Avro in layout 2 (spec/timeline.md T5). Both are told apart by their first bytes,
-so an upgraded table reads the same. Timelines have thousands of these: parsing does no more than it
-must.
+It is JSON in layout 1, Avro in layout 2 (spec/timeline.md T5). The first bytes show which, so an
+upgraded table reads in the same way. Timelines have thousands of these, so parsing does only what
+is necessary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyhudi.format.filenames import FileId
 
 SCHEMA_KEY = "schema"
 _RULE = "a commit holds write statistics by partition"
-#: what parsed commits were seen to take: itself, each file that it wrote, each group it replaced
+#: measured memory of a parsed commit: itself, each file that it wrote, each group that it replaced
 _COMMIT_BYTES, _STAT_BYTES, _GROUP_BYTES = 1_000, 800, 150
 _NO_COMMIT = "null"  # Hudi's text for "there was no previous commit"
 
@@ -62,7 +62,7 @@ class CommitMetadata:
 
     @property
     def memory_bytes(self) -> int:
-        """About what this takes in memory, by measure."""
+        """About the bytes of this in memory, from measurements."""
         groups = sum(map(len, self.replaced.values())) if self.replaced else 0
         texts = sum(map(len, self.extra.values()))
         return _COMMIT_BYTES + texts + len(self.stats) * _STAT_BYTES + groups * _GROUP_BYTES
@@ -71,7 +71,7 @@ class CommitMetadata:
 def parse_commit(data: bytes, path: str) -> CommitMetadata:
     """The metadata in a commit-like file of either form; an empty file gives empty metadata.
 
-    ``TableCorrupt`` with ``path`` where the bytes are neither, or lack what a commit has.
+    ``TableCorrupt`` with ``path`` if the bytes are neither, or lack a part of a commit.
     """
     if not data:
         return CommitMetadata()
@@ -89,7 +89,7 @@ def _json(data: bytes, path: str) -> dict[str, Any]:
 
 
 def commit_from_record(record: Mapping[str, Any], path: str) -> CommitMetadata:
-    """The metadata in a decoded record, whose field names JSON and Avro share."""
+    """The metadata in a decoded record; JSON and Avro have the same field names."""
     try:
         by_partition = record.get("partitionToWriteStats") or {}
         stats = tuple(
@@ -138,7 +138,7 @@ def _stat(entry: Mapping[str, Any], partition: str) -> WriteStat:
 def render_commit(metadata: CommitMetadata, layout: int) -> bytes:
     """The file's bytes: JSON for layout 1, Avro for layout 2.
 
-    It is a replace commit's form exactly if ``metadata.replaced`` is not ``None``.
+    It has the form of a replace commit if and only if ``metadata.replaced`` is not ``None``.
     """
     record = commit_to_record(metadata)
     if layout == 1:
@@ -150,7 +150,7 @@ def render_commit(metadata: CommitMetadata, layout: int) -> bytes:
 
 
 def commit_to_record(metadata: CommitMetadata) -> dict[str, Any]:
-    """The record of a commit by Hudi's field names, fit for JSON and Avro alike."""
+    """The record of a commit with Hudi's field names, for both JSON and Avro."""
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for stat in metadata.stats:
         by_partition.setdefault(stat.partition_path, []).append(_entry(stat))
@@ -188,7 +188,7 @@ def _entry(stat: WriteStat) -> dict[str, Any]:
         "totalLogFilesCompacted": 0,
         "totalLogReadTimeMs": 0,
         "totalLogSizeCompacted": 0,
-        # None would do in Avro, but a JSON reader of layout 1 may not know the newer keys at all.
+        # None is possible in Avro, but a JSON reader of layout 1 may not know the newer keys.
         **({"prevBaseFile": stat.prev_base_file} if stat.prev_base_file is not None else {}),
         **({"cdcStats": dict(stat.cdc_stats)} if stat.cdc_stats is not None else {}),
     }

@@ -1,7 +1,7 @@
-"""Names of data files: base files and log files, as spec/data_files.md D1 lays them out.
+"""Names of data files: base files and log files (spec/data_files.md D1).
 
-A name carries the file group, the write attempt and the instant, so a listing alone rebuilds the
-file-system view. ``parse`` of ``render`` is the identity. This module travels to executors by
+A name has the file group, the write attempt and the instant, so a listing alone gives the
+file-system view. ``parse`` of ``render`` is the identity. This module is sent to executors by
 value: it imports nothing of pyhudi at run time and never calls a ``NewType``, which pickles by
 reference.
 """
@@ -86,7 +86,7 @@ def parse_data_file_name(name: str) -> BaseFileName | LogFileName | None:
 def bucket_file_id(bucket: int, uuid: str) -> FileId:
     """The file group of a bucket: the uuid's first eight characters become its number.
 
-    ``ValueError`` for a bucket outside 0..99999999 or a text that is not a uuid's.
+    ``ValueError`` for a bucket outside 0..99999999 or a text that is not a uuid.
     """
     if not 0 <= bucket < 100_000_000:
         raise ValueError(f"bucket {bucket} has no eight-digit number")
@@ -96,9 +96,9 @@ def bucket_file_id(bucket: int, uuid: str) -> FileId:
 
 
 def bucket_number(file_id: str) -> int | None:
-    """The bucket that a file id names, ``None`` where its first eight characters are no number.
+    """The bucket in a file id, ``None`` if its first eight characters are not a number.
 
-    One random uuid in 43 looks like a bucket: judge a table by its names together.
+    One random uuid in 43 looks like a bucket, so a table must be judged by all its names together.
     """
     found = _BUCKET.match(file_id)
     return None if found is None else int(found.group())

@@ -2,9 +2,10 @@
 
 Rules: spec/timeline.md T2, T3.
 
-The names are a table that a reader checks by eye against spec/timeline.md T2. In both layouts a
-name says action and state, except that a completed compaction is named as a commit, a completed log
-compaction as a delta commit, and a clustering as a replace commit (layout 1 from its request on).
+The names are a table, easy to compare with spec/timeline.md T2. In both layouts a name has action
+and state, with three exceptions: a completed compaction has the name of a commit, a completed log
+compaction that of a delta commit, and a clustering that of a replace commit (in layout 1 already
+its requested file).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ InstantTime = NewType("InstantTime", str)
 
 
 class Action(str, Enum):
-    """What an instant does."""
+    """The action of an instant."""
 
     COMMIT = "commit"
     DELTACOMMIT = "deltacommit"
@@ -39,7 +40,7 @@ class Action(str, Enum):
 
 
 class State(str, Enum):
-    """How far an instant has come."""
+    """The state of an instant."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -50,9 +51,9 @@ class State(str, Enum):
 class Instant:
     """One timeline entry in one state.
 
-    ``completion_time`` is set for completed instants of layout 2 only; layout 1 has none, and a
-    completed file of layout 2 without one was carried over by an upgrade (its modification time
-    stands in).
+    ``completion_time`` is set only for completed instants of layout 2; layout 1 has none. A
+    completed file of layout 2 without one comes from before an upgrade; its modification time is
+    used instead.
     """
 
     time: InstantTime
@@ -85,7 +86,7 @@ NAMES: dict[int, dict[Action, tuple[str | None, str, str]]] = {
 
 
 def _readings(layout: int) -> dict[str, tuple[Action, State]]:
-    """Suffix -> what it says; of two actions that share a suffix the plain one comes first."""
+    """Suffix -> action and state; if two actions share a suffix, the plain action is used."""
     readings: dict[str, tuple[Action, State]] = {}
     for action, suffixes in NAMES[layout].items():
         for state, suffix in zip(_STATES, suffixes, strict=True):
@@ -98,13 +99,13 @@ _READINGS = {layout: _readings(layout) for layout in NAMES}
 _NAME = re.compile(r"(\d{14,20})(?:_(\d{14,20}))?\.([a-z]+(?:\.[a-z]+)?)", re.ASCII)
 
 
-@lru_cache(maxsize=100_000)  # a timeline is listed again and again, its names stay
+@lru_cache(maxsize=100_000)  # a timeline is listed again and again, with the same names
 def parse_instant(file_name: str, layout: int) -> Instant | None:
-    """The instant that a file of the timeline folder stands for (spec/timeline.md T2).
+    """The instant of a file in the timeline folder (spec/timeline.md T2).
 
-    ``None`` for other names: temporary files, checksums, folders. Completed compactions read as
-    ``COMMIT``, log compactions as ``DELTACOMMIT``, clusterings as ``REPLACECOMMIT``: their
-    requested file beside them tells.
+    ``None`` for other names: temporary files, checksums, folders. Completed compactions are
+    ``COMMIT``, log compactions ``DELTACOMMIT``, clusterings ``REPLACECOMMIT``: only their requested
+    file shows what they are.
     """
     found = _NAME.fullmatch(file_name)
     if found is None:
@@ -124,8 +125,8 @@ def parse_instant(file_name: str, layout: int) -> Instant | None:
 def instant_file_name(instant: Instant, layout: int) -> str:
     """The file name of an instant in its state.
 
-    ``ValueError`` where the format has no such file: a requested savepoint, or a completed
-    instant of layout 2 without its completion time.
+    ``ValueError`` if the format has no such file: a requested savepoint, or a completed instant of
+    layout 2 without its completion time.
     """
     suffix = NAMES[layout][instant.action][_STATES.index(instant.state)]
     if suffix is None:
@@ -145,15 +146,15 @@ _WITH_MILLIS = 17
 def format_time(epoch_ms: int, utc: bool) -> InstantTime:
     """The 17-digit time of ``epoch_ms``, in UTC or in this machine's zone (spec/timeline.md T3).
 
-    ``ConfigError`` outside of the years 1 to 9999, which its digits can hold.
+    ``ConfigError`` outside the years 1 to 9999, for which it has digits.
     """
     try:
         moment = _EPOCH + timedelta(milliseconds=epoch_ms)
         return _digits(moment if utc else moment.astimezone())
     except (OverflowError, ValueError) as e:
         raise ConfigError(
-            f"{epoch_ms} milliseconds since 1970 is a time outside of the years 1 to 9999, which "
-            "no instant can have. Ask for another time.",
+            f"{epoch_ms} milliseconds since 1970 is a time outside the years 1 to 9999, so no "
+            "instant can have it. Choose another time.",
             key="as.of.instant",
         ) from e
 
@@ -168,7 +169,7 @@ def _digits(moment: datetime) -> InstantTime:
 def parse_time(time: InstantTime, utc: bool) -> int:
     """Milliseconds since the epoch; 14 digits mean the end of that second (``.999``).
 
-    Hudi's special instants, which begin with 0000, give 0. ``ValueError`` if it is no date.
+    Hudi's special instants, which begin with 0000, give 0. ``ValueError`` if it is not a date.
     """
     if time.startswith("0000"):
         return 0
@@ -184,7 +185,7 @@ def parse_time(time: InstantTime, utc: bool) -> int:
 
 
 def padded_time(time: str) -> InstantTime:
-    """A time fit for comparing as text: 14 digits get ``999`` (spec/timeline.md T3)."""
+    """A time that can be compared as text: 14 digits get ``999`` (spec/timeline.md T3)."""
     return InstantTime(time + "999" if len(time) == _SECONDS_ONLY else time)
 
 
@@ -196,11 +197,11 @@ _AS_OF = re.compile(
 
 
 def parse_as_of(text: str, utc: bool) -> InstantTime:
-    """The instant time meant by ``as.of.instant``; what is at or before it is seen.
+    """The instant time for ``as.of.instant``; a query sees instants at or before it.
 
-    Takes what Hudi takes (17 or 14 digits, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``) and ISO
+    Accepts Hudi's forms (17 or 14 digits, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``) and ISO
     times with ``T`` and an offset. A date means its first millisecond, a time without fraction
-    the last one of its second, as in Hudi. Without an offset a time is in the table's zone.
+    the last millisecond of its second, as in Hudi. Without an offset a time is in the table's zone.
     ``ConfigError`` for other text and for dates that do not exist.
     """
     cleaned = text.strip()

@@ -1,7 +1,7 @@
 """Record keys, partition paths and the bucket hash: text rules of spec/keys.md K1 to K6.
 
-Paths here are exactly those that Apache Hudi builds, so that both find the same folders. The
-module travels to executors by value and imports nothing of pyhudi but errors.
+Paths are exactly those of Apache Hudi, so that both find the same folders. The module is sent to
+executors by value; of pyhudi it imports only errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"
 RESERVED = ".hoodie"
 
-# Hive's list, which Hudi copied; read out of Hudi 1.2.0 character by character.
+# Hive's list, which Hudi has copied; found by trying each character in Hudi 1.2.0.
 ESCAPED_CHARACTERS = "".join(map(chr, range(32))) + "\"#%'*/:=?[\\]^{\x7f"
 _ESCAPED = re.compile(f"[{re.escape(ESCAPED_CHARACTERS)}]")
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
@@ -34,7 +34,7 @@ def escape_path(value: str) -> str:
 
 
 def unescape_path(element: str) -> str:
-    """What ``escape_path`` was given; a ``%`` that begins no escape stays."""
+    """The inverse of ``escape_path``; a ``%`` that does not begin an escape stays."""
     return _PERCENT.sub(lambda found: chr(int(found.group(1), 16)), element)
 
 
@@ -48,7 +48,7 @@ def partition_path(
 ) -> str:
     """The relative folder of a row; null and empty values become Hive's default partition.
 
-    ``InvalidRecord`` where a value would lead out of the table or make no folder at all.
+    ``InvalidRecord`` if a value would lead out of the table or cannot be a folder name.
     """
     elements = []
     for field, value in zip(fields, values, strict=True):
@@ -59,8 +59,9 @@ def partition_path(
             element = _DASHED_DATE.sub(r"\1/\2/\3", element)
         if any(part in ("", ".", "..") for part in element.split("/")):
             raise InvalidRecord(
-                f"The partition value '{value}' of column '{field}' is no folder name. Correct "
-                "it, or set hoodie.datasource.write.partitionpath.urlencode for a new table.",
+                f"The partition value '{value}' of column '{field}' cannot be a folder name. "
+                "Correct it, or set hoodie.datasource.write.partitionpath.urlencode for a new "
+                "table.",
                 column=field,
             )
         elements.append(f"{field}={element}" if hive_style else element)
@@ -73,10 +74,10 @@ def check_partition_path(path: str) -> None:
         return
     parts = path.split("/")
     strange = any(part in ("", ".", "..") for part in parts) or parts[0] == RESERVED
-    # Storage takes no backslash: elsewhere it separates folders.
+    # No backslash: on some systems it separates folders.
     if strange or "\0" in path or "\\" in path:
         raise InvalidRecord(
-            f"The partition path '{path}' made from the data is no folder inside the table. "
+            f"The partition path '{path}' from the data is not a folder inside the table. "
             "Correct the partition column, or make the table with "
             "hoodie.datasource.write.partitionpath.urlencode=true.",
             column="_hoodie_partition_path",
@@ -91,9 +92,9 @@ def partition_values(
     url_encode: bool,
     slash_separated_dates: bool = False,
 ) -> list[str | None] | None:
-    """The partition columns' texts that a folder stands for.
+    """The partition columns' texts in a folder's path.
 
-    ``None`` where the folder does not tell them apart, as when an unescaped value holds slashes.
+    ``None`` if the path does not separate them, for example if an unescaped value has slashes.
     """
     if not fields:
         return []
@@ -136,9 +137,9 @@ def _key_part(value: str | None) -> str:
 
 
 def split_composite_key(key: str, fields: Sequence[str]) -> list[str | None] | None:
-    """The parts of ``composite_key(fields, ...)``; ``None`` if ``key`` is not of that form.
+    """The parts of ``composite_key(fields, ...)``; ``None`` if ``key`` does not have that form.
 
-    Commas and colons inside values are fine as long as they do not spell ``,<field>:``.
+    Values may have commas and colons, but not the text ``,<field>:``.
     """
     heads = [f"{field}:" for field in fields]
     if not heads or not key.startswith(heads[0]):
@@ -155,7 +156,7 @@ def split_composite_key(key: str, fields: Sequence[str]) -> list[str | None] | N
 
 
 def java_string_hash(text: str) -> int:
-    """``String.hashCode``: over UTF-16 units, a signed 32-bit number."""
+    """``String.hashCode``: a signed 32-bit number over UTF-16 units."""
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     value = 0
     for unit in units.tolist():
@@ -164,7 +165,7 @@ def java_string_hash(text: str) -> int:
 
 
 def bucket_of(values: Sequence[str | None], buckets: int) -> int:
-    """The bucket of a row by the texts of its index columns: ``List.hashCode`` modulo buckets."""
+    """The bucket of a row from the texts of its index columns: ``List.hashCode`` modulo buckets."""
     value = 1
     for text in values:
         value = (31 * value + (0 if text is None else java_string_hash(text))) & 0xFFFFFFFF
@@ -197,7 +198,7 @@ def java_string_hashes(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int
 
 
 def _hash_slice(array: pa.StringArray) -> npt.NDArray[np.int32]:
-    """Hash as a difference of running sums: one pass however long the values are.
+    """Hash by differences of running sums: one pass, even for long values.
 
     With r the inverse of 31 modulo 2**32, units u[i] at global positions i and a value in
     [a, b): its hash is 31**(b-1) * sum(u[i] * r**i), all modulo 2**32.

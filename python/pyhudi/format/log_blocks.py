@@ -1,7 +1,7 @@
-"""The blocks of a Hudi log file (spec/log_files.md L1): framing only, contents are the caller's.
+"""The blocks of a Hudi log file (spec/log_files.md L1); the caller decodes their contents.
 
-Archived timelines of layout 1 are such files, too. Torn blocks are passed over up to the next
-magic, as every reader does: a crash may leave half a block at the end.
+Archived timelines of layout 1 are also such files. Incomplete blocks are skipped up to the next
+magic, as in every reader: a crash may leave half a block at the end.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class LogBlock:
 
 
 def read_blocks(data: bytes) -> Iterator[LogBlock]:
-    """The whole blocks of a log file, in order; torn ones are passed over."""
+    """The complete blocks of a log file, in order; incomplete ones are skipped."""
     at = data.find(MAGIC)
     while at >= 0:
         block, end = _block(data, at)
         if block is None:
-            # Not past the magic: a torn "#HUDI" may share its last byte with a whole one.
+            # Not past the magic: an incomplete "#HUDI" may share its last byte with a complete one.
             at = data.find(MAGIC, at + 1)
             continue
         yield block
@@ -65,7 +65,7 @@ def read_blocks(data: bytes) -> Iterator[LogBlock]:
 
 
 def _block(data: bytes, at: int) -> tuple[LogBlock | None, int]:
-    """(block, its end) at the magic in ``at``; no block where lengths do not fit together."""
+    """(block, its end) at the magic in ``at``; no block if its lengths contradict each other."""
     begin = at + len(MAGIC) + _LONG.size
     if begin > len(data):
         return None, at
@@ -104,7 +104,7 @@ def _header(data: bytes, at: int) -> tuple[dict[int, str], int]:
 def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
     """The records of an Avro data block, each as bare Avro binary of the header's schema.
 
-    ``TableCorrupt`` where the content does not hold the records that it announces.
+    ``TableCorrupt`` if the content does not have the announced records.
     """
     rule = "an Avro data block holds its announced records"
     try:

@@ -1,10 +1,10 @@
-"""Marker files: which data files a write meant to make, read when it must be undone.
+"""Marker files: they name the data files of a write, in case it must be undone.
 
 Rules: spec/markers.md M1.
 
-A marker stands for one data file and is written before it, so that no file of a failed write is
-ever unknown. There are two forms: an empty file each, or lines in a few files that a server in the
-driver keeps. This module travels to executors by value and imports nothing of pyhudi but errors.
+A marker stands for one data file and is written before it, so all files of a failed write are
+known. There are two forms: an empty file for each marker, or lines in a few files that a server in
+the driver keeps. This module is sent to executors by value; of pyhudi it imports only errors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyhudi.errors import TableCorrupt
 FOLDER = ".hoodie/.temp"
 TYPE_FILE = "MARKERS.type"
 LIST_PREFIX = "MARKERS"
-#: more than any storage takes as a name
+#: longer than any name that a storage accepts
 MOST_MARKER_BYTES = 2_048
 
 
 class MarkerKind(str, Enum):
-    """What the data file is: a new group's base file, a group's next base file, a log file."""
+    """The kind of data file: a new group's base file, a group's next base file, a log file."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -68,9 +68,9 @@ def parse_marker(text: str) -> Marker | None:
 
 
 def marker_fault(text: str) -> str | None:
-    """Why ``text`` is no marker that a list may hold, ``None`` where it is one.
+    """Why ``text`` cannot be a marker in a list, ``None`` if it can.
 
-    What passes is one line of a ``MARKERS<n>`` file and leads to a file inside the table, outside
+    A valid marker is one line of a ``MARKERS<n>`` file, and names a file in the table but not in
     its ``.hoodie`` folder.
     """
     marker = parse_marker(text)
@@ -79,14 +79,14 @@ def marker_fault(text: str) -> str | None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        return "it is no valid text"
+        return "it is not valid text"
     if size > MOST_MARKER_BYTES:
         return f"it has {size} bytes, more than {MOST_MARKER_BYTES}"
     if not text.isprintable() and any(unicodedata.category(sign) == "Cc" for sign in text):
         return "it holds a control character"
     parts = marker.data_path.split("/")
     if "\\" in text or parts[0] == ".hoodie" or any(part in ("", ".", "..") for part in parts):
-        return "it leads to no data file inside the table"
+        return "it does not lead to a data file inside the table"
     return None
 
 
@@ -99,8 +99,8 @@ def is_marker_list(name: str) -> bool:
 def parse_marker_list(data: bytes, path: str) -> list[Marker]:
     """The markers in a ``MARKERS<n>`` file, one on each line.
 
-    A last line without its line end was cut short by a crash and still counts if it is whole;
-    ``TableCorrupt`` for any other line that is no marker.
+    A crash may leave the last line without its line end; it counts if the marker is complete.
+    ``TableCorrupt`` for any other line that is not a marker.
     """
     lines = data.decode("utf-8", "replace").split("\n")
     markers = []

@@ -1,4 +1,4 @@
-"""The ``hoodie.properties`` of a new table: what Apache Hudi would write (spec/versions.md V7)."""
+"""The ``hoodie.properties`` of a new table, as Apache Hudi writes them (spec/versions.md V7)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def new_table_properties(
     """Keys and values for a new table of ``version`` 6, 8 or 9, with checksum and UTC timeline.
 
     Versions 6 and 8 name the ordering field ``precombine.field``, which every reader of these
-    versions knows; only 9 takes several. ``extra`` is laid over the result. ``ConfigError`` for
+    versions knows; only 9 allows several. ``extra`` overrides the result. ``ConfigError`` for
     another version, a custom merge mode or key generator class, or too many ordering fields.
     """
     _refuse_unknown(version, merge_mode, key_generator)
@@ -87,18 +87,18 @@ def new_table_properties(
 def _refuse_unknown(version: int, merge_mode: MergeMode, key_generator: KeyGenerator) -> None:
     if version not in LAYOUT_OF_VERSION:
         raise ConfigError(
-            f"hoodie.write.table.version is {version}; give 9, 8 or 6.",
+            f"hoodie.write.table.version is {version}, but it must be 9, 8 or 6.",
             key="hoodie.write.table.version",
         )
     if merge_mode not in _MERGE:
         raise ConfigError(
-            "A new table cannot have hoodie.record.merge.mode CUSTOM. Give EVENT_TIME_ORDERING "
+            "A new table cannot have hoodie.record.merge.mode CUSTOM. Use EVENT_TIME_ORDERING "
             "or COMMIT_TIME_ORDERING.",
             key="hoodie.record.merge.mode",
         )
     if key_generator not in _KEYGEN_CLASSES:
         raise ConfigError(
-            "The key generator is no class of Apache Hudi's. Give one of "
+            "The key generator is not one of Apache Hudi's classes. Use one of "
             f"{', '.join(kind.value for kind in _KEYGEN_CLASSES)}.",
             key="hoodie.table.keygenerator.type",
         )

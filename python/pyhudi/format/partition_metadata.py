@@ -1,8 +1,8 @@
-"""``.hoodie_partition_metadata``: without it Spark reads no row of a partition.
+"""``.hoodie_partition_metadata``: without it Spark reads no rows of a partition.
 
 Rules: spec/data_files.md D5.
 
-``render`` needs nothing of pyhudi, since workers write this file, too.
+``render`` needs nothing of pyhudi, since workers also write this file.
 """
 
 from __future__ import annotations

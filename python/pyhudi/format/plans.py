@@ -1,8 +1,8 @@
-"""Plans and metadata of table services: what will be, and what was, cleaned, undone or rewritten.
+"""Plans and metadata of table services: cleaning, rollback, compaction, clustering and others.
 
 All are Avro records in every layout (spec/timeline.md T5, T9), so each is a dataclass and two
-functions. Paths differ by kind, and are kept as they stand in the file: see each field's comment.
-``parse`` of ``render`` is the identity.
+functions. The kinds have different forms of paths, which are kept as in the file: see each field's
+comment. ``parse`` of ``render`` is the identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True)
 class ActionInstant:
-    """The earliest instant that a clean keeps whole; ``state`` is in capitals, as in Java."""
+    """The earliest instant that a clean keeps complete; ``state`` is in capitals, as in Java."""
 
     timestamp: InstantTime
     action: str
@@ -62,7 +62,7 @@ class CleanerPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanedPartition:
-    """What became of one partition's files, by bare names."""
+    """The outcome for one partition's files, by bare names."""
 
     partition_path: str
     policy: str
@@ -197,7 +197,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionStrategy:
-    """How a compaction was to be run, where that was recorded."""
+    """How a compaction is to be run, if that was recorded."""
 
     compactor_class_name: str | None = None
     strategy_params: Mapping[str, str] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStrategy:
-    """The class that was to run a clustering, and its parameters (sort columns, sizes)."""
+    """The class that runs a clustering, and its parameters (sort columns, sizes)."""
 
     strategy_class_name: str | None = None
     strategy_params: Mapping[str, str] = field(default_factory=dict)
@@ -336,7 +336,7 @@ def render_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def parse_requested_replace(data: bytes, path: str) -> RequestedReplace:
-    """An empty file, which old writers leave for overwrites, is an empty plan."""
+    """An empty file, as old writers leave it for overwrites, is an empty plan."""
     return parse_record(RequestedReplace, data, path) if data else RequestedReplace()
 
 

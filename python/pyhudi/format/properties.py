@@ -24,7 +24,7 @@ _SPECIAL = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"} | 
 def parse_properties(data: bytes, path: str) -> dict[str, str]:
     """Keys and values, in file order; a later line of the same key wins.
 
-    ``TableCorrupt`` for a broken ``\\u`` escape, which is what Java refuses, too.
+    ``TableCorrupt`` for a broken ``\\u`` escape, which Java also refuses.
     """
     pairs: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1")):
@@ -75,12 +75,12 @@ def _unescape(text: str, path: str) -> str:
         return _LETTERS.get(body, body)
 
     units = _ESCAPE.sub(plain, text)
-    # Pairs of surrogates written as two escapes become the one character that they mean.
+    # A pair of surrogates, written as two escapes, becomes one character.
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def render_properties(values: Mapping[str, str], comment_lines: Iterable[str] = ()) -> bytes:
-    """The file's bytes; comment lines are given without ``#`` and hold one line of ASCII each."""
+    """The file's bytes; comment lines come without ``#``, each one line of ASCII."""
     lines = [f"#{comment}" for comment in comment_lines]
     lines += [f"{_escape(key, True)}={_escape(value, False)}" for key, value in values.items()]
     return "".join(line + "\n" for line in lines).encode("ascii")

@@ -1,8 +1,8 @@
 """Frozen dataclasses to and from Avro records, by their annotations alone.
 
-A field ``time_taken`` is Avro's ``timeTaken`` unless its metadata names another. Absent and null
-values become the type's empty value, or ``None`` where the annotation allows it: all plans of all
-Hudi versions read by field name, as Avro's resolution would have it.
+A field ``time_taken`` is Avro's ``timeTaken``, unless its metadata has another name. Absent and
+null values become the type's empty value, or ``None`` if the annotation allows it. So plans of all
+Hudi versions can be read by field name, as in Avro's resolution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def avro_name(name: str, default: Any = dataclasses.MISSING) -> Any:
 
 
 def parse_record(kind: type[T], data: bytes, path: str) -> T:
-    """The ``kind`` held by an Avro container; ``TableCorrupt`` with ``path`` if it holds none."""
+    """The ``kind`` in an Avro container; ``TableCorrupt`` with ``path`` if there is none."""
     return from_record(kind, read_record(data, path), path)
 
 
@@ -36,7 +36,7 @@ def render_record(schema_name: str, value: Any) -> bytes:
 
 
 def from_record(kind: type[T], record: Mapping[str, Any], path: str) -> T:
-    """A dataclass from a decoded record; ``TableCorrupt`` where a value is of another kind."""
+    """A dataclass from a decoded record; ``TableCorrupt`` if a value has another type."""
     try:
         annotation: Any = kind
         built: T = _decoder(annotation)(record)

@@ -2,9 +2,9 @@
 
 Rules: spec/schema_evolution.md S4.
 
-A column keeps its id whatever its name, place and type become, and no id is given twice. A commit
-says its version in ``extraMetadata.latest_schema``; ``.hoodie/.schema`` has all of them, newest
-first. Columns are kept as the JSON that was read, so what is written again is the same text.
+A column keeps its id when its name, position or type changes, and no id is used twice. A commit
+records its version in ``extraMetadata.latest_schema``; ``.hoodie/.schema`` has all versions, newest
+first. Columns are kept as the JSON that was read, so the same text is written again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def render_history(versions: Sequence[SchemaVersion]) -> str:
 
 
 def version_at(versions: Sequence[SchemaVersion], time: InstantTime) -> SchemaVersion | None:
-    """The version that held at an instant; None before the oldest of them."""
+    """The version that was valid at an instant; None before the oldest version."""
     held = [v for v in versions if v.version_id <= int(time)]
     return max(held, key=lambda v: v.version_id, default=None)
 
@@ -115,7 +115,7 @@ def _loaded(text: str, path: str) -> Json:
     try:
         return json.loads(text)
     except ValueError as cause:
-        raise corrupt(path, _RULE, f"no JSON ({cause})") from cause
+        raise corrupt(path, _RULE, f"it is not JSON ({cause})") from cause
 
 
 def _version(record: Json, path: str) -> SchemaVersion:
@@ -131,7 +131,7 @@ def _version(record: Json, path: str) -> SchemaVersion:
 
 
 def _check(field: Mapping[str, Json]) -> None:
-    """``KeyError``, ``TypeError`` or ``ValueError`` where a field lacks what a field has."""
+    """``KeyError``, ``TypeError`` or ``ValueError`` if a field lacks a part."""
     _require(field, "id", "name", "optional")
     _check_type(field["type"])
 

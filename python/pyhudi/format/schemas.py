@@ -1,7 +1,7 @@
-"""Avro, Spark and Arrow schemas of a table, and the way between them (spec/timeline.md T8).
+"""Avro, Spark and Arrow schemas of a table, and conversions between them (spec/timeline.md T8).
 
-A Hudi table's schema is Avro JSON in each commit. Conversions are by value and total: a type
-that has no counterpart is an error that names its column, never a silent string.
+A Hudi table's schema is Avro JSON in each commit. A type without a counterpart is an error that
+names its column; it never silently becomes a string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
-# Columns that Hudi adds to some files only: they are never a user's.
+# Columns that Hudi adds to some files; they never belong to a user.
 HIDDEN_COLUMNS = frozenset((*META_COLUMNS, "_hoodie_operation"))
 
 Json = Any
@@ -39,15 +39,15 @@ _PRIMITIVES = {
 
 
 def canonical_json(avro: Json) -> str:
-    """The schema as JSON text without blanks, keys in their given order, as Hudi stores it."""
+    """The schema as JSON text without blanks, its keys in the given order, as in Hudi."""
     return json.dumps(avro, separators=(",", ":"), ensure_ascii=False)
 
 
 def avro_to_spark(avro: Mapping[str, Json], with_meta_columns: bool = False) -> dict[str, Json]:
     """A Spark ``StructType`` in its JSON form from a table's Avro record.
 
-    Meta columns are left out unless asked for. ``UnsupportedTable`` names a column whose type
-    Spark lacks.
+    Meta columns are left out unless ``with_meta_columns``. ``UnsupportedTable`` names a column
+    whose type Spark lacks.
     """
     struct = _struct_of(avro, {}, "", "")
     if not with_meta_columns:
@@ -81,7 +81,7 @@ def _struct_of(
 
 
 def _remember(avro: Mapping[str, Json], named: dict[str, Json], namespace: str) -> str:
-    """Register a named type; returns the namespace that holds inside it."""
+    """Register a named type; returns the namespace inside it."""
     name = avro["name"]
     space = name.rpartition(".")[0] or avro.get("namespace") or namespace
     named[name if "." in name else f"{space}.{name}"] = avro
@@ -168,7 +168,7 @@ _FROM_SPARK: dict[str, Json] = {
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
     "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-#: where Spark 4 keeps the collation of a text column, whose type it calls ``string`` all the same
+#: the key under which Spark 4 keeps the collation of a text column; its type is still ``string``
 _COLLATIONS = "__COLLATIONS"
 
 
@@ -176,7 +176,7 @@ def spark_to_avro(struct: Mapping[str, Json], table_name: str) -> dict[str, Json
     """The table's Avro record from a Spark struct, named as Hudi names it.
 
     Record ``<table>_record`` in namespace ``hoodie.<table>``; nullable columns are unions with
-    default null. ``SchemaConflict`` names a column whose type Avro or Hudi lacks: ``void`` is one,
+    default null. ``SchemaConflict`` names a column whose type Avro or Hudi lacks, such as ``void``,
     which Parquet cannot store, and a text with a collation, which would be lost.
     """
     name = _avro_name(table_name)
@@ -184,7 +184,7 @@ def spark_to_avro(struct: Mapping[str, Json], table_name: str) -> dict[str, Json
 
 
 def _avro_name(text: str) -> str:
-    """Avro names have letters, digits and underscores; Hudi puts ``_`` for anything else."""
+    """Avro names have letters, digits and underscores; Hudi replaces other characters by ``_``."""
     first = "_" if text[:1].isdigit() else ""
     return first + "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
 
@@ -272,7 +272,7 @@ def _precision(kind: str) -> tuple[int, int]:
 
 def _decimal_to_avro(kind: str, namespace: str) -> dict[str, Json]:
     precision, scale = _precision(kind)
-    # The fewest bytes whose signed range holds the precision, which Hudi's merge relies on.
+    # The smallest number of bytes whose signed range has the precision; Hudi's merge needs that.
     size = next(n for n in range(1, 17) if (1 << (8 * n - 1)) >= 10**precision)
     return {
         "type": "fixed",

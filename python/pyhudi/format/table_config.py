@@ -1,8 +1,8 @@
 """``hoodie.properties`` as typed facts about a table (spec/properties.md P2).
 
-``parse_table_config`` refuses what would be read wrongly in silence: a wrong checksum, a timeline
-layout that does not go with the table version, versions and file formats that pyhudi does not
-serve. What new tables get lives in ``new_table.py``.
+``parse_table_config`` refuses properties that would silently lead to wrong reads: a wrong checksum,
+a timeline layout that does not fit the table version, unsupported versions and file formats. The
+properties of new tables are in ``new_table.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MergeMode(str, Enum):
 
 
 class KeyGenerator(str, Enum):
-    """How record keys and partition paths are made; ``USER_PROVIDED``: a class unknown to us."""
+    """How record keys and partition paths are made; ``USER_PROVIDED``: an unknown class."""
 
     SIMPLE = "SIMPLE"
     COMPLEX = "COMPLEX"
@@ -71,7 +71,7 @@ _STRATEGY_MODES = {
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
 }
 SERVED_PAYLOADS = frozenset(_PAYLOAD_MODES)
-#: the last one says: by payload
+#: the last one means: by payload
 SERVED_STRATEGIES = frozenset({*_STRATEGY_MODES, "00000000-0000-0000-0000-000000000000"})
 
 
@@ -79,8 +79,8 @@ SERVED_STRATEGIES = frozenset({*_STRATEGY_MODES, "00000000-0000-0000-0000-000000
 class TableConfig:
     """One table's properties; folders are relative to the table's root, ``raw`` has every key.
 
-    ``partition_kinds`` has for each partition field what a custom key generator makes of it:
-    SIMPLE or TIMESTAMP, empty with every other generator.
+    ``partition_kinds`` has the kind of each partition field of a custom key generator, SIMPLE or
+    TIMESTAMP; it is empty for all other generators.
     """
 
     raw: Mapping[str, str]
@@ -113,8 +113,8 @@ class TableConfig:
 def parse_table_config(data: bytes, path: str) -> TableConfig:
     """The facts of a ``hoodie.properties`` file.
 
-    ``TableCorrupt`` where the file breaks the format, ``UnsupportedTable`` where it is in order
-    but of a kind that pyhudi does not serve. Merge-on-read tables open.
+    ``TableCorrupt`` if the file breaks the format, ``UnsupportedTable`` if it is correct but pyhudi
+    does not support the table. Merge-on-read tables can be opened.
     """
     raw = parse_properties(data, path)
     name = raw.get("hoodie.table.name", "")
@@ -162,7 +162,7 @@ def parse_table_config(data: bytes, path: str) -> TableConfig:
 
 
 def _folders(raw: Mapping[str, str], layout: int) -> tuple[str, str]:
-    """(timeline, history): layout 1 keeps both in ``.hoodie``, whatever timeline.path says."""
+    """(timeline, history): layout 1 has both in ``.hoodie`` and ignores timeline.path."""
     if layout == 1:
         return ".hoodie", f".hoodie/{raw.get('hoodie.archivelog.folder') or 'archived'}"
     timeline = f".hoodie/{raw.get('hoodie.timeline.path') or 'timeline'}"
@@ -175,7 +175,7 @@ def _version(raw: Mapping[str, str], path: str, name: str) -> int:
         raise corrupt(path, "hoodie.table.version is a number", f"'{text}'")
     if int(text) not in LAYOUT_OF_VERSION:
         raise UnsupportedTable(
-            f"Table '{name}' has table version {text}; pyhudi serves versions 6, 8 and 9. Let "
+            f"Table '{name}' has table version {text}; pyhudi supports versions 6, 8 and 9. Let "
             "Apache Hudi upgrade or downgrade it to one of these (hoodie.write.table.version).",
             feature=f"table version {text}",
             path=path,
@@ -184,7 +184,7 @@ def _version(raw: Mapping[str, str], path: str, name: str) -> int:
 
 
 def _layout(raw: Mapping[str, str], path: str, version: int) -> int:
-    """A wrong layout makes Spark see an empty table without a word, so it must not pass."""
+    """The layout; a wrong one is an error, since Spark would silently see an empty table."""
     expected = LAYOUT_OF_VERSION[version]
     text = raw.get("hoodie.timeline.layout.version", str(expected))
     if text != str(expected):
@@ -210,7 +210,7 @@ def _refuse_unserved(raw: Mapping[str, str], name: str) -> None:
         feature = "bootstrap base files outside the table"
     if feature is not None:
         raise UnsupportedTable(
-            f"Table '{name}' uses {feature}, which pyhudi does not serve. Read it with Apache "
+            f"Table '{name}' uses {feature}, which pyhudi does not support. Read it with Apache "
             "Hudi and write it to a new table with Parquet base files.",
             feature=feature,
         )
@@ -223,7 +223,7 @@ def _verify_checksum(raw: Mapping[str, str], path: str, name: str) -> None:
         raise corrupt(
             path,
             "hoodie.table.checksum is the CRC-32 of database and table name",
-            f"it is {stored}, where {expected} belongs",
+            f"it is {stored}, but it should be {expected}",
         )
 
 
@@ -239,7 +239,7 @@ def _table_type(raw: Mapping[str, str], path: str) -> TableType:
 def _merge_mode(
     raw: Mapping[str, str], path: str, version: int, ordering: tuple[str, ...]
 ) -> MergeMode:
-    """The declared mode, else what Hudi 1.2.0 infers: payload, strategy, ordering fields."""
+    """The declared mode, or the mode that Hudi 1.2.0 infers: payload, strategy, ordering fields."""
     declared = raw.get("hoodie.record.merge.mode", "").upper()
     if declared:
         try:
@@ -261,7 +261,7 @@ def _merge_mode(
 def _key_generator(
     raw: Mapping[str, str], record_keys: tuple[str, ...], partition_fields: tuple[str, ...]
 ) -> KeyGenerator:
-    """By type (1.x), by class (0.x), else inferred from the number of fields as Hudi does."""
+    """By type (1.x), by class (0.x), or inferred from the number of fields as in Hudi."""
     declared = raw.get("hoodie.table.keygenerator.type", "").upper().removesuffix("_AVRO")
     class_name = raw.get("hoodie.table.keygenerator.class", "").rsplit(".", 1)[-1]
     if declared:
@@ -300,11 +300,11 @@ def _flag(raw: Mapping[str, str], key: str, default: bool = False) -> bool:
 
 
 def without_metadata_table(raw: Mapping[str, str]) -> dict[str, str]:
-    """The properties with both metadata-table keys emptied, as Hudi leaves them.
+    """The properties with both metadata-table keys empty, as Hudi leaves them.
 
     Rules: spec/metadata_table.md MT3.
 
-    A writer that does not keep the metadata table up must publish this before its commit:
-    otherwise readers that trust the table silently miss the new files.
+    A writer that does not update the metadata table must publish this before its commit: otherwise
+    readers that use the metadata table silently miss the new files.
     """
     return {**raw, METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}

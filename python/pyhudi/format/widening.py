@@ -11,7 +11,7 @@ from typing import Any
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 
-#: narrower type -> wider types that every reader of Hudi tables resolves
+#: narrower type -> wider types that every reader of Hudi tables supports
 WIDENS: dict[str, frozenset[str]] = {
     "byte": frozenset({"integer", "long", "float", "double"}),
     "short": frozenset({"integer", "long", "float", "double"}),
@@ -25,8 +25,8 @@ DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 def merged_type(column: str, table: Any, incoming: Any) -> Any:
-    """The type that holds both; ``SchemaConflict`` where there is none, naming the innermost part
-    that differs: ``s.b.element``. Only a column as a whole widens, nothing inside it does."""
+    """The type that holds both. If there is none, ``SchemaConflict`` names the innermost part that
+    differs, such as ``s.b.element``. Only whole columns widen, not their parts."""
     if same_type(table, incoming):
         return table
     if _widens(incoming, table):
@@ -40,7 +40,7 @@ def _conflict(column: str, table: Any, incoming: Any, why: str) -> SchemaConflic
     for name, ours, theirs in _parts(table, incoming):
         inside = f"{column}.{name}"
         if ours is None or theirs is None:
-            return _differs(inside, ours, theirs, "fields inside a struct cannot come or go")
+            return _differs(inside, ours, theirs, "a struct's fields cannot be added or dropped")
         if not same_type(ours, theirs):
             widens = _widens(ours, theirs) or _widens(theirs, ours)
             return _conflict(inside, ours, theirs, NOT_INSIDE if widens else why)
@@ -48,7 +48,7 @@ def _conflict(column: str, table: Any, incoming: Any, why: str) -> SchemaConflic
 
 
 def _parts(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
-    """(name, type, type) of what two types of one kind hold, ``None`` where it is lacking."""
+    """(name, type, type) of the parts of two types of one kind; ``None`` for a missing part."""
     if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
         return []
     if a["type"] == "array":
@@ -62,7 +62,7 @@ def _parts(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
 def _differs(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict:
     return SchemaConflict(
         f"Column '{column}' is {type_text(table)} in the table but {type_text(incoming)} in the "
-        f"data, and {why}. Give it the table's type before writing.",
+        f"data, and {why}. Cast it to the table's type before writing.",
         column=column,
         ours=incoming,
         theirs=table,
@@ -71,7 +71,7 @@ def _differs(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict
 
 
 def typed(incoming: Any, table: Any) -> Any:
-    """``incoming`` where each ``void``, the type of nulls alone, has the type of the table."""
+    """``incoming`` with the table's type in place of each ``void``, the type of nulls alone."""
     if incoming == "void":
         return table
     if isinstance(incoming, str) or isinstance(table, str) or incoming["type"] != table["type"]:
@@ -98,7 +98,7 @@ def _widens(narrow: Any, wide: Any) -> bool:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Equal but for nullability, metadata, the names of elements and the case of names."""
+    """Equal except for nullability, metadata, the names of elements and the case of names."""
     if isinstance(a, str) or isinstance(b, str):
         return bool(a == b)
     if a["type"] != b["type"]:

@@ -1,6 +1,6 @@
-"""XXH64, the hash by which Hudi names things after a text: locks after a table's base path.
+"""XXH64, the hash that Hudi uses in names, such as those of locks for a table's base path.
 
-After the algorithm's published description; Hudi's seed is ``0xdabadaba``, sign-extended.
+It follows the algorithm's published description; Hudi's seed is ``0xdabadaba``, sign-extended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def xxh64(data: bytes, seed: int = HUDI_SEED) -> int:
 
 
 def table_hash(base_path: str) -> str:
-    """Sixteen digits that stand for a table's base path; s3a counts as s3, as with Hudi."""
+    """Sixteen digits for a table's base path; s3a counts as s3, as in Hudi."""
     bucket = base_path[:6].lower() == "s3a://"
     text = "s3://" + base_path[6:] if bucket else base_path
     return f"{xxh64(text.encode()):016X}"
