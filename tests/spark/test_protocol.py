@@ -69,7 +69,7 @@ def test_an_unknown_a_missing_or_a_wrong_key_is_an_error_at_once(name: str) -> N
     inside += [("ask", *p) for p in places(QUESTIONS[name].ask, request["ask"])]
     assert {("place",), ("ask",)} <= set(inside)
     for path in [(), *inside]:
-        with pytest.raises(SetupError, match="has the unknown 'columns'.*of different versions"):
+        with pytest.raises(SetupError, match="has the unknown 'columns'.*have different versions"):
             asked(name, changed(request, path, lambda found: found.update(columns=[])))
         keys = list(changed({"v": request}, ("v", *path), lambda found: None)["v"])
         for key in keys if not path else ():
@@ -87,8 +87,8 @@ def test_an_unknown_a_missing_or_a_wrong_key_is_an_error_at_once(name: str) -> N
     ("name", "key", "value", "told"),
     [
         ("plan_scan", "limit", True, "limit is bool, not int"),
-        ("write", "mode", "upsert", "mode is 'upsert', which is none of append, overwrite"),
-        ("change_rows", "homes", [[0]], r"homes\[0\] has 1 values where 2 belong"),
+        ("write", "mode", "upsert", "mode is 'upsert', which is not one of append, overwrite"),
+        ("change_rows", "homes", [[0]], r"homes\[0\] has 1 values instead of 2"),
         ("change_rows", "files", [1], r"files\[0\] is int, not str"),
         ("alter_entry", "given", {"owner": None}, "given.owner is NoneType, not str"),
     ],

@@ -266,7 +266,10 @@ TWO_FOR_ONE = """merge into {t} t using (select * from values (1, 'p'), (1, 'q')
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("update {t} set id = id + 10 where id = 3", "would change record keys, as '3' to '13'"),
+        (
+            "update {t} set id = id + 10 where id = 3",
+            "would change record keys, such as '3' to '13'",
+        ),
         ("update {t} set id = null where id = 3", "would change record keys"),
         (KNOWN_KEY, "keys that the table has already: 2"),
         (ONLY_INSERTS, "keys that the table has already: 2"),

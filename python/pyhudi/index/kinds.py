@@ -1,6 +1,6 @@
-"""What each index means for the steps of a write: a row of facts for each kind.
+"""The facts of each kind of index for the steps of a write.
 
-A step asks for the fact that it needs, so a new index is a new row and the code of its own facts.
+A step asks for the fact that it needs, so a new index is a new row and the code for its facts.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ KINDS: Final[Mapping[IndexType, IndexKind]] = {
 
 
 def kind_of(options: WriteOptions) -> IndexKind:
-    """The index that a write's options name."""
+    """The kind of index in a write's options."""
     return KINDS[options.index_type]

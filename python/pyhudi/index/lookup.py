@@ -1,7 +1,7 @@
 """Index lookup on executors: the record keys of base files, read with pyarrow.
 
-Travels by value; imports nothing that an executor without pyhudi would lack. Ranges and bloom
-filters in the footers prune files before a key is read (spec/data_files.md D6).
+It is sent by value and imports nothing that an executor without pyhudi lacks. Ranges and bloom
+filters in the footers prune files before keys are read (spec/data_files.md D6).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class LookupSpec:
     """What to look up: files by ordinal (relative path, partition path) below ``root``.
 
     ``wanted`` maps partition paths to the sorted incoming keys, or is None to read every key.
-    With ``use_bloom`` footers' filters are asked before a file's keys are read. ``beside`` names
-    columns to return with each key as ``OLD`` 0, 1, ..., in the types that the table has now.
+    With ``use_bloom`` the filters in footers are asked before a file's keys are read. ``beside``
+    names columns to return with each key as ``OLD`` 0, 1, ..., in the table's present types.
     """
 
     root: str
@@ -64,7 +64,7 @@ def lookup(spec: LookupSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 def file_hits(
     spec: LookupSpec, filesystem: pa.fs.FileSystem, ordinal: int
 ) -> Iterator[pa.RecordBatch]:
-    """Keys of one base file, restricted to the wanted ones where the spec names them."""
+    """The keys of one base file; only the wanted keys, if the spec has them."""
     path, partition = spec.files[ordinal]
     wanted = None
     if spec.wanted is not None:
@@ -94,7 +94,7 @@ def file_hits(
 
 
 def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
-    """A column in the table's present type; null where the file is older than the column."""
+    """A column in the table's present type; null if the file is older than the column."""
     at = batch.schema.get_field_index(wanted.name)
     if at < 0:
         return pa.nulls(batch.num_rows, wanted.type)
@@ -104,8 +104,8 @@ def _beside(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
 def possible(footer: Mapping[bytes, bytes], wanted: pa.Array, use_bloom: bool) -> pa.Array:
     """The wanted keys that a file with this footer may hold."""
     low, high = (footer.get(name, b"").decode() for name in (MIN_KEY, MAX_KEY))
-    # The bounds are in Java's order of UTF-16 units, Arrow compares UTF-8: against texts that stay
-    # below the surrogates both orders agree.
+    # The bounds are in Java's order of UTF-16 units; Arrow compares UTF-8. Both orders agree for
+    # texts below the surrogates.
     if low and high and max(low + high) < "\ud800":
         inside = pc.and_(pc.greater_equal(wanted, low), pc.less_equal(wanted, high))
         wanted = wanted.filter(inside)

@@ -1,6 +1,6 @@
-"""Index lookup for input that the driver holds: which of the wanted keys a base file has.
+"""Index lookup for input in the driver's memory: which of the wanted keys a base file has.
 
-The answer is positions, not keys, so that little travels back. Travels by value itself.
+The answer has positions, not keys, so it is small. This module is sent by value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MatchSpec:
 
 #: one base file: ordinal, path relative to the table, partition path
 File = tuple[int, str, str]
-#: what it has: ordinal, and int32 positions in ``wanted`` of its partition as bytes
+#: its matches: ordinal, and int32 positions in ``wanted`` of its partition, as bytes
 Match = tuple[int, bytes]
 
 
@@ -53,7 +53,7 @@ def match_files(spec: MatchSpec) -> Callable[[Iterable[File]], Iterator[Match]]:
 def positions(
     file: pq.ParquetFile, keys: pa.Array, use_bloom: bool
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Positions in ``keys`` of those that the file holds, ascending by row."""
+    """The positions in ``keys`` of the keys that the file holds, ascending by row."""
     nothing = np.empty(0, np.int32)
     if len(possible(file.metadata.metadata or {}, keys, use_bloom)) == 0:
         return nothing

@@ -1,10 +1,9 @@
-"""What the shim may ask, and what it is answered: the whole contract of the bridge.
+"""The shim's questions and their answers: the whole contract of the bridge.
 
-A request is JSON of two parts: ``place``, the table that the question is about, which all of them
-have, and ``ask``, the question's own class below. An answer is ``{"ok": value}`` with the
-question's answer, or ``{"error": ...}`` with a `Failure`. Both sides compare ``VERSION`` when they
-meet; it changes with any of these classes. `python -m pyhudi.spark.protocol` writes what the shim
-needs of it.
+A request is JSON with two parts: ``place``, the table of the question, and ``ask``, the question's
+own class below. An answer is ``{"ok": value}`` with the question's answer, or ``{"error": ...}``
+with a `Failure`. Both sides compare ``VERSION`` when they meet; it changes with each change of
+these classes. `python -m pyhudi.spark.protocol` writes the shim's part.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Trees = tuple[Tree, ...]
 
 
 class QuestionEffect(Enum):
-    """What a question may have done if its answer is lost."""
+    """What may have happened if the answer to a question is lost."""
 
     LOOKS = "looks"
     CHANGES = "changes"
@@ -42,7 +41,7 @@ class Place:
 
     ``path`` is Hadoop's text form, not percent-encoded. ``options`` are those of the statement,
     ``properties`` the TBLPROPERTIES of the catalog, ``session`` the session's own ``hoodie.*``
-    settings. ``entry`` is where its entry in a Hive Metastore is found that other sessions use too.
+    settings. ``entry`` names its entry in a Hive Metastore that other sessions also use.
     """
 
     path: str
@@ -54,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as it comes: ``ask`` is decoded by its own class."""
+    """A question before ``ask`` is decoded by its own class."""
 
     place: Place
     ask: Tree
@@ -62,7 +61,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A described state that a statement has read: where, with which options, and its pin."""
+    """A described state that a statement has read: its path, the options, and its pin."""
 
     path: str
     options: Options
@@ -72,9 +71,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The scans of the written table in a statement's own plan, none where it reads others only.
+    """The scans of the written table in a statement's own plan; none if it reads only others.
 
-    ``evaluated`` is how often the plan was evaluated before, None where it cannot be once more.
+    ``evaluated`` is how often the plan was evaluated before, None if it cannot be evaluated again.
     """
 
     scans: tuple[Scan, ...]
@@ -83,7 +82,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """A question that says no more than the table."""
+    """A question that needs only the table."""
 
 
 # ---- questions that look
@@ -108,9 +107,9 @@ class Describe:
 class Described:
     """A state of a table: ``pin`` names it in later questions; None ``instant`` without commits.
 
-    ``partitioning`` are columns whose values name the partitions, ``partition_columns`` all that
-    partitions are made of. ``runtime_filters`` are columns by which a join may leave files out;
-    ``travels`` says that the reader named the point in time.
+    ``partitioning`` are the columns whose values name the partitions, ``partition_columns`` all
+    columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
+    files out; ``travels`` says that the reader named the point in time.
     """
 
     schema: Tree
@@ -126,7 +125,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class AtPin:
-    """A question about a described state that says no more than which."""
+    """A question that needs only the pin of a described state."""
 
     pin: str
     instant: str | None
@@ -134,7 +133,7 @@ class AtPin:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """For each filter: is it true of every row in the files that all of them leave?"""
+    """For each filter: is it true for every row of the files that all filters leave?"""
 
     pin: str
     instant: str | None
@@ -143,7 +142,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class PlanScan:
-    """The files to read; Spark evaluates ``filters`` on the rows, ``partition_filters`` no more."""
+    """The files to read; Spark evaluates ``filters`` on the rows, but not ``partition_filters``."""
 
     pin: str
     instant: str | None
@@ -155,7 +154,7 @@ class PlanScan:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The files of a scan: inline, or for a long plan in a file of Arrow, which the reader deletes.
+    """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
 
     A file is its path, size in bytes, number of rows or -1, and the number of its schema.
     ``pruned`` counts the files of the state that are left out.
@@ -169,7 +168,7 @@ class ScanPlan:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of rows that pass the filters, None where only reading can tell."""
+    """The number of rows that pass the filters; None if only a scan can count them."""
 
     pin: str
     instant: str | None
@@ -187,7 +186,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Each aggregate of the rows that pass the filters; None where only reading can tell."""
+    """Each aggregate of the rows that pass the filters; None if only a scan can compute it."""
 
     pin: str
     instant: str | None
@@ -197,7 +196,7 @@ class Aggregate:
 
 
 class ListingName(Enum):
-    """What SQL reads behind a table's name, as in ``trips.history``."""
+    """What SQL can read after a table's name, as in ``trips.history``."""
 
     HISTORY = "history"
     FILES = "files"
@@ -228,7 +227,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A folder of spooled rows that is not needed any more."""
+    """A folder of spooled rows that is no longer needed."""
 
     spool: str
 
@@ -238,7 +237,7 @@ class Spooled:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """Make the table, or ``adopt`` the one that is there; ``table`` is its name, with database."""
+    """Make the table, or ``adopt`` an existing one; ``table`` is its name, with database."""
 
     table: str
     schema: Tree
@@ -248,7 +247,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The table as it is now; ``made`` is the id of a table that was made here, else None."""
+    """The table as it is now; ``made`` is the id of a new table, None for an existing one."""
 
     schema: Tree
     partitioning: tuple[str, ...]
@@ -257,7 +256,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class DiscardTable:
-    """Take away the table that was ``made`` for a statement which failed."""
+    """Remove the table that was ``made`` for a failed statement."""
 
     made: str
 
@@ -271,7 +270,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTable:
-    """The entry of a table that is there or about to be made; ``managed``: its files go with it."""
+    """The entry of an existing or new table; ``managed``: DROP TABLE deletes its files."""
 
     schema: Tree
     partitioning: Texts
@@ -291,7 +290,7 @@ class AlterEntry:
 
 
 class SaveMode(Enum):
-    """What ``df.write.save`` does about a table that is there."""
+    """What ``df.write.save`` does with an existing table."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -327,7 +326,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class InsertNew:
-    """A MERGE that only inserts, which Spark hands over as an INSERT of a DataFrame."""
+    """A MERGE that only inserts; Spark passes it as an INSERT of a DataFrame."""
 
     reads: Reads
 
@@ -357,14 +356,14 @@ class ChangeRows:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumns:
-    """Changes of columns, in their order (`tables/column_changes.py` has their form)."""
+    """Changes of columns, in order (`tables/column_changes.py` has their form)."""
 
     changes: Trees
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What Spark's SQL tab shows of a commit: the name, kind and value of each fact."""
+    """A commit in Spark's SQL tab: the name, kind and value of each fact."""
 
     title: str
     facts: tuple[tuple[str, str, int], ...]
@@ -372,7 +371,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """A commit by its instant; both are None where there was nothing to commit."""
+    """A commit by its instant; both are None if there was nothing to commit."""
 
     instant: str | None
     shown: Shown | None
@@ -450,7 +449,7 @@ VERSION: Final = _version()
 
 
 def scala() -> str:
-    """The shim's part of the contract: the version, and what may be asked again."""
+    """The shim's part of the contract: the version, and the questions that may be asked again."""
     looks = sorted(name for name, each in QUESTIONS.items() if each.effect is LOOKS)
     names = ",\n".join(f'    "{name}"' for name in looks)
     return f"""package io.pyhudi

@@ -1,8 +1,8 @@
-"""Frozen dataclasses as JSON and back, strictly: what one side means is what the other one reads.
+"""Frozen dataclasses to JSON and back, strictly: both sides read the same.
 
-A key that is unknown or missing and a value of another type are errors, never defaults: the jar and
-the package are of different versions then, and a field that one of them swallows changes a result
-in silence.
+An unknown or missing key and a value of another type are errors, never defaults. They show that jar
+and package have different versions; a field that one of them ignored would silently change a
+result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.errors import SetupError
 
 T = TypeVar("T")
 
-#: JSON that another module parses: a schema of Spark, a filter, a change of a column
+#: JSON that another module parses: a Spark schema, a filter, a change of a column
 Tree = Mapping[str, Any]
 
 
@@ -33,12 +33,12 @@ def decode(kind: type[T], value: Any, where: str) -> T:
 
 
 def encode(value: Any) -> str:
-    """The JSON of a value of dataclasses, enums, tuples and what JSON has itself."""
+    """The JSON of a value made of dataclasses, enums, tuples and JSON's own types."""
     return json.dumps(value, default=_plain)
 
 
 def shape(kind: Any) -> Any:
-    """What ``kind`` is on the wire, as a text or a dict of its fields: equal where JSON is."""
+    """The form of ``kind`` in JSON, as a text or a dict of its fields: equal if the JSON is."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return {name: shape(inner) for name, inner in _fields(kind).items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -94,7 +94,7 @@ def _tuple(args: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     given = _typed(list, value, where)
     kinds = [args[0]] * len(given) if args[-1] is Ellipsis else list(args)
     if len(kinds) != len(given):
-        raise _mismatch(f"{where} has {len(given)} values where {len(kinds)} belong")
+        raise _mismatch(f"{where} has {len(given)} values instead of {len(kinds)}")
     return tuple(
         _decoded(kind, each, f"{where}[{at}]")
         for at, (kind, each) in enumerate(zip(kinds, given, strict=True))
@@ -106,11 +106,11 @@ def _member(kind: type[Enum], value: Any, where: str) -> Enum:
         return kind(value)
     except ValueError:
         known = ", ".join(str(each.value) for each in kind)
-        raise _mismatch(f"{where} is {value!r}, which is none of {known}") from None
+        raise _mismatch(f"{where} is {value!r}, which is not one of {known}") from None
 
 
 def _typed(kind: Any, value: Any, where: str) -> Any:
-    # A bool is an int in Python, and never one on the wire.
+    # In Python a bool is an int, but in JSON it is not.
     if type(value) is not kind:
         raise _mismatch(f"{where} is {type(value).__name__}, not {kind.__name__}")
     return value
@@ -133,6 +133,6 @@ def _plain(value: Any) -> Any:
 
 def _mismatch(what: str) -> SetupError:
     return SetupError(
-        f"{what}: the jar and the Python package of pyhudi are of different versions. Install one "
+        f"{what}: the jar and the Python package of pyhudi have different versions. Install one "
         "version of both.",
     )

@@ -1,7 +1,7 @@
-"""What one attempt of a write is about to do: decided, and nothing of it done yet.
+"""The plan of one attempt of a write: it is decided, but nothing is done yet.
 
-Each way to write answers the same questions (``Way``), and ``operations.py`` walks them in their
-order. So a way never begins, claims, publishes or commits anything by itself.
+Each way to write answers the same questions (``Way``), and ``operations.py`` asks them in order. So
+a way never begins, claims, publishes or commits anything itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pyhudi.writes.stage import Written
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a replace commit takes away: the slices, and the partitions that go as a whole."""
+    """What a replace commit replaces: the slices, and the partitions that it replaces
+    completely."""
 
     slices: Sequence[FileSlice] = ()
     partitions: frozenset[str] = frozenset()
@@ -40,9 +41,9 @@ class Replaced:
 class Plan:
     """Where the rows go.
 
-    ``write`` runs the write stage. ``updated`` are the file groups that change, ``created`` the
-    buckets that are new, ``swept`` the partitions that are known to be replaced before the rows are
-    written. ``profile`` goes to the inflight file; None leaves that file empty.
+    ``write`` runs the write stage. ``updated`` are the file groups that change, ``created`` the new
+    buckets, ``swept`` the replaced partitions that are known before the rows are written.
+    ``profile`` goes to the inflight file; None leaves that file empty.
     """
 
     write: Callable[[], Written]
@@ -57,10 +58,10 @@ class Way(Protocol):
 
     @property
     def targets(self) -> Sequence[BaseFile | FileSlice]:
-        """The files that rows may be merged into, and the slices that are known to be replaced."""
+        """The files into which rows may be merged, and the replaced slices that are known."""
 
     def plan(self) -> Plan:
         """Look up and place the rows; errors of bad input."""
 
     def replaced(self, written: Written) -> Replaced | None:
-        """What the commit replaces, once the rows are written; None for a commit that adds."""
+        """What the commit replaces, after the rows are written; None if it only adds."""

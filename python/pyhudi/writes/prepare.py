@@ -73,7 +73,7 @@ def prepare(
 ) -> Prepared:
     """Align ``df`` with the table and add key and path columns; ``key_encoding`` names keys.
 
-    ``SchemaConflict`` (column, ours, theirs, rule) if the types do not go together;
+    ``SchemaConflict`` (column, ours, theirs, rule) if the types do not fit;
     ``ConfigError`` if a key or partition column is missing.
     """
     incoming = without_hidden_columns(df)
@@ -105,7 +105,7 @@ def prepare(
 def prepare_partitions(
     df: DataFrame, config: TableConfig, current: SparkSchema, options: WriteOptions, named: bool
 ) -> Prepared:
-    """What delete_partition needs: no column of ``df`` if partitions are ``named``."""
+    """The columns for delete_partition: none of ``df`` if partitions are ``named``."""
     path = F.lit("")
     if not named:
         placing = replace(config, record_key_fields=())
@@ -185,7 +185,7 @@ def table_schema_after(
 
 
 def timestamp_format(options: WriteOptions) -> TimestampFormat | None:
-    """The timestamp key generator's options; None where none are given."""
+    """The timestamp key generator's options; None if there are none."""
     if options.timestamp_type is None or not options.timestamp_output_format:
         return None
     zone = options.timestamp_zone or "UTC"

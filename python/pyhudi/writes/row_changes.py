@@ -46,11 +46,11 @@ def prepare_changes(
     named_keys: bool,
     key_prefix: str,
 ) -> Prepared:
-    """Changes as rows of an upsert, with ``HOME`` for those that are in the table.
+    """Changes as rows of an upsert, with ``HOME`` for rows that are in the table.
 
-    A row whose partition changes leaves the one and arrives in the other. New rows of a table
-    without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord`` where a
-    key would change, or two rows would have one.
+    A row whose partition changes is deleted in the old and inserted in the new partition. New rows
+    of a table without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord``
+    if a key would change, or if two rows would have one key.
     """
     target = StructType.fromJson(current.json())
     rows, survey = _identified(changes, target), Survey()
@@ -77,14 +77,14 @@ def prepare_changes(
 
 
 def inserted_rows(rows: DataFrame) -> DataFrame:
-    """New rows as changes, evaluated once: they are looked at before they are written."""
+    """New rows as changes, evaluated once, since they are checked before they are written."""
     nobody = [F.lit(None).cast("string").alias(name) for name in IDENTITY]
     changes = rows.select(F.lit(INSERTED).alias(CHANGE), *nobody, *map(named, rows.columns))
     return changes.localCheckpoint(eager=False)
 
 
 def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
-    """Spooled rows with partition path and file id, as ``homes`` has them by number of file.
+    """Spooled rows with partition path and file id, from ``homes`` by the number of the file.
 
     ``homes`` are paths relative to the table; a new row has no number.
     """
@@ -105,7 +105,7 @@ def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
 def _numbered(texts: Sequence[str]) -> Column:
     array = F.split(F.lit(BETWEEN.join(texts)), BETWEEN)
     number = named(FILE_NUMBER)
-    # Spark 4.0 treats a null number as a number here, as the array has no nulls.
+    # Spark 4.0 treats a null number as a number here, since the array has no nulls.
     return F.when(number.isNotNull(), F.element_at(array, number + F.lit(1)))
 
 
@@ -138,14 +138,14 @@ def _counted(rows: DataFrame) -> Survey:
 
 
 def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: bool) -> Survey:
-    """Count what is new and what moves; ``InvalidRecord`` where keys change or meet.
+    """Count new and moved rows; ``InvalidRecord`` if keys change, or if rows get the same key.
 
-    Keys meet in a partition, and ``everywhere`` where one arrives in any.
+    Keys are compared within a partition, with ``everywhere`` in the whole table.
     """
     fields = config.record_key_fields
     renamed = _is(UPDATED) & ~F.col(NEW_KEY).eqNullSafe(F.col(RECORD_KEY))
     if len(fields) == 1:
-        # A table may have rows of both forms of its key.
+        # A table may have rows with both forms of its key.
         other = record_key(rows.schema, fields, not named_keys)
         renamed &= ~other.eqNullSafe(F.col(RECORD_KEY))
     pair = F.struct(F.col(RECORD_KEY).alias("old"), F.col(NEW_KEY).alias("new"))
@@ -172,22 +172,22 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
     inserted, moved, change, double = found
     if change is not None:
         raise InvalidRecord(
-            f"The statement would change record keys, as '{change.old}' to '{change.new}'. The key "
-            f"({', '.join(fields)}) says which row is which, so it stays. Nothing was written. "
-            "Delete the rows and insert them with their new keys.",
+            f"The statement would change record keys, such as '{change.old}' to '{change.new}'. "
+            f"The key ({', '.join(fields)}) identifies a row, so it cannot change. Nothing was "
+            "written. Delete the rows and insert them with their new keys.",
             column=",".join(fields),
         )
     if double is not None:
         raise InvalidRecord(
             f"The statement gives more than one row with the key '{double}'. Nothing was written. "
-            "Leave one row for each key in the source.",
+            "Keep only one row for each key in the source.",
             column=",".join(fields),
         )
     return Survey(inserted or 0, moved or 0)
 
 
 def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
-    """Each row at its place; a row that moves is there twice, as it leaves and arrives."""
+    """Each row at its place; a row that moves comes twice, as a delete and as an insert."""
     home, gone = F.col(HOME), _is(DELETED)
     path = F.when(gone, F.col(PARTITION_PATH)).otherwise(F.col(NEW_PATH))
 
@@ -203,15 +203,15 @@ def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:
     exploded = rows.select(
         _key().alias(RECORD_KEY), F.explode(steps).alias(STEP), *map(named, names)
     )
-    # A leaving row has no values, so no ordering keeps it.
+    # The delete of a moved row has no values, so no ordering value can prevent it.
     values = [F.when(~F.col(f"{STEP}.{DELETE}"), named(name)).alias(name) for name in names]
     return exploded.select(RECORD_KEY, f"{STEP}.*", *values)
 
 
 def check_homes(changes: Survey, strangers: int) -> None:
-    """``WriteFailed`` if rows name files that are not in the state which was read.
+    """``WriteFailed`` if rows name files that are not in the state that was read.
 
-    ``strangers`` is the number of rows without such a file, also new rows.
+    ``strangers`` is the number of rows without such a file, new rows included.
     """
     lost = strangers - changes.inserted - changes.moved
     if lost:
