@@ -11,14 +11,14 @@ from tests.mutants.run import Outcome, Ran
 PAGE: Final = ROOT / "docs" / "mutants.md"
 NOT_RUN: Final = "not run yet"
 _HEAD: Final = """\
-<!-- Made by `make mutants`, which runs what the table tells. -->
+<!-- Made by `make mutants`, which runs what the table says. -->
 
 # Each guard, taken away
 
-`make mutants` takes each guard of ARCHITECTURE.md's table out of a scratch copy of the code, one
-at a time, and runs the tests that name it (`tests/mutants`). Before that the tests are green on the
-code as it is. A guard has a proof where a test turns red without it. A run of some of the mutants
-(`make mutants ARGS='--only lease'`) replaces their lines alone.
+`make mutants` removes each guard of ARCHITECTURE.md's table from a scratch copy of the code, one at a
+time, and runs the guard's tests (`tests/mutants`). Before that these tests are green on the unchanged
+code. A guard is proven if a test turns red without it. A run of some of the mutants
+(`make mutants ARGS='--only lease'`) replaces only their lines.
 """
 
 #: by ``Mutant.what``: the cells that tell what turned red, and in how many seconds

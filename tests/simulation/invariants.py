@@ -15,48 +15,48 @@ PAGE = Path(__file__).parents[2] / "docs" / "invariants.md"
 INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in CHECKERS)
 
 HEAD = """\
-<!-- Made by `make simulate`, which runs what the table tells. -->
+<!-- Made by `make simulate`, which runs what the tables say. -->
 
 # What holds, and where
 
-The transaction code is run under a scheduler that tries the orders of its calls of storage, lock
-and clock: small worlds exhaustively within a bound, larger ones by seed, with crashes anywhere,
-lost requests and replies, requests that land late, stops longer than the lease, clocks apart,
-instant times that collide and locks that expire (`tests/simulation`). UPDATEs compute their rows
-from a state that the planner has forgotten by the time of their commit: it was restarted, or other
-queries pushed the pin out. An application with two tables writes both at once, in two threads that
-share its caches and its service of markers.
+A scheduler runs the transaction code with different orders of its calls to storage, lock and
+clock: all orders of small worlds within a bound, orders of larger worlds by seed. There are
+crashes at any point, lost requests and replies, requests that land late, stops longer than the
+lease, clocks that differ, equal instant times and locks that expire (`tests/simulation`). UPDATEs
+compute their rows from a state that the planner no longer has at their commit: it was restarted,
+or other queries pushed the pin out. An application with two tables writes both at the same time,
+in two threads that share its caches and its marker service.
 
-`make simulate` made this page: it runs as many seeds as the tables say, and every schedule within
-the bounds. `make test` spends its schedules where something must be found: each guard is switched
-off and each *broken* is found again. Where nothing may be found it runs 40 seeds of each
-configuration, 30 beside each service of Apache Hudi's, 40 with each guard against them on, 200
-beside each gap that no guard covers, and the schedules within three of the bounds.
+`make simulate` made this page: it runs as many seeds as the tables say, and all schedules within
+the bounds. `make test` uses most schedules where it must find something: it switches off each
+guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
+configuration, 30 with each service of Apache Hudi, 40 with each guard against these on, 200 for
+each gap that no guard covers, and the schedules within three of the bounds.
 
 Six things must hold in each run:
 """
 SERVICES = """\
 ## Beside Apache Hudi's services
 
-The same writers, and readers that list the timeline and then the files, while programs do on the
-timeline and among the files what Apache Hudi 1.2.0's services do, in its order and under its lock
-(`tests/simulation/hudi_services.py`, `hudi_archive.py`, `hudi_compact.py`). They crash and lose
-requests and replies like all others; a service that died is run again. A reader or writer that
-finds its files cleaned away ends with an error and no row.
+The same writers run, and readers that list the timeline and then the files. Beside them programs
+change the timeline and the files like Apache Hudi 1.2.0's services, in the same order and under
+the same lock (`tests/simulation/hudi_services.py`, `hudi_archive.py`, `hudi_compact.py`). They
+also crash and lose requests and replies; a service that died is run again. If a clean has deleted
+the files of a reader or writer, it ends with an error and without rows.
 
-A compaction that was planned, or died on its way, is on the timeline of a table that we write: no
-writer rolls it back, and its files are no rows. Where a compaction completes, on a merge-on-read
-table, there are readers only, as pyhudi writes no such table. A clustering is planned under the
-lock, and other services run beside it; in its rows nothing crashes or is lost.
+A planned compaction, or one that died, is on the timeline of a table that pyhudi writes: no writer
+rolls it back, and its files do not count. A compaction completes only on a merge-on-read table;
+there we have only readers, since pyhudi does not write such tables. A clustering is planned under
+the lock, and other services run beside it; in its rows nothing crashes and nothing is lost.
 """.rstrip().split("\n")
 MEANINGS = {
     "nothing live is deleted": "every file that a completed commit names is there",
     "a key has one home": "no reader finds a key in two file groups",
-    "nothing committed is lost": "what a writer was told to be committed is in the rows, unless a "
-    "restore or rollback that came later undid it",
+    "nothing committed is lost": "rows of an acknowledged commit are there, unless a later "
+    "restore or rollback undid them",
     "what was undone stays undone": "no row of a commit that a restore or rollback undid returns",
-    "every read is serial": "there is one order of the commits of which each read shows a prefix",
-    "every instant settles": "one settling after the last writer leaves nothing half done: no "
+    "every read is serial": "there is one order of the commits, and each read shows a prefix of it",
+    "every instant settles": "after the last writer one settling leaves nothing incomplete: no "
     "pending instant, file, marker or heartbeat",
 }
 
