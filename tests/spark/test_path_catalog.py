@@ -81,7 +81,7 @@ def test_a_path_is_made_with_its_rows_or_not_at_all(spark: SparkSession, lake: L
         ("drop table {} purge", "delete the folder"),
         ("alter table {} rename to pyhudi.`/elsewhere`", "path"),
         ("alter table {} set tblproperties ('a' = 'b')", "no catalog"),
-        ("create table pyhudi.`{folder}/other` (id int) using parquet", "not of parquet"),
+        ("create table pyhudi.`{folder}/other` (id int) using parquet", "not one of parquet"),
         ("create table pyhudi.`{folder}/other` (id int) location '/elsewhere'", "its name says"),
     ],
 )
