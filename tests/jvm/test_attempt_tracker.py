@@ -97,6 +97,15 @@ def test_a_write_without_tasks_has_ended(spark: SparkSession, tracker: Any, key:
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
 
 
+def test_no_end_of_a_job_is_lost_however_fast_its_events_come(
+    spark: SparkSession, tracker: Any, key: str
+) -> None:
+    """Spark sends start and end of a job without tasks in one breath, before a listener wakes."""
+    for _ in range(20):
+        spark.sparkContext.emptyRDD().foreach(print)
+    assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
+
+
 def test_a_write_has_ended_however_many_events_other_listeners_lose(
     spark: SparkSession, tracker: Any, key: str
 ) -> None:

@@ -57,7 +57,7 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "our queue of events has Spark's bound",
             "context.conf.set(capacity, Int.MaxValue.toString)",
             'context.conf.set(capacity, "1")',
-            "test_a_write_has_ended_however_many_events_other_listeners_lose",
+            "test_no_end_of_a_job_is_lost_however_fast_its_events_come",
         ),
         _scala(
             "Spark's scheduler is not asked which attempts run",
