@@ -112,7 +112,7 @@ dynamodb: .tools/dynamodb.classpath ## Fetch DynamoDB Local; without it, its tes
 
 .PHONY: protocol
 protocol: $(VENV)/.ready ## Write what the shim needs of the bridge's protocol
-	PYTHONPATH=python $(BIN)/python -m pyhudi.spark.protocol > jvm-shim/src/main/scala/io/pyhudi/Protocol.scala
+	PYTHONPATH=python $(BIN)/python -m pyhudi.spark.shim_code > jvm-shim/src/main/scala/io/pyhudi/Protocol.scala
 
 # ---- checks
 

@@ -12,9 +12,8 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
@@ -25,6 +24,7 @@ from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.reads.conditions import Compare, Comparison, Filter, Text
 from pyhudi.reads.pins import Pinned, PinnedQueries
 from pyhudi.reads.scan import describe, open_query, plan_scan
 from pyhudi.rows.spec import FileSystemSpec
@@ -92,7 +92,7 @@ def runtime() -> Runtime:
     )
 
 
-def plan(pins: PinnedQueries, root: Path, filters: list[dict[str, Any]]) -> int:
+def plan(pins: PinnedQueries, root: Path, filters: Sequence[Filter]) -> int:
     """Plan one scan by the shim's two questions; gives the number of files."""
     query = open_query(pins.runtime, str(root), {}, {})
     asked = Pinned(pins.pin(query), str(root), {}, {}, describe(query)["instant"])
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--commits", type=int, default=100)
     given = parser.parse_args()
-    one = [{"op": "=", "column": "dt", "value": "d00007", "type": "string"}]
+    one = [Compare(Comparison.EQUAL, "dt", Text("d00007"))]
     pins = PinnedQueries(runtime())
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "large"

@@ -33,9 +33,11 @@ from integration.storm_writer import (
 )
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
+from pyhudi.reads.conditions import Compare, Comparison, Text
 from pyhudi.reads.scan import describe, open_query, plan_scan
 from pyhudi.services.failed_writes import settle_now
 from pyhudi.tables.alter import alter_columns
+from pyhudi.tables.column_changes import AddColumn
 from pyhudi.timeline.table import open_table
 from tests.test_layers import PACKAGE, imported
 
@@ -46,14 +48,7 @@ OPTIONS = {
 }
 
 
-NEW_COLUMN = {
-    "change": "add",
-    "column": "more",
-    "type": "long",
-    "nullable": True,
-    "comment": None,
-    "position": None,
-}
+NEW_COLUMN = AddColumn(("more",), "long", True, None)
 
 
 #: what every layer may use
@@ -203,7 +198,7 @@ def read(runtime: Runtime, root: str) -> None:
     """Describe the table and plan a scan, as the shim's two questions do."""
     query = open_query(runtime, root, {}, {})
     describe(query)
-    plan_scan(query, [{"op": "eq", "column": "dt", "value": "p0"}])
+    plan_scan(query, [Compare(Comparison.EQUAL, "dt", Text("p0"))])
 
 
 def roll_back(runtime: Runtime, root: str) -> None:

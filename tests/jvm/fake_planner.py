@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
+from pyhudi.reads.conditions import Comparison
 from pyhudi.spark.protocol import (
     QUESTIONS,
     Asked,
@@ -37,6 +38,8 @@ META = [
     "_hoodie_file_name",
 ]
 LONG_PLAN = 500
+#: parts of requests that the tests see as classes
+DECODED = {"filters", "partition_filters", "runtime_filters", "changes"}
 
 
 class FakeError(Exception):
@@ -70,7 +73,8 @@ def struct(fields: dict[str, str]) -> dict[str, Any]:
 class FakePlanner:
     """Answers the shim; ``calls`` lists every request in order, for the tests to look at.
 
-    A request is both of its parts in one, and both sides are held to the protocol.
+    A request is both of its parts in one, as JSON but for its filters and changes of columns, which
+    are decoded. Both sides are held to the protocol.
     """
 
     class Java:
@@ -94,15 +98,17 @@ class FakePlanner:
 
     def _answer(self, secret: str, method: str, text: str, extra: tuple[Any, ...]) -> str:
         question, parts = QUESTIONS[method], json.loads(text)
-        self.calls.append((method, {**parts["place"], **parts["ask"]}))
+        request = {**parts["place"], **parts["ask"]}
+        self.calls.append((method, request))
         try:
             asked = decode(Asked, parts, method)
-            decode(question.ask, asked.ask, method)
+            ask: Any = decode(question.ask, asked.ask, method)
+            request |= {name: getattr(ask, name) for name in DECODED & parts["ask"].keys()}
             if secret != self.secret:
                 raise FakeError("[FAKE_ERROR] wrong secret")
             if method in self.golden:
                 return encode({"ok": self.golden[method]})
-            answer = getattr(self, f"on_{method}")(self.calls[-1][1], *extra)
+            answer = getattr(self, f"on_{method}")(request, *extra)
             decode(question.answer, json.loads(encode(answer)), method)
             return encode({"ok": answer})
         except Exception as error:
@@ -208,7 +214,7 @@ class FakePlanner:
         return found
 
     def on_decide(self, request: dict[str, Any]) -> list[bool]:
-        return [f.get("column") in self.decisive for f in request["filters"]]
+        return [getattr(f, "column", None) in self.decisive for f in request["filters"]]
 
     def on_plan_scan(self, request: dict[str, Any]) -> ScanPlan:
         if request["instant"] is None:
@@ -272,11 +278,11 @@ class FakePlanner:
             frame = self._rows_without(path, request["filters"]).unionByName(frame)
         return CommitAnswer(self._store(path, frame, replace=overwrite != "none"), None)
 
-    def _rows_without(self, path: str, filters: list[dict[str, Any]]) -> DataFrame:
+    def _rows_without(self, path: str, filters: tuple[Any, ...]) -> DataFrame:
         frame = self.spark.read.format("pyhudi").load(path)
         doomed = functions.lit(True)
         for each in filters:
-            doomed &= frame[each["column"]].eqNullSafe(each["value"])
+            doomed &= frame[each.column].eqNullSafe(each.value.value)
         return frame.where(~doomed)
 
     def on_truncate_table(self, request: dict[str, Any]) -> CommitAnswer:
@@ -284,7 +290,10 @@ class FakePlanner:
 
     def on_can_delete_where(self, request: dict[str, Any]) -> bool:
         partitioning = self.load(request["path"])["partitioning"]
-        return all(f["op"] == "=" and f["column"] in partitioning for f in request["filters"])
+        equal = [f for f in request["filters"] if getattr(f, "by", None) is Comparison.EQUAL]
+        return len(equal) == len(request["filters"]) and all(
+            f.column in partitioning for f in equal
+        )
 
     def on_delete_where(self, request: dict[str, Any]) -> CommitAnswer:
         path = request["path"]

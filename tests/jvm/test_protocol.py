@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.protocol import QUESTIONS
+from pyhudi.spark.wire import decode
 from tests.jvm.fake_planner import FakePlanner
 from tests.jvm.reading import load, plan_text, rows
 
@@ -83,6 +84,78 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
     for name, request in planner.calls:
         golden = GOLDEN[name]["request"]
         assert request.keys() == {**golden["place"], **golden["ask"]}.keys(), name
+
+
+#: a table whose filters are those of the golden question, one condition for each of them
+COLUMNS = (
+    "flag BOOLEAN, small SMALLINT, big BIGINT, real DOUBLE, money DECIMAL(10, 2), day DATE, "
+    "at TIMESTAMP, local TIMESTAMP_NTZ, raw BINARY, name STRING, number INT, head STRING, "
+    "tail STRING, middle STRING, gone STRING, there STRING, x INT, y INT, z INT, "
+    "span INTERVAL YEAR, late DATE"
+)
+CONDITIONS = (
+    "flag",
+    "small > 3",
+    "big >= 9007199254740993",
+    "real < 1.5",
+    "money <= 12.5",
+    "day = DATE'1500-01-02'",
+    "late > DATE'+10183-09-21'",
+    "at = TIMESTAMP'2024-01-01 00:00:00'",
+    "local = TIMESTAMP_NTZ'2024-01-01 00:00:00'",
+    "raw = X'6162'",
+    "name <=> 'ann'",
+    "number IN (1, 2, NULL)",
+    "head LIKE 'a%'",
+    "tail LIKE '%a'",
+    "middle LIKE '%a%'",
+    "gone IS NULL",
+    "there IS NOT NULL",
+    "x = 1 OR y = 2 OR (x = 3 AND y = 4)",
+    "NOT z <=> 7",
+    "span = INTERVAL '1' YEAR",
+)
+
+
+def test_each_filter_of_the_golden_question_is_asked_as_it_is_there(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    schema = json.loads(spark.createDataFrame([], COLUMNS).schema.json())
+    planner.golden["describe"] = {**GOLDEN["describe"]["answer"], "schema": schema}
+    planner.golden["plan_scan"] = {**GOLDEN["plan_scan"]["answer"], "files": []}
+    golden = decode(QUESTIONS["decide"].ask, GOLDEN["decide"]["request"]["ask"], "decide").filters
+    for condition, expected in zip(CONDITIONS, golden, strict=True):
+        load(spark, path).where(condition).collect()
+        *_, found = planner.named("plan_scan")[-1]["filters"]
+        assert found == expected, condition
+
+
+#: an ALTER for each change of the golden question
+ALTERS = (
+    "ADD COLUMNS (tip DOUBLE)",
+    "ADD COLUMNS (trip.`a.b` ARRAY<BIGINT> FIRST)",
+    "ALTER COLUMN fare TYPE DOUBLE",
+    "RENAME COLUMN trip.from TO start",
+    "ALTER COLUMN fare AFTER id",
+    "ALTER COLUMN trip DROP NOT NULL",
+    "DROP COLUMN note",
+    "ALTER COLUMN id SET NOT NULL",
+    "ALTER COLUMN id SET DEFAULT 1",
+)
+ALTERED = "id BIGINT NOT NULL, note STRING, fare FLOAT, trip STRUCT<from: STRING> NOT NULL"
+
+
+def test_each_change_of_the_golden_question_is_asked_as_it_is_there(
+    spark: SparkSession, planner: FakePlanner, path: str
+) -> None:
+    schema = json.loads(spark.createDataFrame([], ALTERED).schema.json())
+    planner.golden["describe"] = {**GOLDEN["describe"]["answer"], "schema": schema}
+    planner.golden["alter_columns"] = GOLDEN["alter_columns"]["answer"]
+    ask = GOLDEN["alter_columns"]["request"]["ask"]
+    golden = decode(QUESTIONS["alter_columns"].ask, ask, "alter_columns").changes
+    for statement, expected in zip(ALTERS, golden, strict=True):
+        spark.sql(f"ALTER TABLE pyhudi.`{path}` {statement}")
+        assert planner.named("alter_columns")[-1]["changes"] == (expected,), statement
 
 
 @pytest.fixture

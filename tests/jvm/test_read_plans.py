@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pyhudi.reads.conditions import IsNotNull
 from pyhudi.spark.protocol import ScanPlan
 from tests.jvm.fake_planner import FakePlanner, struct
 from tests.jvm.reading import IDS, load, plan_text, rows
+from tests.reads.conditions import compare
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
@@ -106,8 +108,8 @@ def test_filters_that_partitions_decide_are_not_evaluated_again(
     # The fake planner prunes nothing, so it shows that the rows are taken as they come.
     assert frame.count() == 2
     request = planner.named("plan_scan")[-1]
-    assert [f["op"] for f in request["partition_filters"]] == ["isnotnull", "="]
-    assert [f["op"] for f in request["filters"]] == ["isnotnull", ">"]
+    assert request["partition_filters"] == (IsNotNull("name"), compare("name", "=", "ann"))
+    assert request["filters"] == (IsNotNull("id"), compare("id", ">", 1))
 
 
 def test_what_is_undecided_or_names_other_columns_is_left_to_spark(
@@ -133,7 +135,7 @@ def test_a_count_and_a_limit_behind_decided_filters_reach_python(
     planner.decisive = {"name"}
     frame = load(spark, people).where("name is not null")
     frame.count()
-    assert [f["op"] for f in planner.named("count")[-1]["partition_filters"]] == ["isnotnull"]
+    assert planner.named("count")[-1]["partition_filters"] == (IsNotNull("name"),)
     assert len(frame.limit(1).collect()) == 1
     assert planner.named("plan_scan")[-1]["limit"] == 1
     load(spark, people).where("name is not null and id > 0").limit(1).collect()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,8 +13,26 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from pyhudi.reads.conditions import (
+    AnyOf,
+    Bytes,
+    Compare,
+    Comparison,
+    Day,
+    Exact,
+    Flag,
+    HasText,
+    IsNotNull,
+    LocalMoment,
+    Moment,
+    Not,
+    Real,
+    TextPart,
+    Whole,
+)
 from tests.jvm.fake_planner import META, FakePlanner, struct
 from tests.jvm.reading import IDS, load, plan_text, rows, scanned_rows
+from tests.reads.conditions import among, compare
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
@@ -59,39 +79,43 @@ def test_filters_columns_and_limit_reach_python(
     frame.where("id in (2, 3) and (name like 'b%' or not id <=> 7)").select("id").collect()
     load(spark, people).limit(1).collect()
     first, second = planner.named("plan_scan")
-    assert first["filters"][0] == {"op": "in", "column": "id", "values": [2, 3]}
-    assert first["filters"][1]["op"] == "or"
-    starts, unlike = first["filters"][1]["left"], first["filters"][1]["right"]
-    assert starts == {"op": "startswith", "column": "name", "value": "b"}
-    assert unlike == {
-        "op": "not",
-        "child": {"op": "<=>", "column": "id", "value": 7},
-    }
+    either = AnyOf((HasText(TextPart.START, "name", "b"), Not(compare("id", "<=>", 7))))
+    assert first["filters"] == (among("id", 2, 3), either)
     assert (first["limit"], second["limit"]) == (None, 1)
 
 
+OLD_DAY = Day(datetime.date(1500, 1, 2).toordinal() - datetime.date(1970, 1, 1).toordinal())
 KINDS = {
-    "flag": ("boolean", pa.bool_(), True, "true", True),
-    "small": ("short", pa.int16(), 3, "3", 3),
-    "number": ("integer", pa.int32(), -5, "-5", -5),
-    "real": ("double", pa.float64(), 1.5, "1.5", 1.5),
-    "money": ("decimal(10,2)", pa.decimal128(10, 2), Decimal("12.50"), "12.50", "12.50"),
-    "day": ("date", pa.date32(), datetime.date(1500, 1, 2), "DATE'1500-01-02'", "1500-01-02"),
+    "flag": ("boolean", pa.bool_(), True, "true", Flag(True)),
+    "small": ("short", pa.int16(), 3, "3", Whole(3)),
+    "number": ("integer", pa.int32(), -5, "-5", Whole(-5)),
+    "big": ("long", pa.int64(), 2**53 + 1, "9007199254740993", Whole(2**53 + 1)),
+    "fraction": (
+        "float",
+        pa.float32(),
+        0.1,
+        "CAST(0.1 AS FLOAT)",
+        Real("0.10000000149011612"),
+    ),
+    "no_number": ("double", pa.float64(), float("nan"), "DOUBLE('NaN')", Real("NaN")),
+    "real": ("double", pa.float64(), 1.5, "1.5", Real("1.5")),
+    "money": ("decimal(10,2)", pa.decimal128(10, 2), Decimal("12.50"), "12.50", Exact("12.50")),
+    "day": ("date", pa.date32(), datetime.date(1500, 1, 2), "DATE'1500-01-02'", OLD_DAY),
     "at": (
         "timestamp",
         pa.timestamp("us", "UTC"),
         datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc),
         "TIMESTAMP'2024-01-01 00:00:00'",
-        1_704_067_200_000_000,
+        Moment(1_704_067_200_000_000),
     ),
     "local": (
         "timestamp_ntz",
         pa.timestamp("us"),
         datetime.datetime(2024, 1, 1),
         "TIMESTAMP_NTZ'2024-01-01 00:00:00'",
-        1_704_067_200_000_000,
+        LocalMoment(1_704_067_200_000_000),
     ),
-    "raw": ("binary", pa.binary(), b"ab", "X'6162'", "YWI="),
+    "raw": ("binary", pa.binary(), b"ab", "X'6162'", Bytes("YWI=")),
 }
 
 
@@ -105,8 +129,19 @@ def test_a_literal_of_every_kind_is_pushed_and_the_row_is_found(
     frame = load(spark, path).where(f"{column} = {literal}")
     assert frame.count() == 1
     (request,) = planner.named("plan_scan")
-    expected = {"op": "=", "column": column, "value": pushed}
-    assert [f for f in request["filters"] if f["op"] == "="] == [expected]
+    assert request["filters"] == (IsNotNull(column), Compare(Comparison.EQUAL, column, pushed))
+
+
+def test_a_long_chain_of_conditions_is_one_flat_filter(
+    spark: SparkSession, planner: FakePlanner, people: str
+) -> None:
+    ids = range(2, 102)
+    frame = load(spark, people).where(
+        functools.reduce(operator.or_, (F.col("id") == n for n in ids))
+    )
+    assert rows(frame.select("id")) == [(2,), (3,)]
+    (request,) = planner.named("plan_scan")
+    assert request["filters"] == (AnyOf(tuple(compare("id", "=", n) for n in ids)),)
 
 
 def test_row_groups_that_cannot_match_are_not_read(

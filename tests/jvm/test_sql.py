@@ -9,7 +9,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.tables.column_changes import AddColumn
 from tests.jvm.fake_planner import FakePlanner, local
+from tests.reads.conditions import compare
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
@@ -190,7 +192,7 @@ def test_static_insert_overwrite_replaces_one_partition(
     assert rows(spark) == [(2, 2.5, "tue"), (5, 5.5, "mon")]
     request = planner.named("insert")[-1]
     assert request["overwrite"] == "filter"
-    assert request["filters"] == [{"op": "<=>", "column": "day", "value": "mon"}]
+    assert request["filters"] == (compare("day", "<=>", "mon"),)
 
 
 def test_dynamic_insert_overwrite_replaces_the_partitions_that_come(
@@ -391,7 +393,7 @@ def test_whole_partitions_are_deleted_by_metadata(
 ) -> None:
     spark.sql("DELETE FROM trips WHERE day = 'mon'")
     assert rows(spark) == [(2, 2.5, "tue")]
-    assert planner.named("delete_where")[0]["filters"][-1]["column"] == "day"
+    assert planner.named("delete_where")[0]["filters"][-1] == compare("day", "=", "mon")
 
 
 def test_a_merge_that_only_inserts_is_told_from_an_insert(
@@ -436,7 +438,7 @@ def test_changes_of_columns_are_asked_of_python_and_properties_kept(
     spark.sql("ALTER TABLE trips ALTER COLUMN fare TYPE DOUBLE")
     spark.sql("ALTER TABLE trips SET TBLPROPERTIES (owner_team = 'fares')")
     asked = [change for request in planner.named("alter_columns") for change in request["changes"]]
-    assert asked == [{"change": "add", "column": "tip", "type": "double", "nullable": True}]
+    assert asked == [AddColumn(("tip",), "double", True, None)]
     assert "'owner_team' = 'fares'" in spark.sql("SHOW CREATE TABLE trips").first()[0]
 
 

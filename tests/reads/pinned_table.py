@@ -12,11 +12,13 @@ from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
+from pyhudi.reads.conditions import Filter
 from pyhudi.reads.pins import Pinned, PinnedQueries
 from pyhudi.reads.scan import Query, count_rows, open_query
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import PROPERTIES
 from tests.fakes import FakeClock
+from tests.reads.conditions import compare
 
 SCHEMA = {
     "type": "struct",
@@ -102,12 +104,12 @@ class World:
         query = self.open()
         return Pinned(self.pins.pin(query), self.root, {}, {}, query.instant)
 
-    def rows(self, asked: Pinned, *filters: dict[str, Any]) -> int | None:
+    def rows(self, asked: Pinned, *filters: Filter) -> int | None:
         return self.pins.ask(asked, lambda query: count_rows(query, filters))
 
 
 def equal(value: str) -> dict[str, Any]:
-    return {"op": "=", "column": "p", "value": value, "type": "string"}
+    return compare("p", "=", value)
 
 
 def evicted(world: World) -> None:

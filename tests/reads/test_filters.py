@@ -11,6 +11,23 @@ from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableConfig, parse_table_config
+from pyhudi.reads.conditions import (
+    AllOf,
+    AnyOf,
+    Bytes,
+    Compare,
+    Comparison,
+    Day,
+    Exact,
+    Filter,
+    HasText,
+    IsNotNull,
+    IsNull,
+    Moment,
+    Not,
+    TextPart,
+    Unknown,
+)
 from pyhudi.reads.filters import (
     decided_by_partition,
     decided_filters,
@@ -20,13 +37,14 @@ from pyhudi.reads.filters import (
     require_whole_partitions,
     typed_values,
 )
+from tests.reads.conditions import among, compare
 
 DAY = datetime.date(2024, 5, 1)
 ROW: dict[str, Any] = {"n": 3, "s": "abc", "d": DAY, "b": True, "z": None}
 
 
-def op(name: str, column: str, value: Any = None, **more: Any) -> dict[str, Any]:
-    return {"op": name, "column": column, "value": value, **more}
+def op(name: str, column: str, value: Any = None) -> Filter:
+    return compare(column, name, value)
 
 
 def config(
@@ -62,38 +80,42 @@ def config(
         (op("=", "n", True), None),
         (op("=", "b", True), True),
         (op("=", "b", 1), None),
-        (op("=", "d", "2024-05-01"), True),
-        (op(">", "d", "2024-05-02"), False),
-        (op(">", "d", "not a date"), None),
-        (op("startswith", "s", "ab"), True),
-        (op("endswith", "s", "ab"), False),
-        (op("contains", "s", "b"), True),
-        (op("in", "n", values=[1, 3]), True),
-        (op("in", "n", values=[1, 2]), False),
-        (op("in", "n", values=[1, None]), None),
-        (op("isnull", "n"), False),
-        (op("isnotnull", "n"), True),
-        (op("isnull", "z"), True),
-        (op("isnotnull", "z"), False),
+        (op("=", "d", DAY), True),
+        (op(">", "d", DAY + datetime.timedelta(1)), False),
+        (op("=", "d", "2024-05-01"), None),
+        (Compare(Comparison.GREATER, "d", Day(3_000_000)), False),
+        (Compare(Comparison.GREATER, "d", Moment(0)), None),
+        (Compare(Comparison.EQUAL, "n", Exact("3")), None),
+        (Compare(Comparison.EQUAL, "s", Bytes("YWJj")), None),
+        (HasText(TextPart.START, "d", "2024"), None),
+        (HasText(TextPart.START, "s", "ab"), True),
+        (HasText(TextPart.END, "s", "ab"), False),
+        (HasText(TextPart.ANYWHERE, "s", "b"), True),
+        (among("n", 1, 3), True),
+        (among("n", 1, 2), False),
+        (among("n", 1, None), None),
+        (IsNull("n"), False),
+        (IsNotNull("n"), True),
+        (IsNull("z"), True),
+        (IsNotNull("z"), False),
         (op("=", "z", 1), False),
-        (op("in", "z", values=[1]), False),
+        (among("z", 1), False),
         (op("<=>", "n", 3), True),
         (op("<=>", "n", 4), False),
         (op("<=>", "n", None), False),
         (op("<=>", "z", None), True),
         (op("<=>", "z", 3), False),
         (op("=", "unheard of", 1), None),
-        ({"op": "unknown"}, None),
-        (op("like", "s", "a%"), None),
+        (Unknown(), None),
     ],
 )
 def test_a_filter_over_partition_values_is_true_false_or_open(
-    condition: dict[str, Any], answer: bool | None
+    condition: Filter, answer: bool | None
 ) -> None:
     assert may_match(condition, ROW) is answer
 
 
-YES, NO, OPEN = op("=", "n", 3), op("=", "n", 4), {"op": "unknown"}
+YES, NO, OPEN = op("=", "n", 3), op("=", "n", 4), Unknown()
 
 
 @pytest.mark.parametrize(
@@ -108,11 +130,11 @@ YES, NO, OPEN = op("=", "n", 3), op("=", "n", 4), {"op": "unknown"}
     ],
 )
 def test_and_and_or_have_three_values(
-    left: dict[str, Any], right: dict[str, Any], both: bool | None, either: bool | None
+    left: Filter, right: Filter, both: bool | None, either: bool | None
 ) -> None:
     for one, other in ((left, right), (right, left)):
-        assert may_match({"op": "and", "left": one, "right": other}, ROW) is both
-        assert may_match({"op": "or", "left": one, "right": other}, ROW) is either
+        assert may_match(AllOf((one, other)), ROW) is both
+        assert may_match(AnyOf((one, other)), ROW) is either
 
 
 @pytest.mark.parametrize(
@@ -122,15 +144,15 @@ def test_and_and_or_have_three_values(
         (NO, True),
         (OPEN, None),
         (op("=", "z", 1), None),  # SQL: NOT of null is null, and null is not true
-        (op("in", "z", values=[1]), None),
-        ({"op": "or", "left": NO, "right": op("=", "z", 1)}, None),
-        ({"op": "not", "child": op("=", "z", 1)}, None),
-        (op("isnull", "z"), False),
+        (among("z", 1), None),
+        (AnyOf((NO, op("=", "z", 1))), None),
+        (Not(op("=", "z", 1)), None),
+        (IsNull("z"), False),
         (op("<=>", "z", 1), True),
     ],
 )
-def test_not_leaves_open_what_a_null_decides(child: dict[str, Any], answer: bool | None) -> None:
-    assert may_match({"op": "not", "child": child}, ROW) is answer
+def test_not_leaves_open_what_a_null_decides(child: Filter, answer: bool | None) -> None:
+    assert may_match(Not(child), ROW) is answer
 
 
 @pytest.mark.parametrize(
@@ -140,19 +162,19 @@ def test_not_leaves_open_what_a_null_decides(child: dict[str, Any], answer: bool
         (op("<=>", "p", "a"), False),
         (op("=", "p", ""), None),
         (op("<=>", "p", None), None),
-        (op("isnull", "p"), None),
-        (op("isnotnull", "p"), None),
-        (op("in", "p", values=["a", "b"]), False),
-        (op("in", "p", values=["a", ""]), None),
-        (op("startswith", "p", "a"), False),
-        (op("startswith", "p", ""), None),
+        (IsNull("p"), None),
+        (IsNotNull("p"), None),
+        (among("p", "a", "b"), False),
+        (among("p", "a", ""), None),
+        (HasText(TextPart.START, "p", "a"), False),
+        (HasText(TextPart.START, "p", ""), None),
         (op(">", "p", "a"), False),
         (op("<", "p", "a"), None),
-        ({"op": "not", "child": op("=", "p", "a")}, None),
+        (Not(op("=", "p", "a")), None),
     ],
 )
 def test_null_and_the_empty_text_share_a_folder_and_either_may_be_meant(
-    condition: dict[str, Any], answer: bool | None
+    condition: Filter, answer: bool | None
 ) -> None:
     values = typed_values(config("p"), {"p": "string"}, DEFAULT_PARTITION)
     assert may_match(condition, values) is answer
@@ -232,7 +254,7 @@ def test_an_overwrite_by_filter_takes_exactly_the_partitions_it_names() -> None:
     partitions, texts = ["a", "b", DEFAULT_PARTITION], {"p": "string"}
 
     assert matching_partitions(config("p"), texts, partitions, [chosen]) == ["a"]
-    both = [op("isnotnull", "p"), chosen]
+    both = [IsNotNull("p"), chosen]
     assert matching_partitions(config("p"), texts, partitions, both) == ["a"]
     numbered = config("p", hive_style=True)
     assert matching_partitions(numbered, TYPES, ["p=7", "p=8"], [op("<=>", "p", 7)]) == ["p=7"]
@@ -240,23 +262,23 @@ def test_an_overwrite_by_filter_takes_exactly_the_partitions_it_names() -> None:
 
 def test_a_filter_without_a_value_takes_the_partitions_that_it_is_true_of() -> None:
     partitions = ["7", "8", DEFAULT_PARTITION]
-    there, not_there = op("isnotnull", "p"), op("isnull", "p")
+    there, not_there = IsNotNull("p"), IsNull("p")
 
     assert matching_partitions(config("p"), TYPES, partitions, [there]) == ["7", "8"]
     assert matching_partitions(config("p"), TYPES, partitions, [not_there]) == [DEFAULT_PARTITION]
-    negated = {"op": "not", "child": not_there}
+    negated = Not(not_there)
     assert matching_partitions(config("p"), TYPES, partitions, [negated]) == ["7", "8"]
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        op("=", "p", 1.5, type="double"),
-        op("=", "other", "x", type="string"),
-        op("isnull", "p"),
+        op("=", "p", 1.5),
+        op("=", "other", "x"),
+        IsNull("p"),
     ],
 )
-def test_an_overwrite_that_leaves_a_partition_open_is_refused(condition: dict[str, Any]) -> None:
+def test_an_overwrite_that_leaves_a_partition_open_is_refused(condition: Filter) -> None:
     """Passed over, the partition would keep rows that should go."""
     types = {"p": "double", "other": "string"}
     with pytest.raises(ConfigError, match="does not choose whole partitions"):

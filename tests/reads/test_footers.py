@@ -8,6 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.reads.conditions import (
+    Among,
+    Day,
+    Flag,
+    Literal,
+    LocalMoment,
+    Moment,
+    Null,
+    Text,
+    Unknown,
+    Whole,
+)
 from pyhudi.reads.footers import (
     ColumnFacts,
     FileFacts,
@@ -64,16 +76,28 @@ def test_nulls_only_and_files_without_statistics(tmp_path: Path) -> None:
 
 def test_a_join_looks_for_whole_numbers_of_columns_that_are_no_partitions() -> None:
     types = {"n": "long", "day": "date", "p": "integer", "s": "string"}
+    types |= {"at": "timestamp", "local": "timestamp_ntz"}
 
-    def wanted(column: str, *values: object) -> dict[str, list[int]]:
-        return wanted_numbers([{"op": "in", "column": column, "values": values}], types, ["p"])
+    def wanted(column: str, *values: Literal) -> dict[str, list[int]]:
+        return wanted_numbers([Among(column, values)], types, ["p"])
 
-    assert wanted("n", 7, None, -3) == {"n": [-3, 7]}
-    assert wanted("day", "1970-01-03", "1969-12-31") == {"day": [-1, 2]}
-    assert wanted("day", "1970-01-03", "+10000-01-01") == {}
-    assert wanted("day", "-0001-01-01") == {}
-    assert wanted("p", 1) == wanted("s", "a") == wanted("gone", 1) == {}
-    assert wanted_numbers([{"op": "unknown"}], types, []) == {}
+    assert wanted("n", Whole(7), Null(), Whole(-3)) == {"n": [-3, 7]}
+    assert wanted("day", Day(2), Day(-1)) == {"day": [-1, 2]}
+    assert wanted("day", Day(3_000_000)) == {"day": [3_000_000]}, "a day after the year 9999"
+    assert wanted("at", Moment(5), Null()) == {"at": [5]}
+    assert wanted("local", LocalMoment(5)) == {"local": [5]}
+    assert wanted("p", Whole(1)) == wanted("s", Text("a")) == wanted("gone", Whole(1)) == {}
+    assert wanted("gone") == wanted("s", Null()) == {}
+    assert wanted_numbers([Unknown()], types, []) == {}
+
+
+def test_a_literal_of_another_type_than_its_column_leaves_no_file_out() -> None:
+    types = {"n": "long", "day": "date", "at": "timestamp", "local": "timestamp_ntz"}
+    others = [Whole(1), Day(1), Moment(1), LocalMoment(1)]
+    for column, own in zip(types, others, strict=True):
+        for other in [Flag(True), Text("1"), *others]:
+            found = wanted_numbers([Among(column, (own, other))], types, [])
+            assert found == ({column: [1, 1]} if other == own else {}), (column, other)
 
 
 def test_a_file_is_left_out_where_its_bounds_deny_a_column_and_nowhere_else() -> None:

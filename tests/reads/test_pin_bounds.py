@@ -8,6 +8,7 @@ from pyhudi.errors import HistoryExpired
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.reads.pins import HELD, PINS, TRUSTED_S, Pinned, PinnedQueries, _as_it_was
 from pyhudi.timeline.active import Timeline, instant_key
+from tests.reads.conditions import compare
 from tests.reads.pinned_table import TIMELINE, World
 
 
@@ -63,11 +64,11 @@ def test_what_is_held_has_no_listing(world: World) -> None:
     world.commit(1, "a")
     asked = world.describe()
     world.pins.hold(asked)
-    assert world.rows(asked, {"op": "=", "column": "p", "value": "a", "type": "string"}) == 3
+    assert world.rows(asked, compare("p", "=", "a")) == 3
     assert world.pins._kept[asked.pin].query.listed_files == 1
     assert world.pins._held[asked.pin].query.listed_files == 0
     evict(world)
-    assert world.rows(asked, {"op": "=", "column": "p", "value": "a", "type": "string"}) == 3
+    assert world.rows(asked, compare("p", "=", "a")) == 3
     assert world.pins._kept[asked.pin].query.listed_files == 1
     assert world.pins._held[asked.pin].query.listed_files == 0
 

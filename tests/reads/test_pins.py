@@ -9,10 +9,12 @@ from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import CleanMetadata, render_clean_metadata
+from pyhudi.reads.conditions import AnyOf, IsNotNull
 from pyhudi.reads.pins import TRUSTED_S, Pinned, PinnedQueries, pin_of
 from pyhudi.reads.scan import count_rows, open_listed, open_query, plan_scan
 from pyhudi.timeline.table import LOOKS
 from pyhudi.timeline.view import VIEWS
+from tests.reads.conditions import compare
 from tests.reads.pinned_table import HIDDEN, TIMELINE, World, commits_of, equal, evicted
 
 
@@ -153,11 +155,11 @@ def test_filters_are_decided_if_they_hold_for_every_row_that_all_of_them_leave(
 ) -> None:
     world.commit(1, "a", "b", HIDDEN)
     query = world.open()
-    by_id = {"op": ">", "column": "id", "value": 1, "type": "long"}
-    present = {"op": "isnotnull", "column": "p"}
+    by_id = compare("id", ">", 1)
+    present = IsNotNull("p")
     assert query.decided([present]) == [False], "null and the empty text share a folder"
     assert query.decided([present, equal("a"), by_id]) == [True, True, False]
-    assert query.decided([{"op": "or", "left": equal("a"), "right": by_id}]) == [False]
+    assert query.decided([AnyOf((equal("a"), by_id))]) == [False]
 
 
 def test_a_scan_whose_filters_were_decided_in_a_state_that_is_gone_is_refused(
@@ -166,7 +168,7 @@ def test_a_scan_whose_filters_were_decided_in_a_state_that_is_gone_is_refused(
     """Spark does not evaluate them any more: rows that they exclude would be returned."""
     world.commit(3, "a")
     asked = world.describe()
-    present = {"op": "isnotnull", "column": "p"}
+    present = IsNotNull("p")
     assert world.pins.ask(asked, lambda query: query.decided([present])) == [True]
     world.commit(2, HIDDEN, done=9)
     evicted(world)
@@ -182,7 +184,7 @@ def test_a_scan_whose_filters_were_decided_in_a_state_that_is_gone_is_refused(
 def test_a_limit_cuts_the_plan_only_where_no_filter_is_left(world: World) -> None:
     world.commit(1, "a", "b")
     query = world.open()
-    by_id = {"op": ">", "column": "id", "value": 1, "type": "long"}
+    by_id = compare("id", ">", 1)
     assert len(plan_scan(query, [], [], limit=2)["files"]) == 1
     assert len(plan_scan(query, [], [equal("b")], limit=2)["files"]) == 1
     assert len(plan_scan(query, [by_id], [], limit=2)["files"]) == 2

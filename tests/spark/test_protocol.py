@@ -11,12 +11,14 @@ import pytest
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.errors import SetupError
-from pyhudi.spark import protocol, wire
+from pyhudi.reads.conditions import Compare, Comparison, HasText, TextPart
+from pyhudi.spark import protocol, shim_code, wire
 from pyhudi.spark.endpoint import Endpoint
 from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.protocol import QUESTIONS, Asked, QuestionEffect
 from pyhudi.spark.session import _register
 from pyhudi.spark.wire import decode, encode
+from pyhudi.tables.column_changes import RefusedChange, Unserved
 from tests.fakes import FakeClock
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +49,7 @@ def places(kind: Any, value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[
     """Where JSON of ``kind`` has objects with fixed keys."""
     if isinstance(wire.shape(kind), dict) and hasattr(kind, "__dataclass_fields__"):
         yield path
-        for name, inner in wire._fields(kind).items():
+        for name, inner in wire.fields_of(kind).items():
             if isinstance(value[name], dict):
                 for option in getattr(inner, "__args__", ()) or (inner,):
                     yield from places(option, value[name], (*path, name))
@@ -99,6 +101,53 @@ def test_a_value_of_another_type_is_named(name: str, key: str, value: Any, told:
         asked(name, request)
 
 
+def kinds(value: Any) -> set[str]:
+    """The classes that are named anywhere in JSON."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    named = {value["kind"]} if isinstance(value, dict) and "kind" in value else set()
+    return named.union(*map(kinds, inside))
+
+
+def test_the_golden_files_have_each_filter_literal_and_change_of_a_column() -> None:
+    classes = {part.__name__ for each in shim_code.SUMS.values() for part in wire.members(each)}
+    assert kinds([file["request"] for file in GOLDEN.values()]) == classes
+    filters = asked("decide", GOLDEN["decide"]["request"])[1].filters
+    changes = asked("alter_columns", GOLDEN["alter_columns"]["request"])[1].changes
+    assert {each.by for each in filters if isinstance(each, Compare)} == {*Comparison}
+    assert {each.part for each in filters if isinstance(each, HasText)} == {*TextPart}
+    assert {each.of for each in changes if isinstance(each, RefusedChange)} == {*Unserved}
+
+
+MON = {"kind": "Compare", "by": "=", "column": "day", "value": {"kind": "Text", "value": "mon"}}
+NOTE = {"kind": "DropColumn", "column": ["note"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "told"),
+    [
+        ("decide", "filters", [{**MON, "kind": "Like"}], "kind is 'Like', which is not one of Co"),
+        ("decide", "filters", [{"column": "day"}], "kind is None, which is not one of Compare"),
+        ("decide", "filters", [{**MON, "type": "string"}], r"\[0\] has the unknown 'type'"),
+        ("decide", "filters", [{"kind": "Compare"}], r"\[0\] lacks 'by'"),
+        ("decide", "filters", [{**MON, "by": "eq"}], "by is 'eq', which is not one of =, <=>"),
+        ("decide", "filters", [{**MON, "value": "mon"}], "value is str, not dict"),
+        ("decide", "filters", [{**MON, "value": NOTE}], "value.kind is 'DropColumn', which is"),
+        ("decide", "filters", [MON["value"]], "kind is 'Text', which is not one of Compa"),
+        ("decide", "filters", [{"kind": "Not", "child": {}}], "child.kind is None, which is"),
+        ("decide", "filters", [{"kind": "AllOf", "filters": [MON, 1]}], r"filters\[1\] is int"),
+        ("alter_columns", "changes", [{**NOTE, "column": "note"}], "column is str, not list"),
+        ("alter_columns", "changes", [{**NOTE, "to": "x"}], "has the unknown 'to'"),
+        ("alter_columns", "changes", [{**NOTE, "kind": "AddColumn"}], "lacks 'nullable'"),
+    ],
+)
+def test_a_filter_or_a_change_that_does_not_fit_is_named(
+    name: str, key: str, value: Any, told: str
+) -> None:
+    request = changed(GOLDEN[name]["request"], ("ask",), lambda found: found.update({key: value}))
+    with pytest.raises(SetupError, match=told):
+        asked(name, request)
+
+
 def test_every_question_has_one_who_answers_it() -> None:
     absent = cast(Any, None)
     runtime = Runtime(FakeClock(), absent, absent, absent, absent)
@@ -117,7 +166,7 @@ def test_a_request_that_does_not_fit_reaches_no_handler() -> None:
 
 def test_the_shim_has_the_version_and_the_list_of_today() -> None:
     file = ROOT / "jvm-shim/src/main/scala/io/pyhudi/Protocol.scala"
-    assert file.read_text() == protocol.scala(), "run make protocol"
+    assert file.read_text() == shim_code.scala(), "run make protocol"
 
 
 def test_what_commits_is_never_asked_again() -> None:

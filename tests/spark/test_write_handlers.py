@@ -25,6 +25,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.writes.intent import Intent, Overwrite, Route
 from pyhudi.writes.own_reads import OwnReads
+from tests.reads.conditions import compare
 from tests.transactions.world import World
 
 NOBODY = cast(Any, None)
@@ -156,7 +157,7 @@ def test_an_overwrite_alone_passes_over_the_operation_of_its_table(
     statements: Statements, overwrite: Overwrite, operation: str, told: str
 ) -> None:
     """Both operations contradict something; beyond that the runtime of these tests has no locks."""
-    intent = Intent(Route.SQL, overwrite, ({"op": "<", "column": "p", "value": "b"},))
+    intent = Intent(Route.SQL, overwrite, (compare("p", "<", "b"),))
     at = statements.target(OPTIONS, {OPERATION: operation})
     with pytest.raises((ConfigError, RuntimeError), match=told):
         statements.handlers._insert(NOBODY, at, intent, None)

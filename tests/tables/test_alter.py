@@ -9,8 +9,24 @@ import pytest
 
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.column_ids import all_ids, first_ids, plain
+from pyhudi.format.column_tree import Path
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.tables.column_changes import Altered, ColumnChange, altered
+from pyhudi.tables.column_changes import (
+    AddColumn,
+    After,
+    Altered,
+    ColumnChange,
+    DropColumn,
+    First,
+    LoosenColumn,
+    MoveColumn,
+    Position,
+    RefusedChange,
+    RenameColumn,
+    RetypeColumn,
+    Unserved,
+    altered,
+)
 from tests.transactions.world import World
 
 # key column "key", partition column "p"
@@ -47,8 +63,32 @@ NOW = struct(
 LAST_ID = 17
 
 
-def add(column: str, kind: Any = "long", **more: Any) -> ColumnChange:
-    return ColumnChange("add", column, type=kind, **more)
+def at(column: str) -> Path:
+    return tuple(column.split("."))
+
+
+def add(column: str, kind: Any = "long", position: Position | None = None) -> ColumnChange:
+    return AddColumn(at(column), kind, True, position)
+
+
+def retype(column: str, kind: str) -> ColumnChange:
+    return RetypeColumn(at(column), kind)
+
+
+def rename(column: str, to: str) -> ColumnChange:
+    return RenameColumn(at(column), to)
+
+
+def move(column: str, position: Position) -> ColumnChange:
+    return MoveColumn(at(column), position)
+
+
+def loosen(column: str) -> ColumnChange:
+    return LoosenColumn(at(column))
+
+
+def drop(column: str) -> ColumnChange:
+    return DropColumn(at(column))
 
 
 def after(*changes: ColumnChange) -> Altered:
@@ -70,7 +110,7 @@ def column(found: Altered, name: str) -> dict[str, Any]:
 
 def test_changes_apply_in_their_order() -> None:
     found = after(
-        add("x", "short"), ColumnChange("type", "X", type="long"), ColumnChange("nullable", "n"),
+        add("x", "short"), retype("X", "long"), loosen("n"),
     )  # fmt: skip
     columns = plain(found.columns).columns
     assert (columns[-2].name, columns[-2].type) == ("x", "long")
@@ -85,8 +125,8 @@ def test_ids_stay_with_their_columns_and_are_given_once() -> None:
     old = column(after(), "n")["metadata"]["id"]
 
     found = after(
-        ColumnChange("rename", "n", to="N2"),
-        ColumnChange("drop", "m"),
+        rename("n", "N2"),
+        drop("m"),
         add("m", mapped(struct(z="long"))),
         add("n"),
     )
@@ -99,10 +139,10 @@ def test_ids_stay_with_their_columns_and_are_given_once() -> None:
 
 def test_columns_move_and_come_in_between() -> None:
     found = after(
-        ColumnChange("position", "n", position=""),
-        ColumnChange("position", "key", position="S"),
-        add("x", position="n"),
-        ColumnChange("position", "s.y", position=""),
+        move("n", First()),
+        move("key", After("S")),
+        add("x", position=After("n")),
+        move("s.y", First()),
     )
     assert plain(found.columns).names == ("n", "x", "o", "s", "key", "a", "m", "p")
     assert list(shape(column(found, "s")["type"])) == ["y", "x"]
@@ -113,13 +153,13 @@ def test_columns_move_and_come_in_between() -> None:
 def test_what_is_inside_of_a_column_changes_alike() -> None:
     found = after(
         add("s.z"),
-        ColumnChange("rename", "s.x", to="w"),
-        ColumnChange("drop", "s.y"),
-        ColumnChange("type", "s.w", type="long"),
-        add("a.element.y", "string", position=""),
-        ColumnChange("type", "a.element.x", type="double"),
-        ColumnChange("type", "m.value", type="double"),
-        ColumnChange("nullable", "m.value"),
+        rename("s.x", "w"),
+        drop("s.y"),
+        retype("s.w", "long"),
+        add("a.element.y", "string", position=First()),
+        retype("a.element.x", "double"),
+        retype("m.value", "double"),
+        loosen("m.value"),
     )
     shapes = {name: shape(column(found, name)["type"]) for name in "sam"}
     assert shapes == {
@@ -133,46 +173,55 @@ def test_what_is_inside_of_a_column_changes_alike() -> None:
     ("refused", "rule"),
     [
         (add("N"), "already a column named 'N'"),
-        (add("x", nullable=False), "have no value"),
+        (AddColumn(("x",), "long", False, None), "have no value"),
         (add("n.x"), "no struct to add it to"),
         (add("1x"), "cannot store"),
         (add("_hoodie_operation"), "Hudi's own"),
-        (add("x", position="y"), "no column 'y' at the same level"),
-        (ColumnChange("position", "P", position=""), "partition columns stay after the others"),
-        (ColumnChange("type", "n", type="short"), "may only widen"),
-        (ColumnChange("type", "key", type="long"), "keys and partition paths"),
-        (ColumnChange("type", "p", type="long"), "keys and partition paths"),
-        (ColumnChange("type", "s", type="long"), "may only widen"),
-        (ColumnChange("type", "s.z", type="long"), "no such column"),
-        (ColumnChange("nullable", "key"), "never null"),
-        (ColumnChange("nullable", "m.key"), "never null"),
-        (ColumnChange("rename", "n", to="O"), "already a column named 'O'"),
-        (ColumnChange("rename", "n", to="1n"), "cannot store"),
-        (ColumnChange("rename", "m.value", to="v"), "have fixed names"),
-        (ColumnChange("rename", "key", to="k"), "the record key uses it"),
-        (ColumnChange("rename", "P", to="q"), "the partition path uses it"),
-        (ColumnChange("drop", "o"), "the ordering of rows uses it"),
-        (ColumnChange("drop", "a.element.x"), "at least one column"),
-        (ColumnChange("drop", "none"), "no such column"),
-        (ColumnChange("default", "s"), "'default' is not supported yet"),
+        (add("x", position=After("y")), "no column 'y' at the same level"),
+        (move("P", First()), "partition columns stay after the others"),
+        (retype("n", "short"), "may only widen"),
+        (retype("key", "long"), "keys and partition paths"),
+        (retype("p", "long"), "keys and partition paths"),
+        (retype("s", "long"), "may only widen"),
+        (retype("s.z", "long"), "no such column"),
+        (loosen("key"), "never null"),
+        (loosen("m.key"), "never null"),
+        (rename("n", "O"), "already a column named 'O'"),
+        (rename("n", "1n"), "cannot store"),
+        (rename("m.value", "v"), "have fixed names"),
+        (rename("key", "k"), "the record key uses it"),
+        (rename("P", "q"), "the partition path uses it"),
+        (drop("o"), "the ordering of rows uses it"),
+        (drop("a.element.x"), "at least one column"),
+        (drop("none"), "no such column"),
+        (RefusedChange(("s",), Unserved.DEFAULT), "'default' is not supported yet"),
+        (RefusedChange(("s", "x"), Unserved.NOT_NULL), "'not null' is not supported yet"),
     ],
 )
 def test_a_refused_change_names_its_column_and_rule(refused: ColumnChange, rule: str) -> None:
     with pytest.raises(SchemaConflict, match=rule) as found:
         after(refused)
-    assert found.value.facts["column"] in (refused.column, refused.to)
+    named = {".".join(refused.column), getattr(refused, "to", None)}
+    assert found.value.facts["column"] in named
 
 
 def test_a_refused_change_names_the_types() -> None:
     with pytest.raises(SchemaConflict, match="'m.value' cannot be altered from float to int: "):
-        after(ColumnChange("type", "m.value", type="integer"))
+        after(retype("m.value", "integer"))
 
 
 def test_a_part_of_the_key_keeps_its_name() -> None:
     config = replace(CONFIG, record_key_fields=("s.x",))
     for name in ("s", "S.x"):
         with pytest.raises(SchemaConflict, match="the record key uses it"):
-            altered(
-                first_ids(SparkSchema.parse(NOW)), LAST_ID, [ColumnChange("drop", name)], config
-            )
-    altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [ColumnChange("drop", "s.y")], config)
+            altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [drop(name)], config)
+    altered(first_ids(SparkSchema.parse(NOW)), LAST_ID, [drop("s.y")], config)
+
+
+def test_a_name_with_a_dot_is_no_path() -> None:
+    """`s.z` in backquotes is one name: it never lands inside of ``s``."""
+    with pytest.raises(SchemaConflict, match="cannot store"):
+        after(AddColumn(("s.z",), "long", True, None))
+    for change in (DropColumn(("s.x",)), RenameColumn(("s.x",), "z"), LoosenColumn(("s.x",))):
+        with pytest.raises(SchemaConflict, match="no such column"):
+            after(change)

@@ -22,7 +22,7 @@ from pyhudi.format.schema_history import (
 )
 from pyhudi.format.schemas import canonical_json
 from pyhudi.tables.alter import _altered
-from pyhudi.tables.column_changes import ColumnChange
+from pyhudi.tables.column_changes import AddColumn, ColumnChange, DropColumn, RenameColumn
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -33,9 +33,9 @@ from pyhudi.writes.kept import Kept
 from tests.transactions.world import NEVER, World, finish, schema, work
 
 NewWorld = Callable[..., World]
-RENAME = ColumnChange("rename", "value", to="fare")
-ADD = ColumnChange("add", "a", type="string")
-DROP = ColumnChange("drop", "value")
+RENAME = RenameColumn(("value",), "fare")
+ADD = AddColumn(("a",), "string", True, None)
+DROP = DropColumn(("value",))
 
 
 def begin(world: World, rule: SchemaConflicts = SchemaConflicts.SIMPLE) -> Transaction:
@@ -161,7 +161,7 @@ def test_of_two_changes_at_once_the_second_fails(
     world = new_world(9)
     insert(begin(world), "s", "key", "value")
     mine, theirs = begin(world, rule), begin(world, rule)
-    alter(theirs, replace(ADD, column="b"))
+    alter(theirs, replace(ADD, column=("b",)))
 
     with pytest.raises(SchemaConflict):
         alter(mine, RENAME)

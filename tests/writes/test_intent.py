@@ -18,6 +18,7 @@ from pyhudi.writes.intent import (
     settled,
     without_overwriting,
 )
+from tests.reads.conditions import compare
 
 OPERATION = "hoodie.datasource.write.operation"
 MODE = "hoodie.datasource.overwrite.mode"
@@ -78,9 +79,9 @@ def test_what_needs_a_key_is_refused_without_one(operation: str) -> None:
 
 PARTITIONED = {**KEYLESS, "hoodie.datasource.write.partitionpath.field": "a,b"}
 SPARK = "spark.sql.sources.partitionOverwriteMode"
-CLAUSE = ({"op": "<=>", "column": "a", "value": "x"},)
-WHOLE_CLAUSE = (*CLAUSE, {"op": "<=>", "column": "b", "value": "1"})
-CONDITION = ({"op": "=", "column": "a", "value": "x"},)
+CLAUSE = (compare("a", "<=>", "x"),)
+WHOLE_CLAUSE = (*CLAUSE, compare("b", "<=>", "1"))
+CONDITION = (compare("a", "=", "x"),)
 
 
 def overwriting(

@@ -17,6 +17,7 @@ from pyhudi.slices.files import FileSlice, LogFile
 from pyhudi.storage.local import LocalStorage
 from tests.fakes import FakeClock
 from tests.golden_tables import ALL, BY_NAME, GoldenTable
+from tests.reads.conditions import among
 
 MERGE_ON_READ = [t for t in ALL if t.merge_on_read and t.moment != "midfail"]
 OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
@@ -68,7 +69,7 @@ def test_change_data_beside_base_files_changes_no_scan(folder: Path) -> None:
 
 def test_a_slice_with_logs_is_read_whatever_the_footer_of_its_base_file_says(folder: Path) -> None:
     asked = query(folder, BY_NAME["h120_v9-cow_part"])
-    beyond = [{"op": "in", "column": "id", "values": [10**15]}]
+    beyond = [among("id", 10**15)]
     bare = asked.slices([])
     kept = slices_in_bounds(asked, beyond, bare)
     first, second, *_ = (each for each in bare if each not in kept)

@@ -1,13 +1,13 @@
 """The columns of an identified schema while they change, and the parts inside them by their paths.
 
-A path is dotted; ``element``, ``key`` and ``value`` are the parts of lists and maps. Others decide
-what may change. No id is given twice, and the schema that was given stays as it is.
+A path is the names down to a part; ``element``, ``key`` and ``value`` are those of lists and maps.
+Others decide what may change. No id is given twice, and the schema that was given stays as it is.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyhudi.format.spark_schema import Column, put_last
 
 Json = Any
 Fields = list[dict[str, Json]]
+Path = tuple[str, ...]
 
 #: what says that a part may be null, by where its type is
 _NULLABLE = {"type": "nullable", "elementType": "containsNull", "valueType": "valueContainsNull"}
@@ -97,18 +98,18 @@ class ColumnTree:
         self._fields: Fields = [copy.deepcopy(field) for field in own]
         self._next_id = next_id
 
-    def part(self, path: str) -> Part | None:
+    def part(self, path: Path) -> Part | None:
         """What a path names; None where there is no such thing."""
-        return _find(self._fields, path.split("."))
+        return _find(self._fields, path)
 
-    def has_struct(self, path: str) -> bool:
+    def has_struct(self, path: Path) -> bool:
         """Whether a path names a struct; the table itself is the one at the empty path."""
         return self._struct(path) is not None
 
-    def add(self, path: str, column: Column) -> None:
+    def add(self, path: Path, column: Column) -> None:
         """Put a nullable column at the end of the table, or a field at that of a struct."""
         fields = self._struct(path)
-        assert fields is not None, f"there is no struct at '{path}'"
+        assert fields is not None, f"there is no struct at {path}"
         own = self._next_id
         numbered = with_new_ids(column.type, own + 1)
         self._next_id = max((own, *all_ids(numbered))) + 1
@@ -120,21 +121,21 @@ class ColumnTree:
         by_lower_name = {field["name"].lower(): field for field in self._fields}
         return {"type": "struct", "fields": [*self._meta, *put_last(by_lower_name, last)]}
 
-    def _struct(self, path: str) -> Fields | None:
+    def _struct(self, path: Path) -> Fields | None:
         if not path:
             return self._fields
         part = self.part(path)
         return None if part is None or isinstance(part.type, str) else part.type.get("fields")
 
 
-def _find(fields: Fields, path: Sequence[str]) -> Part | None:
+def _find(fields: Fields, path: Path) -> Part | None:
     field = next((f for f in fields if f["name"].lower() == path[0].lower()), None)
     if field is None:
         return None
     return _inside(Part(field, "type", fields), path[1:])
 
 
-def _inside(part: Part, path: Sequence[str]) -> Part | None:
+def _inside(part: Part, path: Path) -> Part | None:
     if not path:
         return part
     kind, key = part.type, f"{path[0].lower()}Type"

@@ -1,4 +1,4 @@
-"""Pruning by the filters that Spark pushes down, as JSON of its ``sources.Filter``.
+"""Pruning by the filters that Spark pushes down (`reads/conditions.py`).
 
 Every answer is "may match": a filter that cannot be decided keeps the files, and Spark evaluates it
 again on the rows. Spark does not evaluate filters that are decided for every partition.
@@ -14,27 +14,50 @@ from typing import Any
 from pyhudi.errors import ConfigError
 from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
 from pyhudi.format.table_config import KeyGenerator, TableConfig
+from pyhudi.reads.conditions import (
+    AllOf,
+    Among,
+    AnyOf,
+    Compare,
+    Comparison,
+    Day,
+    Filter,
+    Flag,
+    HasText,
+    IsNotNull,
+    IsNull,
+    Not,
+    Null,
+    Text,
+    TextPart,
+    Unknown,
+    Whole,
+)
 
-FilterJson = Mapping[str, Any]
 #: column -> its value in a partition, None for null; columns that are absent are unknown
 Values = Mapping[str, Any]
+
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 #: key generators whose folders do not show the columns' own values
 NOT_BY_VALUE = frozenset({KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM, KeyGenerator.USER_PROVIDED})
 
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: bool(a == b),
-    ">": lambda a, b: bool(a > b),
-    ">=": lambda a, b: bool(a >= b),
-    "<": lambda a, b: bool(a < b),
-    "<=": lambda a, b: bool(a <= b),
-    "startswith": lambda a, b: str(a).startswith(b),
-    "endswith": lambda a, b: str(a).endswith(b),
-    "contains": lambda a, b: b in str(a),
+COMPARE: Mapping[Comparison, Callable[[Any, Any], bool]] = {
+    Comparison.EQUAL: lambda a, b: bool(a == b),
+    Comparison.SAME: lambda a, b: bool(a == b),
+    Comparison.GREATER: lambda a, b: bool(a > b),
+    Comparison.AT_LEAST: lambda a, b: bool(a >= b),
+    Comparison.LESS: lambda a, b: bool(a < b),
+    Comparison.AT_MOST: lambda a, b: bool(a <= b),
+}
+FIND: Mapping[TextPart, Callable[[str, str], bool]] = {
+    TextPart.START: str.startswith,
+    TextPart.END: str.endswith,
+    TextPart.ANYWHERE: str.__contains__,
 }
 
 
-def may_match(condition: FilterJson, values: Values) -> bool | None:
+def may_match(condition: Filter, values: Values) -> bool | None:
     """True or False if the partition values decide the filter, None if they do not.
 
     The folder that null and the empty text share decides a filter if both give the same answer.
@@ -47,73 +70,70 @@ def may_match(condition: FilterJson, values: Values) -> bool | None:
     return answers.pop() if len(answers) == 1 else None
 
 
-def _judged(condition: FilterJson, values: Values) -> bool | None:
-    op = condition["op"]
-    if op in ("and", "or"):
-        left = _judged(condition["left"], values)
-        right = _judged(condition["right"], values)
-        if op == "and":
-            return False if left is False or right is False else _both(left, right)
-        return True if left is True or right is True else _both(left, right, any_of=True)
-    if op == "not":
-        # SQL's NOT of unknown is unknown: null operands are left to Spark.
-        inner = _judged(condition["child"], values)
-        return None if inner is None or _touches_null(condition["child"], values) else not inner
-    column = str(condition.get("column"))
-    if column not in values:
-        return None
-    value = values[column]
-    if op == "isnull":
-        return value is None
-    if op == "isnotnull":
-        return value is not None
-    if op == "<=>" and (value is None or condition.get("value") is None):
-        return value is None and condition.get("value") is None
+def _judged(condition: Filter, values: Values) -> bool | None:
+    match condition:
+        case AllOf(filters):
+            answers = [_judged(each, values) for each in filters]
+            return False if False in answers else None if None in answers else True
+        case AnyOf(filters):
+            answers = [_judged(each, values) for each in filters]
+            return True if True in answers else None if None in answers else False
+        case Not(child):
+            # SQL's NOT of unknown is unknown: null operands are left to Spark.
+            inner = _judged(child, values)
+            return None if inner is None or _touches_null(child, values) else not inner
+        case Unknown():
+            return None
+    return _of_value(condition, values[condition.column]) if condition.column in values else None
+
+
+def _of_value(condition: Compare | Among | HasText | IsNull | IsNotNull, value: Any) -> bool | None:
+    match condition:
+        case IsNull():
+            return value is None
+        case IsNotNull():
+            return value is not None
+        case Compare(Comparison.SAME, _, literal) if value is None or literal == Null():
+            return value is None and literal == Null()
     if value is None:
-        return False if op in COMPARE or op == "in" else None
-    if op == "in":
-        wanted = [_typed(v, value) for v in condition["values"]]
-        return None if _UNKNOWN in wanted else value in wanted
-    compare = COMPARE.get("=" if op == "<=>" else op)
-    wanted_one = _typed(condition.get("value"), value)
-    if compare is None or wanted_one is _UNKNOWN:
-        return None
-    return compare(value, wanted_one)
+        return False
+    kind, own = _own(value)
+    match condition:
+        case Among(_, literals):
+            if not all(isinstance(each, kind) for each in literals):
+                return None
+            return any(each.value == own for each in literals if isinstance(each, kind))
+        case HasText(part, _, text):
+            return FIND[part](value, text) if kind is Text else None
+        case Compare(by, _, literal):
+            return COMPARE[by](own, literal.value) if isinstance(literal, kind) else None
 
 
-_UNKNOWN = object()
 #: stands for a text column's value in Hive's default partition
 NULL_OR_EMPTY = object()
 
 
-def _typed(literal: Any, like: Any) -> Any:
-    """A literal of the filter in the type of the partition's value; unknown if it does not fit."""
-    if isinstance(like, bool):
-        return literal if isinstance(literal, bool) else _UNKNOWN
-    if isinstance(like, int):
-        return literal if isinstance(literal, int) and not isinstance(literal, bool) else _UNKNOWN
-    if isinstance(like, datetime.date):
-        try:
-            return datetime.date.fromisoformat(str(literal))
-        except ValueError:
-            return _UNKNOWN
-    return literal if isinstance(literal, str) else _UNKNOWN
+def _own(value: bool | int | str | datetime.date) -> tuple[type[Flag | Whole | Text | Day], Any]:
+    """The class of the literals that a partition's value compares with, and what it is there."""
+    match value:
+        case bool():
+            return Flag, value
+        case int():
+            return Whole, value
+        case str():
+            return Text, value
+    return Day, value.toordinal() - EPOCH
 
 
-def _both(left: bool | None, right: bool | None, any_of: bool = False) -> bool | None:
-    if left is None or right is None:
-        return None
-    return (left or right) if any_of else (left and right)
-
-
-def _touches_null(condition: FilterJson, values: Values) -> bool:
-    if condition["op"] in ("and", "or"):
-        return _touches_null(condition["left"], values) or _touches_null(condition["right"], values)
-    if condition["op"] == "not":
-        return _touches_null(condition["child"], values)
-    if condition["op"] in ("isnull", "isnotnull", "<=>"):
-        return False
-    return values.get(condition.get("column", ""), "") is None
+def _touches_null(condition: Filter, values: Values) -> bool:
+    match condition:
+        case AllOf(filters) | AnyOf(filters):
+            return any(_touches_null(each, values) for each in filters)
+        case Not(child):
+            return _touches_null(child, values)
+        case IsNull() | IsNotNull() | Compare(Comparison.SAME) | Unknown():
+            return False
+    return values.get(condition.column, "") is None
 
 
 def texts_of(config: TableConfig, partition_path: str) -> list[str | None] | None:
@@ -146,6 +166,10 @@ def typed_values(
     return found
 
 
+#: stands for a text that is no value of its column, or not surely
+_UNKNOWN = object()
+
+
 def _parsed(kind: Any, text: str | None) -> Any:
     if text is None or text == DEFAULT_PARTITION:
         return NULL_OR_EMPTY if kind == "string" else None
@@ -167,7 +191,7 @@ def kept_partitions(
     config: TableConfig,
     types: Mapping[str, Any],
     partitions: Sequence[str],
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
 ) -> list[str]:
     """Partitions that may hold rows for which every filter is true."""
     if not filters or not config.partition_fields:
@@ -184,7 +208,7 @@ def decided_filters(
     config: TableConfig,
     types: Mapping[str, Any],
     partitions: Sequence[str],
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
 ) -> list[bool]:
     """For each filter whether it is decided, for every partition, by the partition alone."""
     decided = [True] * len(filters)
@@ -201,7 +225,7 @@ def decided_by_partition(
     config: TableConfig,
     types: Mapping[str, Any],
     partitions: Sequence[str],
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
 ) -> bool:
     """Whether every filter is decided, for every partition, by the partition alone."""
     return all(decided_filters(config, types, partitions, filters))
@@ -211,7 +235,7 @@ def require_whole_partitions(
     config: TableConfig,
     types: Mapping[str, Any],
     partitions: Sequence[str],
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
 ) -> None:
     """``ConfigError`` if the filters of an overwrite or delete choose a part of a partition."""
     if not decided_by_partition(config, types, partitions, filters):
@@ -226,7 +250,7 @@ def matching_partitions(
     config: TableConfig,
     types: Mapping[str, Any],
     partitions: Sequence[str],
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
 ) -> list[str]:
     """Partitions for which every filter is certainly true."""
     found = []

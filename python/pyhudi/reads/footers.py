@@ -7,7 +7,6 @@ type. The same bounds leave out files that cannot hold a value that a join looks
 
 from __future__ import annotations
 
-import datetime as dt
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,19 +18,19 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.column_ids import file_name
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.reads.filters import FilterJson
+from pyhudi.reads.conditions import Among, Day, Filter, Literal, LocalMoment, Moment, Null, Whole
 from pyhudi.reads.scan import Query, count_rows, partition_columns
 from pyhudi.recent import Recent
 from pyhudi.rows.calendars import FIRST_SAME_DAY, FIRST_SAME_MICROS, old_calendar
 from pyhudi.slices.files import BaseFile, FileSlice, base_files
 
+WHOLE = ("byte", "short", "integer", "long")
 #: Spark's types whose bounds are whole numbers in Parquet and in Spark alike
-BOUNDED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
+BOUNDED = (*WHOLE, "date", "timestamp", "timestamp_ntz")
 #: footers that one question reads: more of them take longer than a Spark job
 MOST_FILES = 256
 THREADS = 16
 CACHED_FILES = 10_000
-EPOCH = dt.date(1970, 1, 1)
 
 #: {"function": "min", "max" or "count", "column"}, or {"function": "rows"}
 Aggregate = Mapping[str, Any]
@@ -73,7 +72,7 @@ FOOTERS = Footers()
 
 
 def aggregate(
-    query: Query, filters: Sequence[FilterJson], wanted: Sequence[Aggregate]
+    query: Query, filters: Sequence[Filter], wanted: Sequence[Aggregate]
 ) -> list[int | None] | None:
     """The value of each aggregate, None inside for SQL's null; None if only reading can tell.
 
@@ -119,7 +118,7 @@ def columns_apart(query: Query) -> list[str]:
 
 
 def slices_in_bounds(
-    query: Query, filters: Sequence[FilterJson], slices: Sequence[FileSlice]
+    query: Query, filters: Sequence[Filter], slices: Sequence[FileSlice]
 ) -> Sequence[FileSlice]:
     """The ``slices`` that may hold a value of each filter ``column IN (values)``.
 
@@ -144,26 +143,39 @@ def slices_in_bounds(
 
 
 def wanted_numbers(
-    filters: Sequence[FilterJson], types: Mapping[str, Any], partition_fields: Sequence[str]
+    filters: Sequence[Filter], types: Mapping[str, Any], partition_fields: Sequence[str]
 ) -> dict[str, list[int]]:
     """Column -> the values of its ``IN``, sorted, in the unit of ``ColumnFacts``.
 
-    Without partition columns, which have already chosen partitions, and without days that Python
-    cannot represent, such as those after the year 9999.
+    Without partition columns, which have already chosen partitions.
     """
     wanted = {}
     for each in filters:
-        kind = types.get(each.get("column", ""))
-        if each["op"] != "in" or kind not in BOUNDED or each["column"] in partition_fields:
-            continue
-        values = [value for value in each["values"] if value is not None]
-        if kind == "date":
-            try:
-                values = [(dt.date.fromisoformat(day) - EPOCH).days for day in values]
-            except ValueError:
-                continue
-        wanted[each["column"]] = sorted(values)
+        if isinstance(each, Among) and each.column not in partition_fields:
+            numbers = _numbers(types.get(each.column), each.values)
+            if numbers is not None:
+                wanted[each.column] = numbers
     return wanted
+
+
+def _numbers(kind: Any, literals: Sequence[Literal]) -> list[int] | None:
+    """The values of literals but null, sorted; None for other literals than those of ``kind``."""
+    found = []
+    for each in literals:
+        match each:
+            case Whole(number) if kind in WHOLE:
+                found.append(number)
+            case Day(number) if kind == "date":
+                found.append(number)
+            case Moment(number) if kind == "timestamp":
+                found.append(number)
+            case LocalMoment(number) if kind == "timestamp_ntz":
+                found.append(number)
+            case Null() if kind in BOUNDED:
+                pass
+            case _:
+                return None
+    return sorted(found) if kind in BOUNDED else None
 
 
 def may_hold(

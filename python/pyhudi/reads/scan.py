@@ -6,7 +6,6 @@ carries its pin and its instant (``reads/pins.py``).
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import tempfile
@@ -24,8 +23,9 @@ from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
+from pyhudi.reads.conditions import Filter
 from pyhudi.reads.file_schemas import FileSchemas
-from pyhudi.reads.filters import FilterJson, decided_filters, kept_partitions, texts_of
+from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -52,7 +52,7 @@ class _Found:
     view: FileSystemView | None = None
     history: SchemaHistory | None = None
     #: the filters asked for last, the slices and the partitions that they leave
-    slices: tuple[frozenset[str], list[FileSlice], frozenset[str]] | None = None
+    slices: tuple[frozenset[Filter], list[FileSlice], frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +105,20 @@ class Query:
         view = self._found.view
         return sum(map(len, view.groups.values())) if view is not None else 0
 
-    def slices(self, filters: Sequence[FilterJson]) -> list[FileSlice]:
+    def slices(self, filters: Sequence[Filter]) -> list[FileSlice]:
         """Slices to read, pruned by partition; without logs if the query ignores them.
 
         ``UnsupportedTable`` if logs would count.
         """
         return self._kept(filters)[0]
 
-    def pruned(self, filters: Sequence[FilterJson]) -> int:
+    def pruned(self, filters: Sequence[Filter]) -> int:
         """How many base files ``slices`` leaves out by their partitions."""
         others = self.view().groups.keys() - self._kept(filters)[1]
         return len(self.view().slices(self.as_of, others, logs=False)) if others else 0
 
-    def _kept(self, filters: Sequence[FilterJson]) -> tuple[list[FileSlice], frozenset[str]]:
-        wanted = frozenset(json.dumps(f, sort_keys=True) for f in filters)
+    def _kept(self, filters: Sequence[Filter]) -> tuple[list[FileSlice], frozenset[str]]:
+        wanted = frozenset(filters)
         found = self._found.slices
         if found is not None and found[0] == wanted:
             return found[1], found[2]
@@ -131,7 +131,7 @@ class Query:
         self._found.slices = (wanted, slices, kept)
         return slices, kept
 
-    def decided(self, filters: Sequence[FilterJson]) -> list[bool]:
+    def decided(self, filters: Sequence[Filter]) -> list[bool]:
         """For each filter whether it is true of every row in the files that all of them leave."""
         partitions = sorted({f.partition_path for f in self.slices(filters)})
         return decided_filters(self.table.config, self.types(), partitions, filters)
@@ -273,8 +273,8 @@ def table_properties(config: TableConfig) -> dict[str, str]:
 
 def plan_scan(
     query: Query,
-    filters: Sequence[FilterJson],
-    taken: Sequence[FilterJson] = (),
+    filters: Sequence[Filter],
+    taken: Sequence[Filter] = (),
     limit: int | None = None,
     narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
 ) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _changed(query: Query) -> HistoryExpired:
     )
 
 
-def count_rows(query: Query, filters: Sequence[FilterJson]) -> int | None:
+def count_rows(query: Query, filters: Sequence[Filter]) -> int | None:
     """The exact number of rows, None if only reading can tell."""
     if not all(query.decided(filters)):
         return None

@@ -14,7 +14,6 @@ from pyhudi.spark.questions import Options, Target, told, with_partitioning
 from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.tables.alter import alter_columns
-from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.tables.create import (
     check_adoption,
     create_table,
@@ -105,8 +104,7 @@ class TableHandlers:
         return rename(self._runtime, at.root, ask.to, at.given, at.session)
 
     def alter_columns(self, at: Target, ask: protocol.AlterColumns) -> Committed | None:
-        changes = tuple(map(ColumnChange.parse, ask.changes))
-        return alter_columns(self._runtime, at.root, changes, at.given, at.session)
+        return alter_columns(self._runtime, at.root, ask.changes, at.given, at.session)
 
     def truncate_table(self, at: Target, ask: protocol.Nothing) -> Committed | None:
         spark = self._sessions.asking()

@@ -7,41 +7,106 @@ ordering keep their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.column_ids import Identified, without_ids
-from pyhudi.format.column_tree import ColumnTree, Part
+from pyhudi.format.column_tree import ColumnTree, Part, Path
 from pyhudi.format.schemas import HIDDEN_COLUMNS, type_text
 from pyhudi.format.spark_schema import Column, SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import merged_type
 from pyhudi.tables.columns import check_names
 
+# ---- what ALTER TABLE asks for
+
 
 @dataclass(frozen=True, slots=True)
-class ColumnChange:
-    """One change of a column, as the shim asks for it (``HudiColumnChanges.scala``).
+class First:
+    """Before all columns beside it."""
 
-    ``change`` is ``add`` (with ``type``, ``nullable``, perhaps ``position``), ``type`` (with
-    ``type``), ``rename`` (with ``to``), ``position`` (with ``position``), ``drop`` or
-    ``nullable``; others are refused. ``column`` is a dotted path; ``element``, ``key`` and
-    ``value`` are the parts of lists and maps. A position is "" for first, or the column before.
-    """
 
-    change: str
-    column: str
-    type: SparkType | None = None
-    nullable: bool = True
-    to: str = ""
-    position: str | None = None
+@dataclass(frozen=True, slots=True)
+class After:
+    """Behind the one of this name."""
 
-    @classmethod
-    def parse(cls, asked: Mapping[str, Any]) -> ColumnChange:
-        """A change from its JSON."""
-        return cls(**asked)
+    name: str
+
+
+Position = First | After
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """Another column, the last one where no position is given; ``type`` as Spark's JSON has it."""
+
+    column: Path
+    type: SparkType
+    nullable: bool
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetypeColumn:
+    """Another type, as Spark's JSON has it."""
+
+    column: Path
+    type: SparkType
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """Another name beside the same columns."""
+
+    column: Path
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    """Another place among the same columns."""
+
+    column: Path
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class LoosenColumn:
+    """DROP NOT NULL."""
+
+    column: Path
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """The column goes; older instants keep it."""
+
+    column: Path
+
+
+class Unserved(Enum):
+    """What of a column cannot be changed."""
+
+    NOT_NULL = "not null"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """A change that is refused for every column."""
+
+    column: Path
+    of: Unserved
+
+
+ColumnChange = (
+    AddColumn | RetypeColumn | RenameColumn | MoveColumn | LoosenColumn | DropColumn | RefusedChange
+)
+
+# ---- what becomes of the columns
 
 
 @dataclass(slots=True)
@@ -73,13 +138,34 @@ def altered(
     """
     columns = _Columns(ColumnTree(current, max_column_id + 1), config, by_ids=False)
     for change in changes:
-        _APPLY.get(change.change, _refused)(columns, change)
+        _apply(columns, change)
     # Names identify columns in any order, so this change needs no history.
     return Altered(columns.tree.columns(last=config.partition_fields), columns.by_ids)
 
 
-def _added(columns: _Columns, change: ColumnChange) -> None:
-    (above, _, name), kind = change.column.rpartition("."), change.type
+def _apply(columns: _Columns, change: ColumnChange) -> None:
+    match change:
+        case AddColumn():
+            _added(columns, change)
+        case RetypeColumn():
+            _retyped(columns, change)
+        case RenameColumn():
+            _renamed(columns, change)
+        case MoveColumn(_, position):
+            _moved(columns, change, position)
+        case LoosenColumn():
+            _loosened(columns, change)
+        case DropColumn():
+            _dropped(columns, change)
+        case RefusedChange(column, of):
+            part = columns.tree.part(column)
+            kind = part.type if part else None
+            raise _refusal(change, kind, kind, f"the change '{of.value}' is not supported yet")
+
+
+def _added(columns: _Columns, change: AddColumn) -> None:
+    *inside, name = change.column
+    above, kind = tuple(inside), change.type
     if not columns.tree.has_struct(above):
         raise _refusal(change, None, kind, "there is no struct to add it to")
     if not change.nullable:
@@ -91,14 +177,14 @@ def _added(columns: _Columns, change: ColumnChange) -> None:
     columns.tree.add(above, stored)
     columns.by_ids |= bool(above)
     if change.position is not None:
-        _moved(columns, change)
+        _moved(columns, change, change.position)
 
 
-def _retyped(columns: _Columns, change: ColumnChange) -> None:
+def _retyped(columns: _Columns, change: RetypeColumn) -> None:
     part, kind = _known(columns, change), change.type
     old = part.type
     try:
-        wider = merged_type(change.column, old, kind)
+        wider = merged_type(_shown(change.column), old, kind)
     except SchemaConflict:
         wider = None
     if wider != kind:
@@ -109,20 +195,20 @@ def _retyped(columns: _Columns, change: ColumnChange) -> None:
     if part.is_map_key:
         raise _refusal(change, old, kind, "keys of a map keep their type")
     part.retype(kind)
-    columns.by_ids |= "." in change.column
+    columns.by_ids |= len(change.column) > 1
 
 
-def _loosened(columns: _Columns, change: ColumnChange) -> None:
+def _loosened(columns: _Columns, change: LoosenColumn) -> None:
     part = _known(columns, change)
     if _serves(change, columns.config.record_key_fields):
         raise _refusal(change, part.type, part.type, "a key column is never null")
     if part.is_map_key:
         raise _refusal(change, part.type, part.type, "keys of a map are never null")
     part.loosen()
-    columns.by_ids |= "." in change.column
+    columns.by_ids |= len(change.column) > 1
 
 
-def _renamed(columns: _Columns, change: ColumnChange) -> None:
+def _renamed(columns: _Columns, change: RenameColumn) -> None:
     part = _named_part(columns, change)
     _refuse_if_it_serves(columns, change, part.type)
     name = change.to
@@ -132,7 +218,7 @@ def _renamed(columns: _Columns, change: ColumnChange) -> None:
     columns.by_ids = True
 
 
-def _dropped(columns: _Columns, change: ColumnChange) -> None:
+def _dropped(columns: _Columns, change: DropColumn) -> None:
     part = _named_part(columns, change)
     _refuse_if_it_serves(columns, change, part.type)
     if part.is_alone:
@@ -141,8 +227,9 @@ def _dropped(columns: _Columns, change: ColumnChange) -> None:
     columns.by_ids = True
 
 
-def _moved(columns: _Columns, change: ColumnChange) -> None:
-    part, before = _named_part(columns, change), change.position or ""
+def _moved(columns: _Columns, change: AddColumn | MoveColumn, position: Position) -> None:
+    part = _named_part(columns, change)
+    before = position.name if isinstance(position, After) else ""
     if _serves(change, columns.config.partition_fields):
         raise _refusal(change, part.type, part.type, "partition columns stay after the others")
     if before and not part.has_beside(before):
@@ -152,26 +239,11 @@ def _moved(columns: _Columns, change: ColumnChange) -> None:
     columns.by_ids = True
 
 
-def _refused(columns: _Columns, change: ColumnChange) -> None:
-    part = columns.tree.part(change.column)
-    kind = part.type if part else None
-    raise _refusal(change, kind, kind, f"the change '{change.change}' is not supported yet")
-
-
-_APPLY: dict[str, Callable[[_Columns, ColumnChange], None]] = {
-    "add": _added,
-    "type": _retyped,
-    "nullable": _loosened,
-    "rename": _renamed,
-    "drop": _dropped,
-    "position": _moved,
-}
-
-
 def _known(columns: _Columns, change: ColumnChange) -> Part:
     part = columns.tree.part(change.column)
     if part is None:
-        raise _refusal(change, None, change.type, "the table has no such column")
+        wanted = change.type if isinstance(change, RetypeColumn) else None
+        raise _refusal(change, None, wanted, "the table has no such column")
     return part
 
 
@@ -191,7 +263,7 @@ def _check_name(change: ColumnChange, name: str, is_taken: bool, kind: SparkType
 
 def _serves(change: ColumnChange, columns: Sequence[str]) -> bool:
     """Whether one of ``columns`` is the column of a change, or inside it."""
-    own = change.column.lower()
+    own = _shown(change.column).lower()
     return any(f"{name.lower()}.".startswith(f"{own}.") for name in columns)
 
 
@@ -207,16 +279,20 @@ def _refuse_if_it_serves(columns: _Columns, change: ColumnChange, kind: Any) -> 
             raise _refusal(change, kind, None, f"{role} uses it by its name")
 
 
+def _shown(column: Path) -> str:
+    return ".".join(column)
+
+
 def _refusal(change: ColumnChange, old: Any, new: Any, rule: str) -> SchemaConflict:
+    column = _shown(change.column)
     old, new = (kind if kind is None else without_ids(kind) for kind in (old, new))
     before = f" from {type_text(old)}" if old is not None else ""
     after = f" to {type_text(new)}" if new is not None and new != old else ""
-    if change.change == "rename":
+    if isinstance(change, RenameColumn):
         after = f" to be named '{change.to}'"
     return SchemaConflict(
-        f"Column '{change.column}' cannot be altered{before}{after}: {rule}. The table stays as "
-        "it was.",
-        column=change.column,
+        f"Column '{column}' cannot be altered{before}{after}: {rule}. The table stays as it was.",
+        column=column,
         ours=new,
         theirs=old,
         rule=rule,

@@ -6,9 +6,8 @@ Pure. Source: Hudi's documentation of INSERT INTO and of the save modes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from pyhudi.config import (
     DuplicatePolicy,
@@ -20,6 +19,7 @@ from pyhudi.config import (
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
 from pyhudi.option_tables import SPARK_OVERWRITE_MODE
+from pyhudi.reads.conditions import Compare, Comparison, Filter
 
 OPERATION = "hoodie.datasource.write.operation"
 MODE = "hoodie.datasource.overwrite.mode"
@@ -52,7 +52,7 @@ class Intent:
 
     route: Route
     overwrite: Overwrite = Overwrite.NONE
-    filters: Sequence[Any] = field(default_factory=tuple)
+    filters: Sequence[Filter] = ()
     may_exist: bool = True
 
 
@@ -132,9 +132,9 @@ def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -
     return replace(intent, overwrite=how)
 
 
-def _is_partition_clause(filters: Sequence[Any]) -> bool:
+def _is_partition_clause(filters: Sequence[Filter]) -> bool:
     """Whether Spark made the filters of ``PARTITION (column = value)``: it compares this way."""
-    return all(each["op"] == "<=>" for each in filters)
+    return all(isinstance(each, Compare) and each.by is Comparison.SAME for each in filters)
 
 
 def _refuse_lost_clause(session: Mapping[str, str]) -> None:

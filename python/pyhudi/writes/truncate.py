@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.reads.conditions import Filter
 from pyhudi.reads.filters import (
-    FilterJson,
     decided_by_partition,
     matching_partitions,
     require_whole_partitions,
@@ -37,7 +37,7 @@ def truncate(
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 
 
-def can_delete_where(runtime: Runtime, root: str, filters: Sequence[FilterJson]) -> bool:
+def can_delete_where(runtime: Runtime, root: str, filters: Sequence[Filter]) -> bool:
     """Whether the filters choose whole partitions, so that no file need be read."""
     if not filters:
         return True
@@ -49,7 +49,7 @@ def delete_where(
     runtime: Runtime,
     spark: SparkSession,
     root: str,
-    filters: Sequence[FilterJson],
+    filters: Sequence[Filter],
     given: Mapping[str, str],
     session: Mapping[str, str],
 ) -> Committed | None:
@@ -68,6 +68,6 @@ def delete_where(
     return write_table(runtime, empty, root, options, session, lambda exists: intent)
 
 
-def _decided(query: Query, filters: Sequence[FilterJson]) -> bool:
+def _decided(query: Query, filters: Sequence[Filter]) -> bool:
     partitions = query.view().partitions()
     return decided_by_partition(query.table.config, query.types(), partitions, filters)

@@ -144,8 +144,8 @@ private[pyhudi] object HudiCatalogTable {
     Some(place).filter(path => Bridge.ask("holds_locks_alone", HudiPlace(path)).asBoolean)
   }
 
-  def conditions(filters: Array[Filter]): Seq[HudiFilters.Node] =
-    filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]).map(HudiFilters.toJson)
+  def conditions(filters: Array[Filter]): Seq[Protocol.Filter] =
+    HudiFilters.told(filters.toSeq.filterNot(_.isInstanceOf[AlwaysTrue]))
 
   /** The table's columns with comments and CHAR lengths, which only the catalog has. */
   private def commented(actual: StructType, stored: StructType): StructType = {

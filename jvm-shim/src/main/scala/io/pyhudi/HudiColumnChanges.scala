@@ -5,26 +5,27 @@ import org.apache.spark.sql.connector.catalog.TableChange
 import org.apache.spark.sql.connector.catalog.TableChange._
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** ALTER TABLE's changes of columns as JSON objects; Python decides which are possible. */
+/** ALTER TABLE's changes of columns in the bridge's form; Python decides which are possible. */
 private[pyhudi] object HudiColumnChanges {
 
   /** `None` for changes of the catalog alone: comments, and everything but columns. */
-  def toJson(change: TableChange): Option[Map[String, Any]] = change match {
-    case add: AddColumn if add.defaultValue() == null =>
-      Some(
-        named("add", add) ++ Option(add.position()).map(placed) ++
-          Map("type" -> json(add.dataType()), "nullable" -> add.isNullable))
-    case update: UpdateColumnType =>
-      Some(named("type", update) + ("type" -> json(update.newDataType())))
-    case update: UpdateColumnNullability if update.nullable() => Some(named("nullable", update))
-    case update: UpdateColumnNullability => Some(named("not null", update))
-    case update: UpdateColumnPosition =>
-      Some(named("position", update) + placed(update.position()))
-    case rename: RenameColumn => Some(named("rename", rename) + ("to" -> rename.newName()))
-    case drop: DeleteColumn => Some(named("drop", drop))
+  def told(change: TableChange): Option[Protocol.ColumnChange] = change match {
     case _: UpdateColumnComment => None
-    case other: ColumnChange => Some(named("default", other))
+    case column: ColumnChange => Some(told(column, column.fieldNames().toList))
     case _ => None
+  }
+
+  private def told(change: ColumnChange, path: Seq[String]): Protocol.ColumnChange = change match {
+    case add: AddColumn if add.defaultValue() == null =>
+      val position = Option(add.position()).map(placed)
+      Protocol.AddColumn(path, json(add.dataType()), add.isNullable, position)
+    case update: UpdateColumnType => Protocol.RetypeColumn(path, json(update.newDataType()))
+    case update: UpdateColumnNullability if update.nullable() => Protocol.LoosenColumn(path)
+    case _: UpdateColumnNullability => Protocol.RefusedChange(path, Protocol.Unserved.NotNull)
+    case update: UpdateColumnPosition => Protocol.MoveColumn(path, placed(update.position()))
+    case rename: RenameColumn => Protocol.RenameColumn(path, rename.newName())
+    case _: DeleteColumn => Protocol.DropColumn(path)
+    case _ => Protocol.RefusedChange(path, Protocol.Unserved.Default)
   }
 
   /** The changes for Spark's own catalog. It needs partition columns last, as Spark 4.1 checks: a
@@ -60,13 +61,9 @@ private[pyhudi] object HudiColumnChanges {
     }
   }
 
-  private def named(change: String, column: ColumnChange): Map[String, Any] =
-    Map("change" -> change, "column" -> column.fieldNames().mkString("."))
-
-  /** The column before it, empty for the first place. */
-  private def placed(position: ColumnPosition): (String, String) = position match {
-    case after: After => "position" -> after.column()
-    case _ => "position" -> ""
+  private def placed(position: ColumnPosition): Protocol.Position = position match {
+    case after: After => Protocol.After(after.column())
+    case _ => Protocol.First()
   }
 
   /** The type in the form of a schema's JSON. */

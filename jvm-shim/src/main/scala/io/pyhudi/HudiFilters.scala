@@ -5,73 +5,79 @@ import java.sql.{Date, Timestamp}
 import java.time.{Instant, LocalDate, LocalDateTime}
 import java.util.Base64
 
+import io.pyhudi.Protocol.Comparison._
+import io.pyhudi.Protocol.TextPart._
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.sources._
 
-/** Spark's filters as JSON objects, from which Python prunes partitions and files.
+/** Spark's filters in the bridge's form, from which Python prunes partitions and files.
   *
-  * A filter without a JSON form becomes `{"op": "unknown"}`, which keeps every file.
+  * A filter without a class there becomes `Unknown`, which keeps every file.
   */
 private[pyhudi] object HudiFilters {
 
-  type Node = Map[String, Any]
+  def told(filters: Seq[Filter]): Seq[Protocol.Filter] = filters.map(told)
 
-  private val unknown: Node = Map("op" -> "unknown")
-
-  def toJson(filter: Filter): Node = filter match {
-    case EqualTo(column, value) => comparison("=", column, value)
-    case EqualNullSafe(column, value) => comparison("<=>", column, value)
-    case GreaterThan(column, value) => comparison(">", column, value)
-    case GreaterThanOrEqual(column, value) => comparison(">=", column, value)
-    case LessThan(column, value) => comparison("<", column, value)
-    case LessThanOrEqual(column, value) => comparison("<=", column, value)
+  def told(filter: Filter): Protocol.Filter = filter match {
+    case EqualTo(column, value) => comparison(Equal, column, value)
+    case EqualNullSafe(column, value) => comparison(Same, column, value)
+    case GreaterThan(column, value) => comparison(Greater, column, value)
+    case GreaterThanOrEqual(column, value) => comparison(AtLeast, column, value)
+    case LessThan(column, value) => comparison(Less, column, value)
+    case LessThanOrEqual(column, value) => comparison(AtMost, column, value)
     case In(column, values) => membership(column, values)
-    case IsNull(column) => Map("op" -> "isnull", "column" -> column)
-    case IsNotNull(column) => Map("op" -> "isnotnull", "column" -> column)
-    case And(left, right) => Map("op" -> "and", "left" -> toJson(left), "right" -> toJson(right))
-    case Or(left, right) => Map("op" -> "or", "left" -> toJson(left), "right" -> toJson(right))
-    case Not(child) => Map("op" -> "not", "child" -> toJson(child))
-    case StringStartsWith(column, value) => comparison("startswith", column, value)
-    case StringEndsWith(column, value) => comparison("endswith", column, value)
-    case StringContains(column, value) => comparison("contains", column, value)
-    case _ => unknown
+    case IsNull(column) => Protocol.IsNull(column)
+    case IsNotNull(column) => Protocol.IsNotNull(column)
+    case _: And => Protocol.AllOf(told(conjuncts(filter)))
+    case _: Or => Protocol.AnyOf(told(disjuncts(filter)))
+    case Not(child) => Protocol.Not(told(child))
+    case StringStartsWith(column, value) => Protocol.HasText(Start, column, value)
+    case StringEndsWith(column, value) => Protocol.HasText(End, column, value)
+    case StringContains(column, value) => Protocol.HasText(Anywhere, column, value)
+    case _ => Protocol.Unknown()
   }
 
-  private def comparison(op: String, column: String, value: Any): Node =
-    literal(value).fold(unknown) { case (_, plain) =>
-      Map("op" -> op, "column" -> column, "value" -> plain)
-    }
-
-  private def membership(column: String, values: Array[Any]): Node = {
-    val literals = values.toSeq.map(literal)
-    val kinds = literals.flatten.map(_._1).filter(_ != "null").distinct
-    if (literals.forall(_.isDefined) && kinds.size <= 1) {
-      Map("op" -> "in", "column" -> column, "values" -> literals.flatten.map(_._2))
-    } else {
-      unknown
-    }
+  private def conjuncts(filter: Filter): List[Filter] = filter match {
+    case And(left, right) => conjuncts(left) ::: conjuncts(right)
+    case other => List(other)
   }
 
-  /** Type name and JSON form of a literal; `None` for types that JSON should not carry. */
-  private def literal(value: Any): Option[(String, Any)] = value match {
-    case null => Some("null" -> null)
-    case text: String => Some("string" -> text)
-    case flag: Boolean => Some("boolean" -> flag)
-    case number: Byte => Some("byte" -> number)
-    case number: Short => Some("short" -> number)
-    case number: Int => Some("int" -> number)
-    case number: Long => Some("long" -> number)
-    case number: Float => Some("float" -> number)
-    case number: Double => Some("double" -> number)
-    case decimal: JavaDecimal => Some("decimal" -> decimal.toPlainString)
-    case day: Date =>
-      Some("date" -> LocalDate.ofEpochDay(DateTimeUtils.fromJavaDate(day).toLong).toString)
-    case day: LocalDate => Some("date" -> day.toString)
-    case moment: Timestamp => Some("timestamp" -> DateTimeUtils.fromJavaTimestamp(moment))
-    case moment: Instant => Some("timestamp" -> DateTimeUtils.instantToMicros(moment))
+  private def disjuncts(filter: Filter): List[Filter] = filter match {
+    case Or(left, right) => disjuncts(left) ::: disjuncts(right)
+    case other => List(other)
+  }
+
+  private def comparison(by: Protocol.Comparison, column: String, value: Any): Protocol.Filter =
+    literal(value).fold[Protocol.Filter](Protocol.Unknown())(Protocol.Compare(by, column, _))
+
+  private def membership(column: String, values: Array[Any]): Protocol.Filter = {
+    val literals = values.toList.map(literal)
+    if (literals.forall(_.isDefined)) Protocol.Among(column, literals.flatten)
+    else Protocol.Unknown()
+  }
+
+  /** `None` for types that have no form of their own. */
+  private def literal(value: Any): Option[Protocol.Literal] = Option(value) match {
+    case None => Some(Protocol.Null())
+    case Some(some) => form.lift(some)
+  }
+
+  private val form: PartialFunction[Any, Protocol.Literal] = {
+    case text: String => Protocol.Text(text)
+    case flag: Boolean => Protocol.Flag(flag)
+    case number: Byte => Protocol.Whole(number)
+    case number: Short => Protocol.Whole(number)
+    case number: Int => Protocol.Whole(number)
+    case number: Long => Protocol.Whole(number)
+    case number: Float => Protocol.Real(number.toDouble.toString)
+    case number: Double => Protocol.Real(number.toString)
+    case decimal: JavaDecimal => Protocol.Exact(decimal.toPlainString)
+    case day: Date => Protocol.Day(DateTimeUtils.fromJavaDate(day))
+    case day: LocalDate => Protocol.Day(day.toEpochDay)
+    case moment: Timestamp => Protocol.Moment(DateTimeUtils.fromJavaTimestamp(moment))
+    case moment: Instant => Protocol.Moment(DateTimeUtils.instantToMicros(moment))
     case local: LocalDateTime =>
-      Some("timestamp_ntz" -> DateTimeUtils.localDateTimeToMicros(local))
-    case bytes: Array[Byte] => Some("binary" -> Base64.getEncoder.encodeToString(bytes))
-    case _ => None
+      Protocol.LocalMoment(DateTimeUtils.localDateTimeToMicros(local))
+    case bytes: Array[Byte] => Protocol.Bytes(Base64.getEncoder.encodeToString(bytes))
   }
 }

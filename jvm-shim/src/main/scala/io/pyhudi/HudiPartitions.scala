@@ -54,7 +54,7 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     val names = partitionSchema().fieldNames
     val there = idents.forall(listPartitionIdentifiers(names, _).nonEmpty)
     if (there && idents.nonEmpty) {
-      val doomed = Seq(HudiFilters.toJson(idents.map(condition).reduce[Filter](Or(_, _))))
+      val doomed = Seq(HudiFilters.told(idents.map(condition).reduce[Filter](Or(_, _))))
       HudiCommits.ask("delete_where", target.place, "filters" -> doomed)
     }
     there

@@ -97,7 +97,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val table = load(ident, AsOf.Latest)
-    val columns = changes.flatMap(HudiColumnChanges.toJson)
+    val columns = changes.flatMap(HudiColumnChanges.told)
     if (columns.isEmpty || changes.exists(!_.isInstanceOf[TableChange.ColumnChange])) {
       throw unserved(
         s"$called.`${table.target.path}` is in no catalog that could keep its properties: set " +

@@ -25,8 +25,8 @@ private[pyhudi] final case class HudiScanRequest(
     numbers: Option[HudiFileNumbers] = None) {
 
   private def question: Seq[(String, Any)] = snapshot.question ++ Seq(
-    "partition_filters" -> partitionFilters.map(HudiFilters.toJson),
-    "filters" -> filters.map(HudiFilters.toJson))
+    "partition_filters" -> HudiFilters.told(partitionFilters),
+    "filters" -> HudiFilters.told(filters))
 
   /** @param runtime filters from the other side of a join, while the query runs */
   def plan(runtime: Seq[Filter] = Nil): HudiScanPlan = HudiScanPlan.parse(
@@ -35,7 +35,7 @@ private[pyhudi] final case class HudiScanRequest(
       snapshot.place,
       question ++ Seq(
         "limit" -> limit,
-        "runtime_filters" -> runtime.map(HudiFilters.toJson)): _*))
+        "runtime_filters" -> HudiFilters.told(runtime)): _*))
 
   def description: String =
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +

@@ -227,7 +227,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     val stored = entry(ident)
     stored.foreach { stored =>
       changes.foreach(requireServed(ident, _))
-      val columns = changes.flatMap(HudiColumnChanges.toJson)
+      val columns = changes.flatMap(HudiColumnChanges.told)
       if (columns.nonEmpty) {
         val target = HudiCatalogTable.target(stored)
         Bridge.ask("alter_columns", target.place, "changes" -> columns)

@@ -60,7 +60,7 @@ private[pyhudi] final case class HudiSnapshot(
     val candidates = pushed.map(f => f.references.nonEmpty && f.references.forall(columns))
     if (candidates.contains(true)) {
       val answer =
-        Bridge.ask("decide", place, question :+ ("filters" -> pushed.map(HudiFilters.toJson)): _*)
+        Bridge.ask("decide", place, question :+ ("filters" -> HudiFilters.told(pushed)): _*)
       val flags = answer.elements().asScala.map(_.asBoolean).toList
       pushed.zip(candidates.zip(flags)).collect { case (filter, (true, true)) => filter }
     } else Nil
