@@ -95,12 +95,12 @@ def runtime() -> Runtime:
 def plan(pins: PinnedQueries, root: Path, filters: Sequence[Filter]) -> int:
     """Plan one scan by the shim's two questions; gives the number of files."""
     query = open_query(pins.runtime, str(root), {}, {})
-    asked = Pinned(pins.pin(query), str(root), {}, {}, describe(query)["instant"])
+    asked = Pinned(pins.pin(query), str(root), {}, {}, describe(query).instant)
     answer = pins.ask(asked, lambda pinned: plan_scan(pinned, filters))
-    if "arrow_file" in answer:
-        Path(answer["arrow_file"]).unlink()
+    if answer.arrow_file is not None:
+        Path(answer.arrow_file).unlink()
         return -1
-    return len(answer["files"])
+    return len(answer.files)
 
 
 def timed(what: str, work: Callable[[], object]) -> None:

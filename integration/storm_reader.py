@@ -54,7 +54,7 @@ def read_rows(runtime: Runtime, pins: PinnedQueries, root: str, query: Query) ->
     pin = pins.pin(query)
     pinned = Pinned(pin, root, {}, {}, query.instant)
     plan = pins.ask(pinned, lambda asked: plan_scan(asked, []))
-    paths = [path.removeprefix("file:").removeprefix(root + "/") for path, *_ in plan["files"]]
+    paths = [path.removeprefix("file:").removeprefix(root + "/") for path, *_ in plan.files]
     return rows_in(runtime.storage(root), paths)
 
 
@@ -82,7 +82,7 @@ def still_planned(runtime: Runtime, root: str, path: str) -> bool:
             plan = plan_scan(open_query(runtime, root, {}, {}), [])
         except HudiError:
             continue
-        planned = any(path in name for name, *_ in plan["files"])
+        planned = any(path in name for name, *_ in plan.files)
         if not planned:
             break
     return planned

@@ -31,7 +31,7 @@ def test_all_questions_of_a_query_are_answered_from_one_listing(world: World) ->
     assert world.rows(asked) == 6
     assert world.rows(asked, equal("a")) == 3
     plan = world.pins.ask(asked, lambda query: plan_scan(query, [], [equal("b")]))
-    assert [row[0].split("/")[-2] for row in plan["files"]] == ["b"]
+    assert [row[0].split("/")[-2] for row in plan.files] == ["b"]
     assert world.storage.listings == 1
 
 
@@ -173,7 +173,7 @@ def test_a_scan_whose_filters_were_decided_in_a_state_that_is_gone_is_refused(
     world.commit(2, HIDDEN, done=9)
     evicted(world)
     plan = world.pins.ask(asked, lambda query: plan_scan(query, [], [present]))
-    assert len(plan["files"]) == 1, "a commit that completed later is left out"
+    assert len(plan.files) == 1, "a commit that completed later is left out"
     world.commit(1, HIDDEN, done=2)  # its writer's clock was behind
     evicted(world)
 
@@ -185,9 +185,9 @@ def test_a_limit_cuts_the_plan_only_where_no_filter_is_left(world: World) -> Non
     world.commit(1, "a", "b")
     query = world.open()
     by_id = compare("id", ">", 1)
-    assert len(plan_scan(query, [], [], limit=2)["files"]) == 1
-    assert len(plan_scan(query, [], [equal("b")], limit=2)["files"]) == 1
-    assert len(plan_scan(query, [by_id], [], limit=2)["files"]) == 2
+    assert len(plan_scan(query, [], [], limit=2).files) == 1
+    assert len(plan_scan(query, [], [equal("b")], limit=2).files) == 1
+    assert len(plan_scan(query, [by_id], [], limit=2).files) == 2
 
 
 def test_a_count_behind_a_clean_is_refused_instead_of_given_in_part(world: World) -> None:

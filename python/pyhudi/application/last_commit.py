@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.listing import Listing, html_table
@@ -52,14 +51,22 @@ class WrittenCommit(Commit):
         return html_table(self._head(), self._facts())
 
 
-def sql_tab(done: Committed) -> dict[str, Any]:
-    """What Spark's SQL tab shows of a commit: a title, and the name, kind and value of each fact.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A commit in Spark's SQL tab: the name, kind and value of each fact.
 
     Kinds are Spark's: ``sum``, ``size`` in bytes, ``timing`` in milliseconds.
     """
+
+    title: str
+    facts: tuple[tuple[str, str, int], ...]
+
+
+def sql_tab(done: Committed) -> Shown:
+    """What is shown of a commit that this application made."""
     instant = Instant(done.instant, Action.COMMIT, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata)
-    facts = [
+    facts = (
         ("rows inserted", "sum", entry.rows_inserted),
         ("rows updated", "sum", entry.rows_updated),
         ("rows deleted", "sum", entry.rows_deleted),
@@ -67,8 +74,8 @@ def sql_tab(done: Committed) -> dict[str, Any]:
         ("size of files written", "size", entry.bytes_written),
         ("wait for the lock", "timing", done.lock_wait_ms),
         ("conflicts retried", "sum", done.conflicts_retried),
-    ]
-    return {"title": f"{entry.operation} at {done.instant}", "facts": facts}
+    )
+    return Shown(f"{entry.operation} at {done.instant}", facts)
 
 
 class LastCommit:

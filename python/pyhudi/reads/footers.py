@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +33,22 @@ MOST_FILES = 256
 THREADS = 16
 CACHED_FILES = 10_000
 
-#: {"function": "min", "max" or "count", "column"}, or {"function": "rows"}
-Aggregate = Mapping[str, Any]
+
+class AggregateFunction(Enum):
+    """What is asked of a column, or of whole rows."""
+
+    ROWS = "rows"
+    COUNT = "count"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An aggregate; ``column`` is None for the number of rows alone."""
+
+    function: AggregateFunction
+    column: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +87,7 @@ FOOTERS = Footers()
 
 
 def aggregate(
-    query: Query, filters: Sequence[Filter], wanted: Sequence[Aggregate]
+    query: Query, filters: Sequence[Filter], wanted: Sequence[Wanted]
 ) -> list[int | None] | None:
     """The value of each aggregate, None inside for SQL's null; None if only reading can tell.
 
@@ -81,7 +96,7 @@ def aggregate(
     rows = count_rows(query, filters)
     if rows is None:
         return None
-    columns = {each["column"] for each in wanted if each["function"] != "rows"}
+    columns = {each.column for each in wanted if each.column is not None}
     types = query.types()
     files = base_files(query.slices(filters))
     if not columns <= set(types) or len(files) > MOST_FILES:
@@ -92,14 +107,14 @@ def aggregate(
         return None  # the scan itself will say what is wrong with the file
     answers: list[int | None] = []
     for each in wanted:
-        if each["function"] == "rows":
+        name = each.column
+        if name is None:
             answers.append(rows)
             continue
-        name = each["column"]
         held = [file[name] for file in facts if name in file]
         if any(column.kind != types[name] for column in held):
             return None
-        answer = _answer(each["function"], held)
+        answer = _answer(each.function, held)
         if answer is NotImplemented:
             return None
         answers.append(answer)
@@ -194,9 +209,9 @@ def _any(values: Sequence[int], bounds: tuple[int, int]) -> bool:
     return at < len(values) and values[at] <= bounds[1]
 
 
-def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
+def _answer(function: AggregateFunction, held: Iterable[ColumnFacts]) -> Any:
     """One aggregate over the files that have the column; ``NotImplemented`` if unknown."""
-    if function == "count":
+    if function is AggregateFunction.COUNT:
         counts = [None if c.nulls is None else c.rows - c.nulls for c in held]
         return NotImplemented if None in counts else sum(c for c in counts if c is not None)
     some = [column for column in held if column.nulls is None or column.nulls < column.rows]
@@ -205,7 +220,9 @@ def _answer(function: str, held: Iterable[ColumnFacts]) -> Any:
     bounds = [column.bounds for column in some if column.bounds is not None]
     if not bounds:
         return None
-    return min(b[0] for b in bounds) if function == "min" else max(b[1] for b in bounds)
+    if function is AggregateFunction.MIN:
+        return min(b[0] for b in bounds)
+    return max(b[1] for b in bounds)
 
 
 def _by_table(

@@ -44,6 +44,36 @@ NEWEST_VERSION = 9
 MICROS = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
+
+    A file is its path, size in bytes, number of rows or -1, and the number of its schema.
+    ``pruned`` counts the files of the state that are left out.
+    """
+
+    schemas: tuple[Mapping[str, Any], ...]
+    pruned: int
+    files: tuple[tuple[str, int, int, int], ...] | None = None
+    arrow_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a state of a table is to a reader; ``instant`` is what later questions are pinned to.
+
+    ``partitioning`` are columns whose values name the partitions, ``partition_columns`` all that
+    partitions are made of.
+    """
+
+    schema: SparkSchema
+    partitioning: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    instant: InstantTime | None
+    meta_fields: bool
+
+
 @dataclass(slots=True)
 class _Found:
     """What a query knows so far; two threads may learn the same twice."""
@@ -203,20 +233,20 @@ def _has_moved(query: Query) -> bool:
     return False
 
 
-def describe(query: Query) -> dict[str, Any]:
-    """Schema, partitioning and properties; ``instant`` is what later questions are pinned to."""
+def describe(query: Query) -> Description:
+    """What the query sees of its table; warns once of options that it ignores."""
     warning = ignored_warning(query.options.ignored)
     if warning is not None:
         _warn_once(warning)
     config = query.table.config
-    return {
-        "schema": query.schema().json(),
-        "partitioning": partition_columns(query),
-        "partition_columns": _path_columns(query),
-        "properties": table_properties(config),
-        "instant": query.instant,
-        "meta_fields": config.populate_meta_fields,
-    }
+    return Description(
+        schema=query.schema(),
+        partitioning=tuple(partition_columns(query)),
+        partition_columns=tuple(_path_columns(query)),
+        properties=table_properties(config),
+        instant=query.instant,
+        meta_fields=config.populate_meta_fields,
+    )
 
 
 def partition_columns(query: Query) -> list[str]:
@@ -277,7 +307,7 @@ def plan_scan(
     taken: Sequence[Filter] = (),
     limit: int | None = None,
     narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
-) -> dict[str, Any]:
+) -> ScanPlan:
     """The files of a scan with the physical schemas they were written in.
 
     Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
@@ -294,19 +324,16 @@ def plan_scan(
     schemas = query.file_schemas()
     numbers = schemas.numbers(files, query.schema())
     meta = query.table.config.populate_meta_fields
-    found = [(s.with_meta_columns() if meta else s).json() for s in schemas.found]
+    found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
     root = query.table.storage.root
     start = f"file:{root}" if root.startswith("/") else root
     pruned = query.pruned(every) + len(kept) - len(files)
-    answer: dict[str, Any] = {"schemas": found, "pruned": pruned}
-    if len(files) <= INLINE_FILES:
-        answer["files"] = [
-            [f"{start}/{f.path}", f.size_bytes, f.rows, n]
-            for f, n in zip(files, numbers, strict=True)
-        ]
-    else:
-        answer["arrow_file"] = _arrow_file(start, files, numbers)
-    return answer
+    if len(files) > INLINE_FILES:
+        return ScanPlan(found, pruned, arrow_file=_arrow_file(start, files, numbers))
+    rows = (
+        (f"{start}/{f.path}", f.size_bytes, f.rows, n) for f, n in zip(files, numbers, strict=True)
+    )
+    return ScanPlan(found, pruned, files=tuple(rows))
 
 
 def _changed(query: Query) -> HistoryExpired:

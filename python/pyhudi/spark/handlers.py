@@ -47,6 +47,6 @@ class Handlers:
                 return protocol.CommitAnswer(None, None)
             *_, at, _ = asked
             self._entries.follow(at, done)
-            return protocol.CommitAnswer(done.instant, protocol.Shown(**sql_tab(done)))
+            return protocol.CommitAnswer(done.instant, sql_tab(done))
 
         return answer

@@ -3,7 +3,7 @@
 A request is JSON with two parts: ``place``, the table of the question, and ``ask``, the question's
 own class below. An answer is ``{"ok": value}`` with the question's answer, or ``{"error": ...}``
 with a `Failure`. Both sides compare ``VERSION`` when they meet; it changes with each change of
-these classes. Filters and changes of columns are classes of the layers that judge them.
+these classes. Filters, changes of columns and some answers are classes of the layers below.
 `spark/shim_code.py` writes the shim's part.
 """
 
@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from pyhudi.application.last_commit import Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.reads.conditions import Filter
+from pyhudi.reads.footers import Wanted
+from pyhudi.reads.scan import ScanPlan
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite
@@ -155,20 +158,6 @@ class PlanScan:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
-
-    A file is its path, size in bytes, number of rows or -1, and the number of its schema.
-    ``pruned`` counts the files of the state that are left out.
-    """
-
-    schemas: tuple[Tree, ...]
-    pruned: int
-    files: tuple[tuple[str, int, int, int], ...] | None = None
-    arrow_file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Count:
     """The number of rows that pass the filters; None if only a scan can count them."""
 
@@ -176,14 +165,6 @@ class Count:
     instant: str | None
     filters: Conditions
     partition_filters: Conditions
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """An aggregate: ``rows``, or ``count``, ``min`` or ``max`` of a column."""
-
-    function: str
-    column: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,14 +342,6 @@ class AlterColumns:
     """Changes of columns, in order."""
 
     changes: tuple[ColumnChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A commit in Spark's SQL tab: the name, kind and value of each fact."""
-
-    title: str
-    facts: tuple[tuple[str, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,15 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.listing import Listing
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.pins import PinnedQueries
-from pyhudi.reads.scan import Query, count_rows, describe, open_listed, partition_texts, plan_scan
+from pyhudi.reads.scan import (
+    Query,
+    ScanPlan,
+    count_rows,
+    describe,
+    open_listed,
+    partition_texts,
+    plan_scan,
+)
 from pyhudi.spark import protocol
 from pyhudi.spark.protocol import ListingName
 from pyhudi.spark.questions import Target, told
@@ -43,8 +51,14 @@ class ReadHandlers:
         query = open_listed(
             self._runtime, at.root, at.options, at.session, ask.as_of, ask.as_of_micros
         )
+        found = describe(query)
         return protocol.Described(
-            **describe(query),
+            schema=found.schema.json(),
+            partitioning=found.partitioning,
+            partition_columns=found.partition_columns,
+            properties=found.properties,
+            instant=found.instant,
+            meta_fields=found.meta_fields,
             runtime_filters=tuple(columns_apart(query)),
             travels=query.as_of is not None,
             pin=self._pins.pin(query),
@@ -54,13 +68,12 @@ class ReadHandlers:
         pinned = at.pinned(ask.pin, ask.instant)
         return self._pins.ask(pinned, lambda query: query.decided(ask.filters))
 
-    def plan_scan(self, at: Target, ask: protocol.PlanScan) -> protocol.ScanPlan:
-        def plan(query: Query) -> protocol.ScanPlan:
+    def plan_scan(self, at: Target, ask: protocol.PlanScan) -> ScanPlan:
+        def plan(query: Query) -> ScanPlan:
             runtime = ask.runtime_filters
             narrowed = partial(slices_in_bounds, query, runtime) if runtime else None
             every = [*ask.filters, *runtime]
-            found = plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
-            return protocol.ScanPlan(**found)
+            return plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
 
         return self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
 
@@ -71,9 +84,8 @@ class ReadHandlers:
 
     def aggregate(self, at: Target, ask: protocol.Aggregate) -> list[int | None] | None:
         every = [*ask.partition_filters, *ask.filters]
-        wanted = [{"function": each.function, "column": each.column} for each in ask.wanted]
         pinned = at.pinned(ask.pin, ask.instant)
-        return self._pins.ask(pinned, lambda query: aggregate(query, every, wanted))
+        return self._pins.ask(pinned, lambda query: aggregate(query, every, ask.wanted))
 
     def partition_values(self, at: Target, ask: protocol.AtPin) -> list[list[str | None]]:
         return self._pins.ask(at.pinned(ask.pin, ask.instant), partition_texts)

@@ -1,7 +1,7 @@
 """The shim's part of the bridge's contract, as Scala: `python -m pyhudi.spark.shim_code`.
 
-It has the version, the questions that may be asked again, and a class for each value that is of
-one of several classes in `spark/protocol.py`: filters, literals, changes of columns.
+It has the version, the questions that may be asked again, and the classes of what questions say:
+filters, literals, changes of columns, aggregates.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 from pyhudi.reads.conditions import Filter, Literal
+from pyhudi.reads.footers import Wanted
 from pyhudi.spark.protocol import QUESTIONS, VERSION, QuestionEffect
 from pyhudi.spark.wire import KIND, fields_of, members
 from pyhudi.tables.column_changes import ColumnChange, Position
@@ -24,6 +25,8 @@ SUMS: Final[Mapping[str, Any]] = {
     "Position": Position,
     "ColumnChange": ColumnChange,
 }
+#: classes of the shim that stand alone
+SINGLE: Final = (Wanted,)
 PLAIN: Final = {str: "String", int: "Long", bool: "Boolean", Any: "Any"}
 
 
@@ -31,7 +34,9 @@ def scala() -> str:
     """The text of ``Protocol.scala``."""
     looks = sorted(name for name, each in QUESTIONS.items() if each.effect is QuestionEffect.LOOKS)
     names = ",\n".join(f'    "{name}"' for name in looks)
-    classes = "\n".join(block for name, kind in SUMS.items() for block in _sum(name, kind))
+    blocks = [block for name, kind in SUMS.items() for block in _sum(name, kind)]
+    blocks += [block for kind in SINGLE for block in (*_enums(kind), _class(kind), "")]
+    classes = "\n".join(blocks)
     return f"""package io.pyhudi
 
 import com.fasterxml.jackson.annotation.{{JsonProperty, JsonValue}}
@@ -62,22 +67,25 @@ private[pyhudi] object Protocol {{
 
 
 def _sum(name: str, kind: Any) -> Iterator[str]:
-    enums = {each for part in members(kind) for each in fields_of(part).values() if _is_enum(each)}
-    for enum in sorted(enums, key=lambda each: each.__name__):
-        yield _enum(enum)
+    for part in members(kind):
+        yield from _enums(part)
     yield f"  sealed trait {name} extends OneOf"
     for part in members(kind):
-        yield _class(part, name)
+        yield _class(part, f" extends {name}")
     yield ""
 
 
-def _class(kind: Any, parent: str) -> str:
+def _enums(kind: Any) -> list[str]:
+    return [_enum(each) for each in fields_of(kind).values() if _is_enum(each)]
+
+
+def _class(kind: Any, parent: str = "") -> str:
     fields = [f"{_escaped(key)}: {_type(each)}" for key, each in fields_of(kind).items()]
-    start, end = f"  final case class {kind.__name__}(", f"extends {parent}"
-    line = f"{start}{', '.join(fields)}) {end}"
+    start = f"  final case class {kind.__name__}("
+    line = f"{start}{', '.join(fields)}){parent}"
     if len(line) <= 100:
         return line
-    return start + ",".join(f"\n      {field}" for field in fields) + f")\n      {end}"
+    return start + ",".join(f"\n      {field}" for field in fields) + f")\n     {parent}"
 
 
 def _enum(kind: type[Enum]) -> str:
@@ -100,8 +108,14 @@ def _type(kind: Any) -> str:
     args = typing.get_args(kind)
     if typing.get_origin(kind) is tuple:
         return f"Seq[{_type(args[0])}]"
-    (name,) = (name for name, each in SUMS.items() if members(each) == members(kind))
+    name = _one_of(members(kind))
     return f"Option[{name}]" if type(None) in args else name
+
+
+def _one_of(kinds: tuple[Any, ...]) -> str:
+    if len(kinds) == 1:
+        return _type(kinds[0])
+    return next(name for name, each in SUMS.items() if members(each) == kinds)
 
 
 def _escaped(name: str) -> str:

@@ -1,5 +1,6 @@
 package io.pyhudi
 
+import io.pyhudi.Protocol.{AggregateFunction, Wanted}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.expressions.{Expression, NamedReference}
 import org.apache.spark.sql.connector.expressions.aggregate.{
@@ -15,16 +16,14 @@ import org.apache.spark.sql.types._
 
 /** An aggregate that footers may be able to answer.
   *
-  * @param function `rows`, `count`, `min` or `max`, as Python names them
-  * @param column none for `rows`
+  * @param column none for the number of rows
   */
 private[pyhudi] final case class HudiAggregate(
-    function: String,
+    function: AggregateFunction,
     column: Option[String],
     dataType: DataType) {
 
-  def question: Map[String, Any] =
-    Map("function" -> function, "column" -> column)
+  def question: Wanted = Wanted(function, column)
 
   /** Python's whole number in Spark's internal form. */
   def internal(value: Long): Any = dataType match {
@@ -46,15 +45,19 @@ private[pyhudi] object HudiAggregates {
 
   private def one(function: AggregateFunc, schema: StructType): Option[HudiAggregate] =
     function match {
-      case _: CountStar => Some(HudiAggregate("rows", None, LongType))
+      case _: CountStar => Some(HudiAggregate(AggregateFunction.Rows, None, LongType))
       case count: Count if !count.isDistinct =>
-        field(count.column(), schema).map(f => HudiAggregate("count", Some(f.name), LongType))
-      case least: Min => bound("min", least.column(), schema)
-      case greatest: Max => bound("max", greatest.column(), schema)
+        field(count.column(), schema)
+          .map(f => HudiAggregate(AggregateFunction.Count, Some(f.name), LongType))
+      case least: Min => bound(AggregateFunction.Min, least.column(), schema)
+      case greatest: Max => bound(AggregateFunction.Max, greatest.column(), schema)
       case _ => None
     }
 
-  private def bound(function: String, of: Expression, schema: StructType): Option[HudiAggregate] =
+  private def bound(
+      function: AggregateFunction,
+      of: Expression,
+      schema: StructType): Option[HudiAggregate] =
     field(of, schema).map(f => HudiAggregate(function, Some(f.name), f.dataType)).filter {
       _.dataType match {
         case ByteType | ShortType | IntegerType | LongType => true
@@ -84,9 +87,9 @@ private[pyhudi] class HudiAnswerScan(
 
   override def readSchema(): StructType =
     StructType(aggregates.zipWithIndex.map { case (aggregate, at) =>
-      StructField(s"${aggregate.function}_$at", aggregate.dataType)
+      StructField(s"${aggregate.function.json}_$at", aggregate.dataType)
     })
 
   override def description(): String =
-    s"${request.description}, ${aggregates.map(_.function).mkString(", ")} from metadata"
+    s"${request.description}, ${aggregates.map(_.function.json).mkString(", ")} from metadata"
 }

@@ -45,7 +45,7 @@ private[pyhudi] final case class HudiScanRequest(
     * give it.
     */
   def answers(aggregates: Seq[HudiAggregate]): Option[Seq[Option[Long]]] =
-    if (aggregates.forall(_.function == "rows")) {
+    if (aggregates.forall(_.column.isEmpty)) {
       Json.some(Bridge.ask("count", snapshot.place, question: _*)).map(rows =>
         aggregates.map(_ => Some(rows.asLong)))
     } else {

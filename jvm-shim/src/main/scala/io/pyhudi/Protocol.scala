@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "466b29e9c286"
+  val version = "01046cab6ab8"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
@@ -99,4 +99,14 @@ private[pyhudi] object Protocol {
   final case class LoosenColumn(column: Seq[String]) extends ColumnChange
   final case class DropColumn(column: Seq[String]) extends ColumnChange
   final case class RefusedChange(column: Seq[String], of: Unserved) extends ColumnChange
+
+  sealed abstract class AggregateFunction(text: String) extends OneText(text)
+  object AggregateFunction {
+    case object Rows extends AggregateFunction("rows")
+    case object Count extends AggregateFunction("count")
+    case object Min extends AggregateFunction("min")
+    case object Max extends AggregateFunction("max")
+  }
+
+  final case class Wanted(function: AggregateFunction, column: Option[String])
 }
