@@ -25,7 +25,7 @@ class Recent(Generic[Key, Value]):
         self._lock = Lock()
 
     def get(self, key: Key) -> Value | None:
-        """The value of ``key``; None where it is not kept."""
+        """The value of ``key``; None if it is not kept."""
         with self._lock:
             if key not in self._values:
                 return None

@@ -99,7 +99,7 @@ class ColumnTree:
         self._next_id = next_id
 
     def part(self, path: Path) -> Part | None:
-        """What a path names; None where there is no such thing."""
+        """What a path names; None if there is no such thing."""
         return _find(self._fields, path)
 
     def has_struct(self, path: Path) -> bool:

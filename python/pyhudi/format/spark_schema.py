@@ -61,7 +61,7 @@ class SparkSchema:
 
     @classmethod
     def parse(cls, struct: Mapping[str, Any]) -> SparkSchema:
-        """A schema from Spark's JSON; ``KeyError`` where it lacks what a StructType has."""
+        """A schema from Spark's JSON; ``KeyError`` if it lacks a part of a StructType."""
         return cls(
             tuple(
                 Column(each["name"], each["type"], each["nullable"], each.get("metadata") or {})

@@ -40,7 +40,7 @@ class LockOwner:
 class LockHolder:
     """What is known of the present holder.
 
-    ``owner`` is None if another program took the lock and did not name itself; ``what`` then tells
+    ``owner`` is None if another program took the lock and did not name itself; ``what`` then has
     the little that is known. ``since_ms`` is epoch milliseconds by the holder's clock or, for
     another program's lock, by the storage's; ``lease_s`` is None if the lock never expires.
     """

@@ -64,10 +64,10 @@ class Register(Protocol):
         """The record, or None if there is none."""
 
     def write(self, entry: Entry, after: Record | None) -> bool:
-        """Put ``entry`` in place of ``after``; False if another record is there by now."""
+        """Put ``entry`` in place of ``after``; False if there is already another record."""
 
     def clear(self, held: Record) -> None:
-        """Mark ``held`` as free; nothing happens if another record is there by now."""
+        """Mark ``held`` as free; nothing happens if there is already another record."""
 
 
 class RegisterLock:

@@ -32,7 +32,7 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
     commits = timeline.commits
     first = timeline.first_time or (commits[0].time if commits else None)
     if not commits:
-        # All of them were rolled back, or there never was one: the archive tells.
+        # All commits were rolled back, or there never was one: the archive shows which.
         first = max(Archive(table.storage, table.config).commits(), default=None)
     if first is not None and as_of < first:
         raise _expired(as_of, first, _before_active(table, as_of, first))

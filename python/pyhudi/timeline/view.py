@@ -2,8 +2,8 @@
 
 Invariants (spec/file_slices.md F2 to F4): a file is visible if its instant has completed, or is
 older than the first instant of the active timeline; a replaced group vanishes for instants at or
-after the replace; of a group the slice with the largest visible instant counts. What the commits of
-the active timeline promise is in the listing or the question is refused (``promises.py``).
+after the replace; of a group the slice with the largest visible instant counts. If the listing
+lacks a file that an active commit promises, the question is refused (``promises.py``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyhudi.timeline.promises import (
 )
 from pyhudi.timeline.strays import Archive, strays
 
-#: completed actions whose effect on the view is just what their metadata says
+#: completed actions whose metadata describes their whole effect on the view
 APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 #: completed actions that change no visible file
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
@@ -54,11 +54,11 @@ Logs = dict[str, dict[FileId, tuple[LogFile, ...]]]
 class FileSystemView:
     """All file groups of a table under one timeline; a value, safe to share between threads.
 
-    ``groups`` hold only base files that the timeline makes visible: a file of a pending instant
-    may be deleted before the instant completes, and would then be remembered for ever. ``logs``
-    are all that were listed; ``slices`` puts them on top of their base files.
-    ``archived`` has the archived commits where no completed one is active: all of these were
-    rolled back, and nothing else tells which files count.
+    ``groups`` hold only base files that the timeline makes visible: a file of a pending instant may
+    be deleted before the instant completes, but would stay in the view. ``logs`` are all listed
+    logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if no
+    completed commit is active: then all active ones were rolled back, and only the archive shows
+    which files count.
     """
 
     storage: Storage
@@ -77,7 +77,7 @@ class FileSystemView:
     def live(
         self, as_of: InstantTime | None = None, partitions: Iterable[str] | None = None
     ) -> list[FileSlice]:
-        """``slices`` for those who read no row: lost files stand in it as they should be."""
+        """``slices`` for code that reads no rows: lost files are in it as if they existed."""
         asked = None if partitions is None else frozenset(partitions)
         wanted = self._held(asked)
         lost = [f for p in wanted if p in self.lost for f in self._missing(p, as_of)]
@@ -91,7 +91,7 @@ class FileSystemView:
         return sorted([*held, *missing], key=_place)
 
     def check(self) -> None:
-        """What ``slices`` says of lost files, without the others."""
+        """Raise the errors of ``slices`` about lost files."""
         self._check(self.lost, None)
 
     def latest(
@@ -99,9 +99,9 @@ class FileSystemView:
     ) -> list[BaseFile]:
         """The newest visible base file of every group, by partition and file id.
 
-        ``as_of`` bounds requested times, inclusive. Groups that hold no base file are absent.
-        ``TableCorrupt`` where a file that counts is lost or cut off, ``HistoryExpired`` where it
-        was cleaned, or the table moved on while it was listed.
+        ``as_of`` bounds requested times, inclusive. Groups without a base file are absent.
+        ``TableCorrupt`` if a file that counts is lost or cut off, ``HistoryExpired`` if it was
+        cleaned, or if the table changed during the listing.
         """
         return base_files(self.slices(as_of, partitions, logs=False))
 
@@ -113,10 +113,10 @@ class FileSystemView:
     ) -> list[FileSlice]:
         """The newest slice of every group, by partition and file id; errors as of ``latest``.
 
-        Without ``logs`` a slice is its base file, and a group without one has none.
-        Its logs are those that may count: all but what surely belongs to an older slice
-        (spec/file_slices.md F1). Those of instants that are pending, or later than ``as_of``, are
-        among them. A group that has nothing else has a slice of logs alone.
+        Without ``logs`` a slice is its base file, and a group without a base file has no slice. The
+        logs are those that may count: all except logs that certainly belong to an older slice
+        (spec/file_slices.md F1). Logs of pending instants, and of instants later than ``as_of``,
+        are included. A group that has only logs has a slice of logs.
         """
         asked = None if partitions is None else frozenset(partitions)
         wanted = self._held(asked)
@@ -125,7 +125,7 @@ class FileSystemView:
         return self._with_logs(found, as_of, asked) if logs else found
 
     def _held(self, partitions: Iterable[str] | None) -> Iterable[str]:
-        """Those of ``partitions`` that the view has, all for None."""
+        """The ``partitions`` that the view has; all for None."""
         return self.groups if partitions is None else set(partitions) & self.groups.keys()
 
     def _newest(self, as_of: InstantTime | None, partitions: Iterable[str]) -> list[FileSlice]:
@@ -145,7 +145,7 @@ class FileSystemView:
     def _with_logs(
         self, newest: list[FileSlice], as_of: InstantTime | None, partitions: Set[str] | None
     ) -> list[FileSlice]:
-        """``newest`` with the logs that may count, and the groups that have logs alone."""
+        """``newest`` with the logs that may count, and the groups that have only logs."""
         if not self.logs:
             return newest
         found = {_place(each): each for each in newest}
@@ -165,7 +165,7 @@ class FileSystemView:
         return sorted(found.values(), key=_place)
 
     def _is_gone(self, partition: str, file_id: FileId, as_of: InstantTime | None) -> bool:
-        """Whether the group was replaced by then."""
+        """Whether the group had been replaced at that time."""
         gone = self.replaced.get((partition, file_id))
         return gone is not None and (as_of is None or gone <= as_of)
 
@@ -177,7 +177,7 @@ class FileSystemView:
 
     @property
     def whole(self) -> bool:
-        """Whether every file that counts now is there."""
+        """Whether every file that counts now exists."""
         return not any(lost for p in self.lost for lost in self._missing(p, None))
 
     def _missing(self, partition: str, as_of: InstantTime | None) -> Iterator[LostFile]:
@@ -194,12 +194,12 @@ class FileSystemView:
                 yield lost
 
     def _is_past(self, lost: LostFile) -> bool:
-        """Whether a lost file would not count now, so that a clean may have taken it."""
+        """Whether a lost file would not count now, so that a clean may have deleted it."""
         key = (lost.partition_path, lost.file_id)
         return key in self.replaced or lost not in self._missing(lost.partition_path, None)
 
     def with_rows(self, files: Iterable[BaseFile]) -> list[BaseFile]:
-        """The same files with their row counts from commit metadata, -1 where it is archived."""
+        """The same files with their row counts from commit metadata, -1 if that is archived."""
         commits = {i.time: i for i in self.timeline.commits}
         found = []
         for file in files:
@@ -214,7 +214,7 @@ class FileSystemView:
         return found
 
     def rows_of(self, slices: Iterable[FileSlice]) -> int | None:
-        """How many rows ``slices`` hold; None where metadata does not tell, as below logs."""
+        """The number of rows in ``slices``; None if metadata lacks it, as for slices with logs."""
         held = list(slices)
         if any(each.logs for each in held):
             return None
@@ -232,9 +232,9 @@ class _Visibility:
         self, timeline: Timeline, as_of: InstantTime | None, archived: Set[InstantTime]
     ) -> None:
         active = {i.time for i in timeline.commits}
-        # While nothing has completed nothing counts as archived but what the archive names. An
-        # older file may be one of a write whose request came after the listing; later ones give
-        # such a time up (``overtaken``).
+        # As long as no commit is active, only files that the archive names count as archived. An
+        # older file may belong to a write whose request came after the listing; later writes give
+        # up such a time (``overtaken``).
         self._first = timeline.first_time if active else min(archived, default=None)
         self._completed = active | archived
         self._as_of = as_of
@@ -244,7 +244,7 @@ class _Visibility:
             return False
         if time in self._completed:
             return True
-        # The first write may be pending itself, so none below it is.
+        # The first write may itself be pending; no write below it is.
         return self._first is not None and time < self._first
 
 
@@ -270,7 +270,7 @@ def _add_replaced(
 ) -> None:
     for partition, file_ids in (metadata.replaced or {}).items():
         for file_id in file_ids:
-            # Replaced twice, the group is gone since the first time, in whatever order we learn it.
+            # If it was replaced twice, the group is gone since the first time, in any order here.
             known = found.get((partition, file_id), instant.time)
             found[partition, file_id] = min(known, instant.time)
 
@@ -281,9 +281,9 @@ def list_view(
     archive: Archive | None = None,
     listing: FileListing | None = None,
 ) -> FileSystemView:
-    """A view from a full ``listing`` of the data files, without one from the storage.
+    """A view from a full ``listing`` of the data files; by default from a listing of the storage.
 
-    ``archive`` tells late files of failed writes from data, where they count as archived.
+    ``archive`` separates late files of failed writes from data, among files that count as archived.
     """
     bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: dict[str, dict[FileId, list[LogFile]]] = {}
@@ -330,7 +330,7 @@ def list_view(
 
 
 def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promises) -> Groups:
-    """The files by partition and group, without those that were cut off: they count as lost."""
+    """The files by partition and group, without files that are cut off: they count as lost."""
     groups: dict[str, dict[FileId, list[BaseFile]]] = {}
     for base, file in bases:
         stat, _ = promises.named.get(file.path, (None, None))
@@ -355,9 +355,9 @@ def _partition(file: StoredFile) -> str:
 
 
 def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
-    """``view`` moved on to a later timeline by metadata alone; None where a listing is needed."""
+    """``view`` updated to a later timeline from metadata alone; None if a listing is needed."""
     if view.timeline.keys() - timeline.keys() or view.timeline.first_time != timeline.first_time:
-        # Something was undone or archived, or other old files count as archived than before.
+        # An instant was undone or archived, or now other old files count as archived.
         return None
     new = sorted(timeline.since(view.timeline), key=_time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
@@ -368,7 +368,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
         if instant.action in APPLIED_ACTIONS:
             metadata = COMMITS.get(view.storage, timeline, instant)
             if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
-                # Some writers leave the size out; a plan with a size of 0 would read no row.
+                # Some writers leave out the size; a plan with a size of 0 would read no rows.
                 return None
             _add_files(groups, touched, metadata)
             _add_replaced(replaced, instant, metadata)
@@ -398,14 +398,14 @@ def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> N
 
 
 class ViewCache:
-    """The last view of each table, so that a long-lived process lists a table once.
+    """The last view of each table, so that a long-lived process lists a table only once.
 
-    A table is recognised by its root and the state of its properties file; any instant whose
-    effect metadata does not tell in full causes a new listing.
+    A table is recognised by its root and the state of its properties file. An instant whose
+    metadata does not describe its whole effect causes a new listing.
     """
 
     def __init__(self, limit: int = 64, groups: int = 1_000_000) -> None:
-        """Views of so many tables, fewer where they have more than ``groups`` file groups."""
+        """Views of ``limit`` tables, fewer if they have more than ``groups`` file groups."""
         self._views: Recent[tuple[str, int, int], FileSystemView] = Recent(limit, groups)
 
     def load(self, storage: Storage, config: TableConfig, timeline: Timeline) -> FileSystemView:
@@ -416,18 +416,18 @@ class ViewCache:
         if view is None:
             view = list_view(storage, timeline, Archive(storage, config))
             if not view.whole:
-                # The file may be put back, or the table has moved on: the next one looks again.
+                # The file may be put back, or the table may have changed: the next one looks again.
                 return view
         if view is not cached:
             self._views.put(key, view, sum(map(len, view.groups.values())))
         return view
 
     def forget(self, storage: Storage) -> None:
-        """Drop what is known of a table, as after it was deleted or changed by hand."""
+        """Forget a table, for example after it was deleted or changed by hand."""
         self._views.forget(lambda key: key[0] == storage.root)
 
     def forget_all(self) -> None:
-        """Drop everything, as a new process knows nothing."""
+        """Drop everything, as in a new process."""
         self._views.forget()
 
 

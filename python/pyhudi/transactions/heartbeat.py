@@ -77,11 +77,11 @@ class Heartbeat:
         self._last = before
 
     def lapsed(self) -> bool:
-        """Whether others may by now take this writer for dead."""
+        """Whether others may already take this writer for dead."""
         return (self._clock.monotonic() - self._last) * 1000 >= self._policy.lapse_ms
 
     def check(self, who: str) -> None:
-        """``WriterFenced`` for the write ``who`` if others may take it for dead by now."""
+        """``WriterFenced`` for the write ``who`` if others may already take it for dead."""
         if self.lapsed():
             raise WriterFenced(
                 f"{who} has not reached the storage with a heartbeat for {self._policy.lapse_ms} "

@@ -46,7 +46,7 @@ from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-#: key of ours in ``hoodie.properties`` that tells two tables at one path apart
+#: pyhudi's key in ``hoodie.properties`` by which two tables at one path differ
 ID: Final = "pyhudi.table.id"
 #: key of ours that keeps a new table if its creator fails, since another statement uses it
 ADOPTED: Final = "pyhudi.table.adopted"

@@ -66,7 +66,7 @@ REPLACING = frozenset(
 
 
 def save_intent(mode: str, exists: bool, root: str) -> Intent | None:
-    """The intent of ``df.write.mode(mode).save``; None where ``ignore`` finds a table."""
+    """The intent of ``df.write.mode(mode).save``; None if ``ignore`` finds a table."""
     if mode in ("error", "errorifexists", "default") and exists:
         raise TableExists(
             f"There is a table at {root} already and the save mode is errorifexists. Use mode "

@@ -58,7 +58,7 @@ class KeyCheck:
         self._incoming: dict[str, pa.Array] | None = None
 
     def look_ahead(self) -> None:
-        """Compare with what has completed by now, so that less is left to do under the lock."""
+        """Compare with commits so far, so that less work remains under the lock."""
         if not self._ours:
             return
         table, loaded = self._write.table, self._write.transaction.timeline

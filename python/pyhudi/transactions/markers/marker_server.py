@@ -87,7 +87,7 @@ class MarkerServer:
         self._idle: dict[web.RequestHandler, float] = {}
 
     def start(self) -> int:
-        """Listen and serve in a thread of its own; the port. ``SetupError`` where that fails."""
+        """Listen and serve in a new thread; returns the port. ``SetupError`` if that fails."""
         if self._thread is not None and self._thread.is_alive():
             return self.port
         self._started.clear()

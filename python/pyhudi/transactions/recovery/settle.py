@@ -153,9 +153,9 @@ def sweep(writer: Writer) -> None:
     """Delete what settled instants left: markers, heartbeats, and files of late attempts; the
     spools of dead statements; and files that never got their names.
 
-    An attempt of a rolled-back write may still have been uploading; its marker tells. Its file
-    must go before archival passes its instant, or readers take it for data (spec/file_slices.md
-    F3).
+    An attempt of a rolled-back write may still have been uploading; its marker shows that. Its file
+    must be deleted before the archive passes its instant, or readers take it for data
+    (spec/file_slices.md F3).
     """
     table, clock, policy = writer.table, writer.clock, writer.policy.heartbeat
     storage = table.storage
