@@ -31,7 +31,7 @@ ENVIRONMENTS: Final = (".venv", ".venv-spark4")
 #: seconds that sbt may take, the first time in a copy that has nothing compiled
 BUILD_S: Final = 900
 TESTS: Final = ("tests", "integration")
-_RED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_RED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
 _TEST: Final = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 _PASSED, _FAILED = 0, 1
 

@@ -179,10 +179,13 @@ def test_a_stranger_at_the_callback_port_gets_nothing_done(lake: Lake) -> None:
     gateway: Any = lake.spark.sparkContext._gateway
     port = gateway.get_callback_server().get_listening_port()
     ask = 'c\n{}\ncall\nsguess\nsexists\ns{{"path": "/"}}\ne\n'
+    refused = 0
     for name in list(gateway.gateway_property.pool.dict):
         heard = answer_to(port, ask.format(name).encode())
         assert b"ok" not in heard, heard
+        refused += b"wrong secret" in heard
         answer_to(port, f"g\n{name}\ne\n".encode())
+    assert refused, "the secret is looked at before the question"
 
     table = lake.table()
     table.write(rows_of(0, 3, "a"))
