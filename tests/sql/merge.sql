@@ -205,7 +205,7 @@ WHEN NOT MATCHED THEN INSERT (id, city, fare, note) VALUES (s.id, 'Lima', 0, 'n'
 -- pyhudi only: other formats have no keys
 MERGE INTO rides t USING (SELECT 3L AS id) s ON t.id = s.id
 WHEN MATCHED THEN UPDATE SET id = 33;
--- expect error would change record keys, as '3' to '33'
+-- expect error would change record keys, such as '3' to '33'
 
 MERGE INTO rides t USING news s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1;
 -- expect error nothing

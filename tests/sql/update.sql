@@ -170,7 +170,7 @@ UPDATE rides SET fare = 1 WHERE id = (SELECT id FROM prices);
 
 -- pyhudi only: other formats have no keys
 UPDATE rides SET id = 6 WHERE id = 1;
--- expect error would change record keys, as '1' to '6'
+-- expect error would change record keys, such as '1' to '6'
 
 -- pyhudi only: other formats have no keys
 UPDATE rides SET id = null WHERE id = 1;
