@@ -40,7 +40,7 @@ class Grouped:
 
     write: Write
     rows: DataFrame
-    any: bool
+    has_rows: bool
     targets: Sequence[BaseFile]
 
     @classmethod
@@ -56,7 +56,7 @@ class Grouped:
     def plan(self) -> Plan:
         """Look the keys up, and give each row its file group."""
         write, files = self.write, self.targets
-        if not self.any:
+        if not self.has_rows:
             return Plan(Written, profile=CommitMetadata(write.operation.value.upper()))
         if write.prepared.changes is not None and write.prepared.changes.adds:
             refuse_known(write, self.rows, files)

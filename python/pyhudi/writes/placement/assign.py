@@ -70,7 +70,7 @@ def assign(
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
         by_partition.setdefault(file.partition_path, []).append(ordinal)
-    groups = {o: _existing(o, files[o]) for o in updates}
+    groups = {o: existing_group(o, files[o]) for o in updates}
     bytes_of = {o: files[o].size_bytes + n * sizing.row_bytes for o, n in updates.items()}
     rows_of = dict(updates)
     slots: dict[str, list[int]] = {}
@@ -88,7 +88,7 @@ def assign(
         next_ordinal += fresh
         for ordinal, share in chosen:
             if ordinal < len(files):
-                groups.setdefault(ordinal, _existing(ordinal, files[ordinal]))
+                groups.setdefault(ordinal, existing_group(ordinal, files[ordinal]))
             base = files[ordinal].size_bytes if ordinal < len(files) else 0
             bytes_of[ordinal] = bytes_of.get(ordinal, base) + share * sizing.row_bytes
             rows_of[ordinal] = rows_of.get(ordinal, 0) + share
@@ -139,5 +139,6 @@ def _weighted(chosen: Sequence[tuple[int, int]]) -> list[int]:
     return [o for o, share in chosen for _ in range(max(1, round(share / least)))]
 
 
-def _existing(ordinal: int, file: BaseFile) -> GroupPlan:
+def existing_group(ordinal: int, file: BaseFile) -> GroupPlan:
+    """The plan of the group of ``file``, which gets a new base file."""
     return GroupPlan(ordinal, file.file_id, file.partition_path, file.path, file.instant)

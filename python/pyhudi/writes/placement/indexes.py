@@ -27,7 +27,7 @@ from pyhudi.timeline.view import FileSystemView
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.orders import INSERTS, combines
-from pyhudi.writes.placement.assign import Assignment, assign
+from pyhudi.writes.placement.assign import Assignment, assign, existing_group
 from pyhudi.writes.placement.buckets import (
     BUCKET,
     bucket_files,
@@ -255,8 +255,6 @@ def bucket_assignment(
             groups[ordinal] = GroupPlan(ordinal, file_id, partition)
         else:
             file, base = files[ordinal], files[ordinal].size_bytes
-            groups[ordinal] = GroupPlan(
-                ordinal, file.file_id, file.partition_path, file.path, file.instant
-            )
+            groups[ordinal] = existing_group(ordinal, file)
         sizes[ordinal] = base + rows_in * sizing.row_bytes
     return Assignment(groups, slots, sizes, rows_of)
