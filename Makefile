@@ -1,5 +1,5 @@
 # Everything runs through make. `make` alone prints the targets; each of them installs what it
-# needs first. Given are Python >= 3.10, Java 17 and Maven.
+# needs first. Given are Python >= 3.11, Java 17 and Maven.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -7,8 +7,12 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
+# What each line is tested on; docs/spark_lines.md and spark/jars.py name the same.
 SPARK3 := 3.5.9
-SPARK4 := 4.0.1
+SPARK4 := 4.0.5
+SPARK41 := 4.1.4
+SPARK42 := 4.2.1
+SPARK43 := 4.3.0
 SBT := 1.12.0
 SCALAFMT := $(shell sed -n 's/^version *= *//p' .scalafmt.conf)
 MINIO ?= latest
@@ -20,11 +24,12 @@ MVN := MAVEN_OPTS="-Duser.home=$(HOME)" mvn -B -q -Dmaven.repo.local=$(MAVEN_REP
 MVN_DEPENDENCY := $(MVN) org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 
 VENV := .venv
-VENV4 := .venv-spark4
+NEWEST := .venv-spark43
+ENVIRONMENTS := $(addsuffix /.ready,$(VENV) .venv-spark4 .venv-spark41 .venv-spark42 $(NEWEST))
 BIN := $(VENV)/bin
 # PySpark starts its workers with PATH's python unless it is told.
-PYTEST := PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest
-PYTEST4 := PYSPARK_PYTHON=$(CURDIR)/$(VENV4)/bin/python $(VENV4)/bin/python -m pytest
+PYTEST = $(call pytest_in,$(VENV))
+pytest_in = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest
 # Has a suite say at its end what it took of its budget (tests/budget.py).
 COST := -p tests.budget --suite
 # Narrow a run with, for example, `make test-spark3 ARGS='tests/format -x'`.
@@ -38,15 +43,15 @@ help: ## Print this list
 # ---- set-up
 
 .PHONY: setup
-setup: $(VENV)/.ready $(VENV4)/.ready jars ## Install everything that pyhudi itself needs
+setup: $(VENV)/.ready $(NEWEST)/.ready jars ## Install everything that pyhudi itself needs
 
 # Stops at once, with the remedy, where one of the given tools is missing.
 .tools/given: Makefile
 	@mkdir -p .tools
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
-	  || { echo "Python 3.10 or newer is needed; name one with 'make PYTHON=...'." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed (pyspark 4.3 asks for it); name one with 'make PYTHON=...'." >&2; exit 1; }
 	@java -version 2>&1 | grep -qE 'version "(17|21)' \
-	  || { echo "Java 17 is needed on the PATH (Spark 3.5 and 4.0 run on it)." >&2; exit 1; }
+	  || { echo "Java 17 is needed on the PATH (every Spark line runs on it)." >&2; exit 1; }
 	@command -v mvn > /dev/null || { echo "Maven is needed on the PATH." >&2; exit 1; }
 	@touch $@
 
@@ -55,16 +60,16 @@ $(VENV)/.ready: setup.py | .tools/given
 	$(BIN)/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK3)
 	@touch $@
 
-$(VENV4)/.ready: setup.py | .tools/given
-	$(PYTHON) -m venv $(VENV4)
-	$(VENV4)/bin/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK4)
+.venv-spark%/.ready: setup.py | .tools/given
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK$*)
 	@touch $@
 
 SBT_LAUNCH := $(MAVEN_REPO)/org/scala-sbt/sbt-launch/$(SBT)/sbt-launch-$(SBT).jar
 $(SBT_LAUNCH): | .tools/given
 	$(MVN_DEPENDENCY):get -Dtransitive=false -Dartifact=org.scala-sbt:sbt-launch:$(SBT)
 
-JARS := $(addprefix python/pyhudi/jars/pyhudi-spark,-3.5_2.12.jar -4.0_2.13.jar)
+JARS := $(patsubst %,python/pyhudi/jars/pyhudi-spark-%.jar,3.5_2.12 4.0_2.13 4.1_2.13 4.2_2.13 4.3_2.13)
 JVM_SOURCES := $(shell find build.sbt project jvm-shim -type f -not -path '*/target/*' 2>/dev/null)
 
 .PHONY: jars
@@ -73,10 +78,10 @@ jars: $(JARS) ## Build the shim's jars (only when their sources changed)
 # `make mutants` builds the jar of one line alone.
 SBT_TASK ?= jars
 
-# A pattern rule, so that one run of sbt makes both. sbt renames each jar onto its name: a JVM that
-# has the old one open keeps it.
-python/pyhudi/jars/pyhudi-spark-3.5_2.12%jar python/pyhudi/jars/pyhudi-spark-4.0_2.13%jar: \
-		$(JVM_SOURCES) | $(SBT_LAUNCH)
+# A pattern rule, so that one run of sbt makes all. sbt renames each jar onto its name: a JVM that
+# has the old one open keeps it. The newest line is compiled against PySpark's own jars.
+CLASSPATH := $(NEWEST)/.ready
+$(subst .jar,%jar,$(JARS)): $(JVM_SOURCES) | $(SBT_LAUNCH) $(CLASSPATH)
 	$(JAVA) -Xmx1500m -Dsbt.override.build.repos=true -Dsbt.color=false -Dsbt.supershell=false \
 	  -Dsbt.repository.config=$(CURDIR)/project/sbt-repositories -jar $(SBT_LAUNCH) $(SBT_TASK) < /dev/null
 	@touch $(JARS)
@@ -146,10 +151,11 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@touch $@
 
 # Much of a suite is one JVM at work, or waiting: three at a time keep two cores busy.
-SUITES := test-integration test-spark3 test-spark4 test-plain
-RUN_SUITES = @echo "$(SUITES): three at a time; each prints when it ends"; $(MAKE) \
-	  --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(SUITES)
-# A case that needs Spark runs on one line of the two where this is --one-line.
+SUITES := test-integration test-spark3 test-spark43 test-plain
+KERNELS := test-spark4 test-spark41 test-spark42 test-lines
+run_suites = @echo "$(1): three at a time; each prints when it ends"; $(MAKE) \
+	  --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
+# A case that needs Spark runs on one line, the oldest or the newest, where this is --one-line.
 LINES ?=
 
 .PHONY: quick
@@ -157,12 +163,12 @@ quick: check jars ## Checks, and what needs no Spark, no server and no long expl
 	PYHUDI_QUICK=1 $(PYTEST) tests -q -m 'not spark and not matrix and not long' $(ARGS)
 
 .PHONY: test
-test: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on one Spark line or where its code is
-	$(RUN_SUITES) LINES=--one-line
+test: check jars peers dynamodb $(NEWEST)/.ready ## All tests, each on one Spark line or where its code is
+	$(call run_suites,$(SUITES)) LINES=--one-line
 
 .PHONY: test-all
-test-all: check jars peers dynamodb $(VENV4)/.ready ## All tests, each on every Spark line
-	$(RUN_SUITES)
+test-all: check jars peers dynamodb $(ENVIRONMENTS) ## All on the oldest and the newest line, the kernel on each
+	$(call run_suites,$(SUITES) $(KERNELS))
 
 .PHONY: test-plain
 test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
@@ -172,16 +178,28 @@ test-plain: $(VENV)/.ready jars dynamodb ## The tests that need no Spark session
 test-spark3: $(VENV)/.ready jars dynamodb ## Those that start Spark, on Spark 3.5
 	$(PYTEST) $(COST) spark3.5 tests -m 'spark and not matrix' $(LINES) $(ARGS)
 
-.PHONY: test-spark4
-test-spark4: $(VENV4)/.ready jars dynamodb ## The same on Spark 4.0
-	$(PYTEST4) $(COST) spark4.0 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+.PHONY: test-spark43
+test-spark43: $(NEWEST)/.ready jars dynamodb ## The same on Spark 4.3
+	$(call pytest_in,$(NEWEST)) $(COST) spark4.3 tests -m 'spark and not matrix' $(LINES) $(ARGS)
+
+.PHONY: test-spark4 test-spark41 test-spark42
+test-spark4: kernel4 ## Those that have code per Spark line, on Spark 4.0
+test-spark41: kernel41 ## The same on Spark 4.1
+test-spark42: kernel42 ## The same on Spark 4.2
+kernel%: .venv-spark%/.ready jars dynamodb
+	$(call pytest_in,$(<D)) tests -q -m 'every_line and not matrix' $(ARGS)
+
+.PHONY: test-lines
+test-lines: $(ENVIRONMENTS) jars peers ## spark-sql, Connect and Apache Hudi beside each Spark line
+	$(PYTEST) -q integration/test_spark_lines.py integration/test_cross_read.py -k \
+	  'spark_sql or remote or each_spark_line' $(ARGS)
 
 .PHONY: test-integration
 test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integration matrix
 	$(PYTEST) $(COST) integration integration -m 'not matrix' $(ARGS)
 
 .PHONY: integration
-integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration matrices, whole
+integration: $(ENVIRONMENTS) jars peers minio ## The integration matrices, whole
 	$(PYTEST) integration $(ARGS)
 	$(if $(ARGS),,$(PYTEST) tests -m 'spark and matrix')
 
@@ -189,6 +207,10 @@ integration: $(VENV)/.ready $(VENV4)/.ready jars peers minio ## The integration 
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
 	$(if $(ARGS),,PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm_services)
+
+.PHONY: hudi-sql
+hudi-sql: $(VENV)/.ready jars peers ## Hudi's SQL on Apache Hudi and on pyhudi, and docs/hudi_sql.md
+	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m integration.hudi_sql $(ARGS)
 
 SEQUENCES ?= 0:300
 .PHONY: properties
@@ -213,7 +235,8 @@ bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and p
 # ---- products
 
 .PHONY: quickstart
-quickstart: $(VENV)/.ready jars ## The main job on a table on local disk, in under three minutes
+quickstart: $(VENV)/.ready ## The main job on a table on local disk, in four minutes with the set-up
+	@$(MAKE) --no-print-directory jars JARS=$(firstword $(JARS)) SBT_TASK=spark35/jars CLASSPATH=
 	@PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pyhudi.cli.quickstart $(ARGS)
 
 .PHONY: wheel

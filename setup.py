@@ -8,7 +8,12 @@ S3 = ["boto3>=1.36,<2"]  # 1.36 is the first with If-None-Match on every put
 ZOOKEEPER = ["kazoo>=2.8,<3"]
 HIVE = ["pymetastore>=0.4,<1"]
 DYNAMODB = ["boto3>=1.36,<2"]
-CONNECT = ["googleapis-common-protos>=1.65,<2", "grpcio>=1.67,<2", "grpcio-status>=1.67,<2"]
+CONNECT = [
+    "googleapis-common-protos>=1.65,<2",
+    "grpcio>=1.67,<2",
+    "grpcio-status>=1.67,<2",
+    "zstandard>=0.25,<1",
+]
 DEV = [
     *CONNECT,  # a client of Spark Connect, whose server needs none of it
     "greenlet>=3.1,<4",
@@ -35,7 +40,7 @@ setup(
     python_requires=">=3.10",
     package_dir={"": "python"},
     packages=find_packages("python"),
-    package_data={"pyhudi": ["py.typed", "jars/*.jar", "format/avro/*.avsc"]},
+    package_data={"pyhudi": ["py.typed", "jars/*.jar", "format/avro/*.avsc", "hudi_keys.txt"]},
     install_requires=[
         "aiohttp>=3.9,<4",  # the marker server
         "fastavro>=1.9,<2",
@@ -43,7 +48,7 @@ setup(
         "pandas>=2.0,<3",  # PySpark needs it to run mapInArrow
         "py4j>=0.10.9.7,<0.11",
         "pyarrow>=15,<28",
-        "pyspark>=3.5,<4.1",
+        "pyspark>=3.5,<5",  # the lines of spark/jars.py; a newer one is tried with a warning
     ],
     extras_require={
         "s3": S3,
@@ -52,7 +57,7 @@ setup(
         "dynamodb": DYNAMODB,
         "all": sorted({*S3, *ZOOKEEPER, *HIVE, *DYNAMODB}),
         "dev": DEV,
-        "docs": ["mkdocs>=1.6,<2"],
+        "docs": ["mkdocs>=1.6,<2", "mkdocstrings[python]>=0.29,<2"],
     },
     entry_points={"console_scripts": ["pyhudi = pyhudi.cli.main:main"]},
     classifiers=[

@@ -14,7 +14,13 @@ from pathlib import Path
 from pyhudi import config, errors
 from pyhudi.choices import SYNONYMS, offered
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
-from pyhudi.hudi_keys import FIXED, IGNORED, IGNORED_PREFIXES
+from pyhudi.hudi_keys import (
+    FIXED,
+    OPEN_FAMILIES,
+    UNSERVED_FAMILIES,
+    UNSERVED_READS,
+    without_effect,
+)
 from pyhudi.timeline.states import LEGAL_STATES
 from pyhudi.transactions.phases import STEPS
 
@@ -75,11 +81,15 @@ def options_page() -> str:
             ("key", "value", "another is"),
             ((f"`{k}`", f"`{v}`", "an error" if m else "a warning") for k, (v, m) in FIXED.items()),
         ),
+        "Writes refuse these families, for merges that pyhudi does not do:\n",
+        _words(f"{prefix}*" for prefix in UNSERVED_FAMILIES),
+        "Reads refuse these options, which ask for other rows than a snapshot has:\n",
+        _words(sorted(UNSERVED_READS)),
         "## Keys without effect\n",
         "pyhudi accepts these Hudi keys and names them in one warning. Families:\n",
-        _words(f"{prefix}*" for prefix in IGNORED_PREFIXES),
-        "Each key that ends in `parallelism`, and:\n",
-        _words(sorted(IGNORED)),
+        _words(f"{prefix}*" for prefix in OPEN_FAMILIES),
+        "And:\n",
+        _words(sorted(without_effect().values())),
     ]
     return "\n".join(parts)
 

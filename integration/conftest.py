@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,25 @@ from tests.conftest import plain_py4j, zookeeper
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 from tests.servers.process import BRIEF_SPARK
 from tests.sessions import local_session
+from tests.spark_lines import ALL, NEWEST, python
 
 os.environ.update(BRIEF_SPARK)
 __all__ = ["plain_py4j", "zookeeper"]
 
 REPO = Path(__file__).resolve().parents[1]
-SPARK_4_PYTHON = REPO / ".venv-spark4" / "bin" / "python"
+NEWEST_PYTHON = python(NEWEST)
+
+
+def _pyhudi_on(line: str) -> SparkPeer:
+    return pyhudi_on_spark(f"pyhudi-{line}", str(python(line)))
+
 
 _STARTERS: dict[str, Callable[[], SparkPeer]] = {
     "hudi-1.2.0": lambda: apache_hudi("1.2.0"),
     "hudi-0.15.0": lambda: apache_hudi("0.15.0"),
     "iceberg": iceberg,
     "pyhudi": pyhudi_on_spark,
-    "pyhudi-spark4": lambda: pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON)),
+    **{f"pyhudi-{line}": partial(_pyhudi_on, line) for line in ALL[1:]},
 }
 
 

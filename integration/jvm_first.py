@@ -25,11 +25,13 @@ from typing import Any
 from integration.peers import maven
 from tests.process_facts import eventually, marked
 from tests.servers.process import BRIEF_JVM, BRIEF_SPARK, free_port
+from tests.spark_lines import environment_of
 
 REPO = Path(__file__).resolve().parents[1]
-ENVIRONMENTS = {"3.5": REPO / ".venv", "4.0": REPO / ".venv-spark4"}
 PLANNER = "-m pyhudi.spark.gateway"
 ANSWER_S = 300
+# From Spark 4.1 on the shell tells the time of each statement on stderr, even with -S.
+TIMES = re.compile(r"^Time taken: .*\n", re.MULTILINE)
 # What the shell shows of its own: it asks for a statement, and for each further line of one.
 PROMPTS = re.compile(r"^(?:spark-sql \(\w+\)> | +> )+")
 
@@ -64,11 +66,11 @@ class Place:
 
     @property
     def bin(self) -> Path:
-        return ENVIRONMENTS[self.line] / "bin"
+        return environment_of(self.line) / "bin"
 
     @property
     def spark_jars(self) -> Path:
-        (jars,) = (ENVIRONMENTS[self.line] / "lib").glob("python3*/site-packages/pyspark/jars")
+        (jars,) = (environment_of(self.line) / "lib").glob("python3*/site-packages/pyspark/jars")
         return jars
 
     def environment(self) -> dict[str, str]:
@@ -208,7 +210,7 @@ class SparkSql:
     def _told_since(self, position: int) -> str:
         with self._log.open("rb") as file:
             file.seek(position)
-            return file.read().decode()
+            return TIMES.sub("", file.read().decode())
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import pyhudi
 from integration.chaos import Killer, Odds, figures, troubled
 from integration.cluster import Cluster, standalone
-from integration.conftest import SPARK_4_PYTHON
+from integration.conftest import NEWEST_PYTHON
 from integration.peers import HudiRs, SparkPeer
 from integration.peers.spark import child_environment
 from integration.strays import stray_files
@@ -270,11 +270,11 @@ def test_the_two_hundred_writes_met_every_trouble() -> None:
 @pytest.mark.parametrize(
     ("python", "markers", "how"),
     [
-        pytest.param(SPARK_4_PYTHON, "direct", "fails", id="spark4-fails"),
-        pytest.param(SPARK_4_PYTHON, "direct", "overtaken", id="spark4-overtaken", marks=matrix),
+        pytest.param(NEWEST_PYTHON, "direct", "fails", id="newest-fails"),
+        pytest.param(NEWEST_PYTHON, "direct", "overtaken", id="newest-overtaken", marks=matrix),
         pytest.param(Path(sys.executable), "direct", "fails", id="spark3-fails", marks=matrix),
         pytest.param(Path(sys.executable), "direct", "overtaken", id="spark3-overtaken"),
-        pytest.param(SPARK_4_PYTHON, "timeline_server_based", "fails", id="served", marks=matrix),
+        pytest.param(NEWEST_PYTHON, "timeline_server_based", "fails", id="served", marks=matrix),
     ],
 )
 def test_a_worker_that_stands_still_writes_nothing_after_its_attempt(

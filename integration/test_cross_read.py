@@ -15,6 +15,7 @@ import pytest
 from integration.matrix.forms import FORMS
 from integration.matrix.script import Cell, all_cells, play
 from integration.peers import HudiRs, SparkPeer
+from tests.spark_lines import NEWEST, by_line
 
 RESULTS = Path(__file__).parents[1] / "docs" / "cross_reads.md"
 
@@ -30,6 +31,8 @@ SAMPLE = {
     "v9-flat-composite-bucket",
     "v9-keyless-simple",
 }
+
+ON_EACH_LINE = "v9-flat-keyless-simple"
 
 Outcomes = dict[str, dict[str, str]]
 
@@ -84,15 +87,20 @@ def test_all_readers_return_the_rows_of_the_model_after_each_write(
     play(cell, "pyhudi", tmp_path / "matrix", peers, hudi_rs, steps.__setitem__)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["v9-flat-keyless-simple", pytest.param("v9-composite-bucket", marks=pytest.mark.matrix)],
-)
-def test_a_table_goes_between_spark_4_and_apache_hudi_as_well(
-    name: str, peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
+@pytest.mark.parametrize("line", by_line(but="3.5"))
+def test_a_table_goes_between_each_spark_line_and_apache_hudi(
+    line: str, peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
 ) -> None:
-    cell = next(c for c in all_cells() if c.name == name)
-    play(cell, "pyhudi-spark4", tmp_path / "matrix", peers, hudi_rs, lambda step, outcome: None)
+    cell = next(c for c in all_cells() if c.name == ON_EACH_LINE)
+    play(cell, f"pyhudi-{line}", tmp_path / "matrix", peers, hudi_rs, lambda step, outcome: None)
+
+
+@pytest.mark.matrix
+def test_a_table_of_several_columns_goes_between_the_newest_spark_and_apache_hudi(
+    peers: Callable[[str], SparkPeer], hudi_rs: HudiRs, tmp_path: Path
+) -> None:
+    cell = next(c for c in all_cells() if c.name == "v9-composite-bucket")
+    play(cell, f"pyhudi-{NEWEST}", tmp_path / "matrix", peers, hudi_rs, lambda step, outcome: None)
 
 
 def test_the_sample_has_every_version_and_index_and_number_of_columns() -> None:

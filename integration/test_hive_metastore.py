@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from integration.conftest import SPARK_4_PYTHON
+from integration.conftest import NEWEST_PYTHON
 from integration.peers import PeerError, SparkPeer, apache_hudi, maven, pyhudi_on_spark
 from tests.servers.hive_metastore import META, HiveMetastore
 
@@ -65,6 +65,42 @@ class Lake:
         assert found[0] == found[1], "pyhudi reads other rows than Apache Hudi"
         return found[0]
 
+    def in_hive(self, name: str, columns: str) -> list[tuple[Any, ...]]:
+        """The rows that Hive's reader finds with what the metastore says alone.
+
+        Spark is that reader, with Hudi's input format: for a copy of the entry without the
+        properties from which Spark would take it for a table of a data source.
+        """
+        copied = f"{name}_in_hive"
+        with self.metastore.client() as client:
+            entry, partitions = self.entry(name), client.get_partitions(*name.split("."), -1)
+            entry.tableName, entry.tableType = copied.split(".")[1], "EXTERNAL_TABLE"
+            entry.parameters = {"EXTERNAL": "TRUE"}
+            for one in (entry, *partitions):
+                one.sd.serdeInfo.parameters = {"serialization.format": "1"}
+            client.create_table(entry)
+            for one in partitions:
+                one.tableName = entry.tableName
+                client.add_partition(one)
+        try:
+            self.hudi.sql("set spark.sql.hive.convertMetastoreParquet=false")
+            found = self.hudi.sql(f"select {columns} from {copied}").rows
+        finally:
+            self.hudi.sql(f"drop table {copied}")
+        return sorted(tuple(row[c.strip()] for c in columns.split(",")) for row in found)
+
+    def seen(self, name: str, columns: str) -> list[tuple[Any, ...]]:
+        """The rows that all find by name: pyhudi, Apache Hudi, and Hive's reader."""
+        rows = self.rows(name, columns)
+        assert self.in_hive(name, columns) == rows, "Hive's reader finds other rows"
+        return rows
+
+    def columns(self, name: str) -> list[str]:
+        """The columns that the metastore tells Hive, without the meta columns."""
+        entry = self.entry(name)
+        assert entry.sd.inputFormat == "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+        return [one.name for one in (*entry.sd.cols, *entry.partitionKeys) if one.name not in META]
+
 
 @pytest.fixture(scope="module")
 def hudi(metastore: HiveMetastore) -> Iterator[SparkPeer]:
@@ -84,22 +120,20 @@ def _conf(server: HiveMetastore) -> dict[str, str]:
     }
 
 
-@pytest.fixture(
-    scope="module", params=["Spark 3.5", pytest.param("Spark 4.0", marks=pytest.mark.matrix)]
-)
+@pytest.fixture(scope="module", params=["oldest", pytest.param("newest", marks=pytest.mark.matrix)])
 def lake(
     request: pytest.FixtureRequest,
     hudi: SparkPeer,
     metastore: HiveMetastore,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Lake]:
-    four = request.param == "Spark 4.0"
+    newest = request.param == "newest"
     folder = tmp_path_factory.mktemp("lake")
     database = f"lake_{next(_numbers)}"
     with ExitStack() as stack:
         ours = (
-            pyhudi_on_spark("pyhudi-spark4", str(SPARK_4_PYTHON), conf=_conf(metastore))
-            if four
+            pyhudi_on_spark("pyhudi-newest", str(NEWEST_PYTHON), conf=_conf(metastore))
+            if newest
             else pyhudi_on_spark(conf=_conf(metastore))
         )
         stack.callback(ours.close)
@@ -138,8 +172,67 @@ def test_a_table_of_apache_hudi_is_read_and_written_by_pyhudi(lake: Lake) -> Non
         f"insert into {table} select 'a', 2, date'2024-01-01' union all "
         "select 'b', 2, date'2024-01-02'"
     )
-    assert lake.rows(table, "id, v") == [("a", 2), ("b", 2)]
+    assert lake.rows(table, "id, v") == [("a", 1), ("a", 2), ("b", 2)]
     assert lake.partitions(table) == [["2024-01-01"], ["2024-01-02"]]
+
+
+def test_a_new_table_and_its_first_rows_are_seen_by_name(lake: Lake) -> None:
+    table = lake.new("id int, v int, city string", "partitioned by (city)")
+    like = f"{table}_like"
+    lake.ours.sql(f"create table {like} like {table} using pyhudi")
+    for name in (table, like):
+        assert lake.seen(name, "id, v, city") == []
+        assert lake.columns(name) == ["id", "v", "city"]
+    lake.hudi.sql(f"insert into {like} values (1, 1, 'a')")
+    lake.ours.sql(f"insert into {like} values (2, 1, 'b')")
+    assert lake.seen(like, "id, v, city") == [(1, 1, "a"), (2, 1, "b")]
+    assert lake.seen(table, "id") == []
+
+
+@pytest.mark.matrix
+def test_each_alter_is_seen_by_name(lake: Lake) -> None:
+    table = lake.new("id int, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {table} values (1, 1, 'a'), (2, 1, 'b'), (3, 1, 'c')")
+    lake.ours.sql(f"alter table {table} add columns (tip string, note string)")
+    assert lake.columns(table) == ["id", "v", "tip", "note", "city"]
+    # Otherwise Hudi's input format gives Spark no value that it can read for an added column.
+    lake.hudi.sql("set hoodie.schema.on.read.enable=true")
+    assert lake.seen(table, "id, tip") == [(1, None), (2, None), (3, None)]
+    lake.ours.sql(f"insert into {table} (id, v, city, tip, note) values (4, 1, 'd', 'few', 'n')")
+    lake.ours.sql(f"alter table {table} rename column note to remark")
+    assert lake.columns(table) == ["id", "v", "tip", "remark", "city"]
+    assert lake.seen(table, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
+    lake.ours.sql(f"alter table {table} drop column tip")
+    assert lake.columns(table) == ["id", "v", "remark", "city"]
+    assert lake.seen(table, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
+    path, adopted = lake.entry(table).sd.location, f"{table}_adopted"
+    lake.ours.sql(f"create table {adopted} using pyhudi location '{path}'")
+    assert lake.columns(adopted) == ["id", "v", "remark", "city"]
+    assert lake.seen(adopted, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
+
+
+@pytest.mark.matrix
+def test_each_statement_on_partitions_and_whole_tables_is_seen_by_name(lake: Lake) -> None:
+    table = lake.new("id int, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {table} values (1, 1, 'a'), (2, 1, 'b'), (3, 1, null)")
+    assert lake.seen(table, "id") == [(1,), (2,), (3,)]
+    lake.ours.sql(f"alter table {table} drop partition (city = 'a')")
+    assert lake.seen(table, "id") == [(2,), (3,)]
+    lake.ours.sql(f"truncate table {table} partition (city = 'b')")
+    assert lake.seen(table, "id") == [(3,)]
+    assert lake.partitions(table) == [["__HIVE_DEFAULT_PARTITION__"]]
+    renamed = f"{table}_renamed"
+    lake.ours.sql(f"alter table {table} rename to {renamed}")
+    assert lake.seen(renamed, "id, v") == [(3, 1)]
+    lake.ours.sql(f"truncate table {renamed}")
+    assert lake.seen(renamed, "id, v") == []
+
+    folder = Path(lake.entry(renamed).sd.location.removeprefix("file:"))
+    lake.ours.sql(f"drop table {renamed} purge")
+    assert not list(folder.rglob("*.parquet"))
+    for name in (table, renamed):
+        with pytest.raises(PeerError, match="TABLE_OR_VIEW_NOT_FOUND"):
+            lake.hudi.sql(f"select * from {name}")
 
 
 @pytest.mark.matrix
@@ -236,6 +329,48 @@ def test_external_tables_are_adopted_and_made_of_queries(lake: Lake, tmp_path: P
         assert lake.entry(name).parameters["primaryKey"] == "id"
     lake.ours.sql(f"drop table {made}")
     assert lake.rows(adopted, "id, name") == [(1, "x")]
+
+
+def test_partitions_are_registered_at_adoption_and_by_a_repair(lake: Lake, tmp_path: Path) -> None:
+    path, name = f"{tmp_path}/t", f"{lake.database}.adopted_{next(_numbers)}"
+    lake.ours.sql(
+        f"create table pyhudi.`{path}` (id int, v int, city string) partitioned by (city) {KEYED}"
+    )
+    lake.ours.sql(f"insert into pyhudi.`{path}` values (1, 1, 'a'), (2, 1, null)")
+    lake.ours.sql(f"create table {name} using pyhudi location '{path}'")
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert lake.partitions(name) == [[null], ["a"]]
+    lake.rows(name, "id")
+
+    lake.ours.sql(f"insert into pyhudi.`{path}` values (3, 1, 'b'), (4, 1, 'c')")
+    lake.ours.sql(f"delete from pyhudi.`{path}` where city = 'a'")
+    lake.ours.sql(f"msck repair table {name}")
+    assert lake.partitions(name) == [[null], ["a"], ["b"], ["c"]]
+    lake.ours.sql(f"msck repair table {name} drop partitions")
+    assert lake.partitions(name) == [[null], ["b"], ["c"]]
+    lake.ours.sql(f"insert into pyhudi.`{path}` values (5, 1, 'd')")
+    lake.ours.sql(f"alter table {name} recover partitions")
+    assert lake.partitions(name) == [[null], ["b"], ["c"], ["d"]]
+    lake.ours.sql(f"delete from pyhudi.`{path}` where city in ('b', 'c')")
+    lake.ours.sql(f"msck repair table {name} sync partitions")
+    assert lake.partitions(name) == [[null], ["d"]]
+    assert sorted(row[0] for row in lake.rows(name, "id")) == [2, 5]
+
+
+@pytest.mark.matrix
+def test_a_procedure_tells_which_partitions_it_synchronized(lake: Lake) -> None:
+    name = lake.new("id int, v int, city string", "partitioned by (city)")
+    lake.ours.sql(f"insert into {name} values (1, 1, 'x:y')")
+    path = lake.entry(name).sd.location.removeprefix("file:")
+    lake.ours.sql(f"delete from pyhudi.`{path}` where city = 'x:y'")
+    lake.ours.sql(f"insert into pyhudi.`{path}` values (2, 1, 'z')")
+    call = f"call pyhudi.system.sync_partitions(table => '{name}')"
+    if lake.ours.texts("select version()")[0][0].startswith("3.5"):
+        with pytest.raises(PeerError):
+            lake.ours.sql(call)
+        return
+    assert lake.ours.texts(call) == [["city=x%3Ay", "dropped"], ["city=z", "added"]]
+    assert lake.ours.texts(call) == []
 
 
 @pytest.mark.matrix

@@ -36,8 +36,9 @@ from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.storage.open import open_storage
 from tests.process_facts import eventually, threads
 from tests.servers.process import free_port
+from tests.spark_lines import LINES
 
-LINES = ["3.5", pytest.param("4.0", marks=pytest.mark.matrix)]
+OLDEST, NEWEST = LINES
 
 CREATE = """create table fares (id bigint, fare double, version int, city string) using pyhudi
 partitioned by (city) tblproperties (primaryKey = 'id', preCombineField = 'version')"""
@@ -82,7 +83,7 @@ def instants(table: Path, state: str) -> set[str]:
     return {file.name for file in (table / ".hoodie" / "timeline").glob(f"*.{state}")}
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", [OLDEST, pytest.param(NEWEST, marks=pytest.mark.matrix)])
 def test_spark_sql_works_through_every_end_of_its_planner(
     line: str, place: Callable[..., Place]
 ) -> None:
@@ -131,7 +132,7 @@ def test_spark_sql_works_through_every_end_of_its_planner(
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("line", ["3.5", "4.0"])
+@pytest.mark.parametrize("line", LINES)
 def test_an_application_on_the_jvm_leaves_nothing_behind(
     line: str, place: Callable[..., Place]
 ) -> None:
@@ -147,7 +148,7 @@ def test_an_application_on_the_jvm_leaves_nothing_behind(
 # -- the Thrift server
 
 
-@pytest.fixture(scope="module", params=["3.5", "4.0"])
+@pytest.fixture(scope="module", params=LINES)
 def thrift(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Place, str]]:
@@ -295,7 +296,7 @@ def test_a_statement_that_is_cancelled_while_it_waits_for_the_lock_commits_nothi
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, ConnectClient]]:
-    with connect_server(tmp_path_factory.mktemp("connect"), "4.0") as running:
+    with connect_server(tmp_path_factory.mktemp("connect"), NEWEST) as running:
         yield running
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from integration.conftest import SPARK_4_PYTHON
 from integration.killed_writer import OPTIONS
 from integration.matrix.script import all_cells, play
 from integration.peers import HudiRs, SparkPeer, apache_hudi, maven, pyhudi_on_spark
@@ -26,8 +25,9 @@ from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
 from tests.s3_server import S3Server, s3_server
+from tests.spark_lines import python
 
-OURS, ON_SPARK_4, HUDI = "pyhudi", "pyhudi-spark4", "hudi-1.2.0"
+OURS, ON_SPARK_4, HUDI = "pyhudi", "pyhudi-4.0", "hudi-1.2.0"
 #: what a Spark 4.0 session needs to open ``s3a://``
 S3A_OF_SPARK_4 = ("org.apache.hadoop:hadoop-aws:3.4.1", "software.amazon.awssdk:bundle:2.24.6")
 CELLS = [
@@ -60,7 +60,7 @@ def s3_peers(server: S3Server) -> Iterator[Peers]:
             return pyhudi_on_spark(s3=server)
         if name == ON_SPARK_4:
             jars = {"spark.jars": ",".join(str(maven.jar(one)) for one in S3A_OF_SPARK_4)}
-            return pyhudi_on_spark(name, str(SPARK_4_PYTHON), server, jars)
+            return pyhudi_on_spark(name, str(python("4.0")), server, jars)
         return apache_hudi(name.removeprefix("hudi-"), server)
 
     def get(name: str) -> SparkPeer:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from integration.peers import SparkPeer
+from integration.peers import HudiRs, SparkPeer
 
 OPTIONS = {
     "hoodie.table.name": "rides",
@@ -85,6 +85,23 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     for ride in now.values():
         ride["cost"] = ride.pop("price")
     after("alter table {t} rename column price to cost")
+
+
+def test_readers_that_know_no_ids_lose_renamed_values_and_bring_dropped_ones_back(
+    peers: Peers, hudi_rs: HudiRs, tmp_path: Path
+) -> None:
+    """What docs/other_engines.md and the warning of ALTER TABLE say of them."""
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    ours.write(path, pa.Table.from_pylist(START), OPTIONS, mode="overwrite")
+    ours.sql(f"create table rides_by_name using pyhudi location '{path}'")
+    for change in ("rename column fare to price", "drop column note", "add columns (note string)"):
+        ours.sql(f"alter table rides_by_name {change}")
+    (mine,) = [row for row in ours.read(path).without_meta().rows if row["id"] == 1]
+    assert (mine["price"], mine["note"]) == (1.0, None)
+    for name, answer in (("hudi", hudi.read(path)), ("hudi-rs", hudi_rs.read(path))):
+        (row,) = [row for row in answer.without_meta().rows if row["id"] == 1]
+        assert (row.get("price"), row.get("note")) == (None, "a"), name
 
 
 @pytest.fixture

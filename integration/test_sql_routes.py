@@ -12,9 +12,9 @@ import pytest
 
 from integration.jvm_first import ConnectClient, Place, SparkSql, connect_server, spark_sql
 from tests import sql_suite
+from tests.spark_lines import LINES
 
-LINES = ("3.5", "4.0")
-SAMPLE = ("3.5", "show")  # where the shell prints other texts than elsewhere
+SAMPLE = (LINES[0], "show")  # where the shell prints other texts than elsewhere
 CASES = [
     pytest.param(
         line,

@@ -58,5 +58,5 @@ INDEXES = (
     (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")),
 )
 UPSERT = ("hoodie.spark.sql.insert.into.operation", "upsert")
-HIVE_STYLE = ("hoodie.datasource.write.hive_style_partitioning", "true")
+PLAIN_FOLDERS = ("hoodie.datasource.write.hive_style_partitioning", "false")
 URL_ENCODED = ("hoodie.datasource.write.partitionpath.urlencode", "true")

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from tests.sql_column_draws import add, drop, move, rename, widen
 from tests.sql_columns import Refused
-from tests.sql_domains import GLOBAL, HIVE_STYLE, INDEXES, LATEST, NAMES, UPSERT, URL_ENCODED, ZONES
+from tests.sql_domains import (
+    GLOBAL,
+    INDEXES,
+    LATEST,
+    NAMES,
+    PLAIN_FOLDERS,
+    UPSERT,
+    URL_ENCODED,
+    ZONES,
+)
 from tests.sql_draws import Chance, Made, condition, draw_kind
 from tests.sql_expressions import Expression
 from tests.sql_frame_draws import append, remove
@@ -87,13 +96,15 @@ def _table(chance: Chance) -> Model:
         properties.append(("primaryKey", ",".join(f"k{at}" for at in range(len(keys)))))
         properties += chance.one(INDEXES)
     if ordering:
-        properties.append(("preCombineField", "ts"))
+        properties += [("preCombineField", "ts"), UPSERT]
         properties += chance.one(((), (), (LATEST,)))
     elif keys and chance.one((True, False)):
         upserts = True
         properties.append(UPSERT)
     if partitions:
-        properties += chance.one(((), (HIVE_STYLE,), (URL_ENCODED,), (HIVE_STYLE, URL_ENCODED)))
+        properties += chance.one(
+            ((), (PLAIN_FOLDERS,), (URL_ENCODED,), (PLAIN_FOLDERS, URL_ENCODED))
+        )
     definition = Definition(
         tuple(f"k{at}" for at in range(len(keys))),
         tuple(f"p{at}" for at in range(len(partitions))),

@@ -26,7 +26,6 @@ from pyhudi.config import (
     ignored_warning,
     resolve_read,
     resolve_write,
-    sql_insert_operation,
 )
 from pyhudi.errors import ConfigError
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
@@ -187,7 +186,7 @@ def test_no_unknown_hoodie_key_passes_unnoticed(name: str) -> None:
         ("hoodie.bucket.index.num.buckets", "0", "it must be at least 1"),
         ("hoodie.index.bloom.fpp", "small", "a number"),
         ("hoodie.combine.before.upsert", "yes", "true or false"),
-        ("hoodie.index.type", "HBASE", "SIMPLE, GLOBAL_SIMPLE, BLOOM, BUCKET"),
+        ("hoodie.index.type", "HBASE", "SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, BUCKET"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
         ("hoodie.record.merge.mode", "CUSTOM", "EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING"),
         ("hoodie.populate.meta.fields", "false", "only 'true'"),
@@ -370,31 +369,6 @@ def test_a_read_takes_its_own_options_and_lets_a_writes_pass() -> None:
     assert (resolved.other, resolved.ignored) == ({"path": "/t"}, ())
     with pytest.raises(ConfigError, match="snapshot, read_optimized"):
         resolve_read({"hoodie.datasource.query.type": "incremental"})
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, Operation.INSERT),
-        ({"primaryKey": "id"}, Operation.INSERT),
-        ({"primaryKey": "id", "preCombineField": "ts"}, Operation.UPSERT),
-        (
-            {
-                "primaryKey": "id",
-                "preCombineField": "ts",
-                "hoodie.spark.sql.insert.into.operation": "bulk_insert",
-            },
-            Operation.BULK_INSERT,
-        ),
-        (
-            {"primaryKey": "id", "preCombineField": "ts", "hoodie.sql.insert.mode": "non-strict"},
-            Operation.INSERT,
-        ),
-        ({"hoodie.datasource.write.operation": "bulk_insert"}, Operation.BULK_INSERT),
-    ],
-)
-def test_insert_into_chooses_as_hudi_does(options: dict[str, str], expected: Operation) -> None:
-    assert sql_insert_operation(resolve_write(options)) is expected
 
 
 def test_every_option_that_a_table_records_is_of_the_tables_scope() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from pyhudi.config import resolve_read
 from pyhudi.errors import ConfigError
-from pyhudi.foreign_options import refuse_foreign
+from pyhudi.option_names import refuse_unknown_write
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,16 @@ from pyhudi.foreign_options import refuse_foreign
 )
 def test_what_another_format_would_heed_is_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"'{key}' is not a pyhudi option.*Nothing was written"):
-        refuse_foreign({key: value})
+        refuse_unknown_write({key: value})
 
 
 def test_what_pyhudi_does_anyhow_passes_and_so_does_what_changes_no_row() -> None:
-    refuse_foreign({"mergeSchema": "True", "overwriteSchema": "false", "branch": "main"})
-    refuse_foreign(
-        {"maxRecordsPerFile": "10", "compression": "zstd", "target-file-size-bytes": "1"}
-    )
-    refuse_foreign({"hoodie.replace.where": "x"})
+    refuse_unknown_write({"mergeSchema": "True", "overwriteSchema": "false", "branch": "main"})
+    refuse_unknown_write({"hoodie.replace.where": "x"})
 
 
 def test_metadata_of_the_commit_is_nobodys_option() -> None:
-    refuse_foreign({"_branch": "audit"})
+    refuse_unknown_write({"_branch": "audit"})
 
 
 @pytest.mark.parametrize(

@@ -28,23 +28,24 @@ LAYERS = {
     "option": 3,
     "lock_options": 4,
     "option_tables": 5,
-    "config": 6,
-    "storage": 7,
-    "slices": 8,
-    "timeline": 9,
-    "locks": 10,
-    "transactions": 11,
-    "rows": 12,
-    "index": 13,  # its lookup runs in workers and opens files as rows/ does
-    "catalogs": 14,
-    "services": 14,
-    "application": 15,
-    "reads": 16,
-    "tables": 17,
-    "writes": 18,
-    "spark": 19,
-    "cli": 20,
-    "": 21,  # pyhudi/__init__.py, the public surface
+    "option_names": 6,
+    "config": 7,
+    "storage": 8,
+    "slices": 9,
+    "timeline": 10,
+    "locks": 11,
+    "transactions": 12,
+    "rows": 13,
+    "index": 14,  # its lookup runs in workers and opens files as rows/ does
+    "catalogs": 15,
+    "services": 15,
+    "application": 16,
+    "reads": 17,
+    "tables": 18,
+    "writes": 19,
+    "spark": 20,
+    "cli": 21,
+    "": 22,  # pyhudi/__init__.py, the public surface
 }
 
 # The folders of transactions/, likewise; its own modules stand above and below them.

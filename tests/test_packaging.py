@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.spark.jars import LINES
+
 ROOT = Path(__file__).parent.parent
-JARS = {"pyhudi-spark-3.5_2.12.jar", "pyhudi-spark-4.0_2.13.jar"}
+JARS = {line.jar for line in LINES.values()}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ HUDI = {
 DELTA = ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2")
 #: what a Spark 3.5 session needs to open ``s3a://``
 S3A = ("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262")
-#: the server of Spark Connect for Spark 3.5, which PySpark brings for 4.0 only
+#: the server of Spark Connect for Spark 3.5, which PySpark brings since 4.0
 CONNECT = "org.apache.spark:spark-connect_2.12:3.5.7"
 ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.1",)
 

@@ -1,7 +1,6 @@
 """pyhudi: Apache Hudi tables on Spark, for Python.
 
->>> builder = pyhudi.configure(SparkSession.builder)
->>> spark = pyhudi.attach(builder.getOrCreate())
+>>> spark = pyhudi.configure(SparkSession.builder).getOrCreate()
 >>> df.write.format("pyhudi").option("hoodie.table.name", "trips").save(path)
 >>> spark.read.format("pyhudi").load(path)
 >>> pyhudi.Table(path).files()
@@ -64,5 +63,5 @@ def __getattr__(name: str) -> Any:
             raise
         raise SetupError(
             f"The package {e.name} is not installed in {sys.prefix}. Install pyspark 3.5 or "
-            "4.0 there."
+            "newer there."
         ) from e

@@ -33,6 +33,7 @@ class IndexType(str, Enum):
     SIMPLE = "SIMPLE"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     BLOOM = "BLOOM"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
     BUCKET = "BUCKET"
 
 

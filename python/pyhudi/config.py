@@ -11,7 +11,6 @@ Invariant: no ``hoodie.*`` key passes unnoticed. It is an option, or a Hudi key 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,12 +37,12 @@ from pyhudi.choices import (
     TimestampType,
 )
 from pyhudi.errors import ConfigError
-from pyhudi.foreign_options import refuse_foreign_reads
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
-from pyhudi.hudi_keys import FIXED, IGNORED, has_no_effect
+from pyhudi.hudi_keys import FIXED, INSTEAD, UNSERVED_FAMILIES, UNSERVED_READS, has_no_effect
 from pyhudi.lock_options import LOCK_TABLE, NEEDED, LockOptions, check_lock_options
 from pyhudi.option import Option, Scope
+from pyhudi.option_names import nearest, refuse_unknown_read
 from pyhudi.option_tables import (
     CALLBACK,
     READ_TABLE,
@@ -58,7 +57,8 @@ __all__ = [
     "IndexType", "InsertMode", "KeyGenerator", "LockOptions", "LockProvider", "MarkerForm",
     "MergeMode", "Operation", "Option", "OverwriteMode", "QueryType", "READ_TABLE", "ReadOptions",
     "Scope", "SortMode", "TableType", "TimestampType", "WRITE_TABLE", "WriteOptions",
-    "ignored_warning", "resolve_read", "resolve_write", "sql_insert_operation",
+    "ignored_warning", "new_table_operation", "resolve_read", "resolve_write",
+    "sql_insert_operation",
 ]  # fmt: skip
 
 
@@ -242,15 +242,23 @@ def resolve_read(
     """
     given, later = _sort(_READ_KEYS, options), _sort(_READ_KEYS, session or {})
     _refuse_unknown((*given.unknown, *later.unknown))
+    for key in given.ignored:
+        if key.lower() in UNSERVED_READS:
+            raise ConfigError(
+                f"'{key}' is not supported: a read takes the snapshot of one table. To read a part "
+                "of its commits use pyhudi.commits, to read an older state set as.of.instant.",
+                key=key,
+            )
     for key in given.other:
-        if not travels and re.sub("[^a-z]", "", key.lower()) in _FOREIGN_TIME_TRAVEL:
+        if not travels and _letters(key) in _FOREIGN_TIME_TRAVEL:
             raise ConfigError(
                 f"'{key}' is not a pyhudi option. For time travel set as.of.instant to an instant "
                 "or a time.",
                 key=key,
                 nearest="as.of.instant",
             )
-    refuse_foreign_reads(given.other)
+    travel = {key for key in given.other if travels and _letters(key) in _FOREIGN_TIME_TRAVEL}
+    refuse_unknown_read({key: text for key, text in given.other.items() if key not in travel})
     if given.found.get("as_of", ("", "given"))[1] is None:
         raise ConfigError(
             "as.of.instant is empty. Set it to an instant or a time, or leave it out to read the "
@@ -265,15 +273,51 @@ def resolve_read(
 
 
 def sql_insert_operation(options: WriteOptions) -> Operation:
-    """The operation of SQL's INSERT INTO, by the rules of Hudi 1.2.0."""
-    if options.operation is not None:
-        return options.operation
-    if options.sql_insert_operation is not None:
-        return options.sql_insert_operation
-    keyed = bool(options.record_key_fields and options.ordering_fields)
-    if options.sql_insert_mode is InsertMode.NON_STRICT:
-        return Operation.INSERT
-    return Operation.UPSERT if keyed else Operation.INSERT
+    """The operation of SQL's INSERT INTO, by the rules of Hudi 1.2.0: insert, which keeps doubles.
+
+    ``hoodie.spark.sql.insert.into.operation`` names another one. The older
+    ``hoodie.sql.insert.mode`` counts only without it: its modes upsert and strict then upsert if
+    ``hoodie.combine.before.insert`` is true, and its mode non-strict is a bulk_insert if
+    ``hoodie.sql.bulk.insert.enable`` is true. ``ConfigError`` for that with another mode.
+    """
+    named = _named_operation(options)
+    if named is not None:
+        return named
+    keyed = bool(options.record_key_fields)
+    old = options.sql_insert_mode
+    if old is not None and options.sql_bulk_insert:
+        if old is not InsertMode.NON_STRICT or options.insert_drop_duplicates:
+            raise ConfigError(
+                "hoodie.sql.bulk.insert.enable is 'true', but a bulk_insert looks up no keys, and "
+                "hoodie.sql.insert.mode or hoodie.datasource.write.insert.drop.duplicates asks for "
+                "that. Leave one of them out.",
+                key="hoodie.sql.bulk.insert.enable",
+            )
+        return Operation.BULK_INSERT
+    upserts = old is not None and old is not InsertMode.NON_STRICT
+    if upserts and keyed and options.combine_before_insert and not options.insert_drop_duplicates:
+        return Operation.UPSERT
+    return Operation.INSERT
+
+
+def new_table_operation(options: WriteOptions) -> Operation:
+    """The operation of CREATE TABLE AS SELECT, as in Hudi 1.2.0: bulk_insert, which keeps doubles.
+
+    An option may name another one. A policy against duplicates needs an insert.
+    """
+    named = _named_operation(options)
+    if named is not None:
+        return named
+    free = options.duplicate_policy is DuplicatePolicy.NONE
+    return Operation.BULK_INSERT if free else Operation.INSERT
+
+
+def _named_operation(options: WriteOptions) -> Operation | None:
+    """The operation that options name for INSERT; an upsert of a table without a key inserts."""
+    named = options.sql_insert_operation
+    if options.operation is None and named is Operation.UPSERT and not options.record_key_fields:
+        return Operation.INSERT  # a session has one setting for tables of both kinds
+    return options.operation or named
 
 
 def ignored_warning(keys: Sequence[str]) -> str | None:
@@ -297,6 +341,13 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
         elif low in FIXED:
             if rows is _WRITE_KEYS and _breaks_fixed(key, text):
                 given.ignored.add(key)
+        elif low.startswith(UNSERVED_FAMILIES):
+            if rows is _WRITE_KEYS:
+                raise ConfigError(
+                    f"'{key}' is for a merge that pyhudi does not do. Leave it out: pyhudi merges "
+                    "by event time or by commit time.",
+                    key=key,
+                )
         elif has_no_effect(low):
             given.ignored.add(key)
         else:
@@ -309,8 +360,11 @@ def _breaks_fixed(key: str, text: str) -> bool:
     value, must = FIXED[key.lower()]
     differs = text.strip().lower() != value
     if differs and must:
+        served = f"pyhudi supports only '{value}'" if value else "pyhudi does not support it"
+        instead = INSTEAD.get(key.lower())
         raise ConfigError(
-            f"'{key}' is '{text}', but pyhudi supports only '{value}'. Leave it out.", key=key
+            f"'{key}' is '{text}', but {served}. Leave it out.{f' {instead}' if instead else ''}",
+            key=key,
         )
     return differs
 
@@ -368,15 +422,18 @@ def _refuse_contradiction(key: str, value: object, recorded_key: str, recorded: 
 
 def _refuse_unknown(keys: Iterable[str]) -> None:
     for key in keys:
-        known = [name for row in (*WRITE_TABLE, *READ_TABLE) for name in row.keys]
-        near = difflib.get_close_matches(key, [*known, *FIXED, *IGNORED], 1)
-        hint = f"did you mean '{near[0]}'?" if near else "no option has a similar name."
+        near = nearest(key)
+        hint = f"did you mean '{near}'?" if near else "no option has a similar name."
         raise ConfigError(
             f"'{key}' is neither a pyhudi option nor a Hudi key that pyhudi knows; {hint} "
             "Correct it or leave it out.",
             key=key,
-            nearest=near[0] if near else None,
+            nearest=near,
         )
+
+
+def _letters(key: str) -> str:
+    return re.sub("[^a-z]", "", key.lower())
 
 
 def _text(value: object) -> str:

@@ -1,8 +1,8 @@
-"""Options of other formats that would change the rows of a write or a read.
+"""Options of other formats and of Spark's file sources: what to do instead.
 
-To ignore them would cost rows: Delta's ``replaceWhere`` replaces a part of the table, but mode
-overwrite without it replaces all. Only options of writes and reads are checked. Users may keep
-notes of their own in the properties of tables.
+Their users try them here. To ignore them would cost rows: Delta's ``replaceWhere`` replaces a part
+of the table, but mode overwrite without it replaces all. An option whose value asks for what pyhudi
+does anyhow passes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _COLUMNS: Final = "To change columns use ALTER TABLE, or write to a new table"
 _ONCE: Final = "Look for the commit before you write again"
 _BRANCH: Final = "A Hudi table has no branches: use a separate table"
 _JUDGED: Final = "hoodie.write.concurrency.mode says how the writers of a table share it"
+_TRAVEL: Final = "A write always goes to the newest state: as.of.instant is an option of reads"
 
 #: letters of the option -> the one value that pyhudi supports, and what to do instead
 _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
@@ -38,6 +39,11 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
     "branch": ("main", _BRANCH),
     "isolationlevel": (None, _JUDGED),
     "validatefromsnapshotid": (None, _JUDGED),
+    # time travel, which is of reads
+    **dict.fromkeys(
+        ("asofinstant", "timestampasof", "versionasof", "asoftimestamp", "snapshotid"),
+        (None, _TRAVEL),
+    ),
 }
 
 
@@ -65,31 +71,73 @@ _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {
     "ignorecorruptfiles": ("false", _LOST),
 }
 
+_SIZE: Final = "The size of files is hoodie.parquet.max.file.size, in bytes"
+_CODEC: Final = "The codec of base files is hoodie.parquet.compression.codec"
+_TYPES: Final = "A Hudi table knows its columns and their types"
+_FOLDER: Final = "The path is the table's own folder; filter its partition columns"
+_CALENDAR: Final = "Dates and times are of the proleptic Gregorian calendar"
 
-def refuse_foreign_reads(options: Mapping[str, str]) -> None:
-    """``ConfigError`` for a read option with which another source would show other rows."""
-    for key, text in options.items():
-        served, instead = _FOREIGN_READS.get(re.sub("[^a-z]", "", key.lower()), ("", ""))
-        if instead and text.strip().lower() != served:
-            raise ConfigError(
-                f"'{key}' is not a pyhudi option, and without it the read would show other rows "
-                f"than you asked for. {instead}.",
-                key=key,
-            )
+#: options of Spark's file sources, and others that change no row; for reads and writes
+_MEANINGLESS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("compression", "codec", "parquetcompression", "writeparquetcompressioncodec"),
+                    _CODEC),
+    **dict.fromkeys(("maxrecordsperfile", "targetfilesizebytes", "targetfilesize", "maxfilesize",
+                     "writetargetfilesizebytes", "parquetblocksize"), _SIZE),
+    **dict.fromkeys(("header", "inferschema", "sep", "delimiter", "quote", "escape", "multiline",
+                     "nullvalue", "encoding", "charset", "linesep", "dateformat", "mode",
+                     "timestampformat", "timestampntzformat", "columnnameofcorruptrecord",
+                     "ignoreleadingwhitespace", "ignoretrailingwhitespace", "emptyvalue",
+                     "enforceschema", "primitivesasstring", "allowcomments", "comment",
+                     "fetchsize", "dbtable", "rowtag"), _TYPES),
+    **dict.fromkeys(("basepath", "recursivefilelookup", "partitioncolumn", "numpartitions"),
+                    _FOLDER),
+    **dict.fromkeys(("datetimerebasemode", "intrebasemode"), _CALENDAR),
+    "optimizewrite": "hoodie.bulkinsert.sort.mode and hoodie.parquet.small.file.limit arrange rows",
+    "usermetadata": "Options that begin with _ go to the commit's metadata, as in _reason",
+    "checkpointlocation": "pyhudi has no streaming sink yet: write each batch by foreachBatch",
+    "dataChange".lower(): "Each write of rows is a change of the table",
+}  # fmt: skip
 
 
-def refuse_foreign(options: Mapping[str, str], commit_prefix: str = "_") -> None:
-    """``ConfigError`` for a write option that has a meaning in another format.
+def foreign_write(key: str, text: str) -> bool:
+    """Whether another format's option asks for what pyhudi does anyhow; False for unknown names.
 
-    Options with the prefix ``commit_prefix`` go to the commit's metadata, whatever their names.
+    ``ConfigError`` for one that has a meaning in another format, or for Spark's file sources.
     """
-    for key, text in options.items():
-        if key.startswith(commit_prefix) or key.lower().startswith("hoodie."):
-            continue
-        served, instead = _FOREIGN.get(re.sub("[^a-z]", "", key.lower()), ("", ""))
-        if instead and text.strip().lower() != served:
-            raise ConfigError(
-                f"'{key}' is not a pyhudi option, and without it the write would leave other rows "
-                f"or columns than you asked for. Nothing was written. {instead}.",
-                key=key,
-            )
+    served, instead = _FOREIGN.get(_letters(key), ("", ""))
+    if instead and text.strip().lower() != served:
+        raise ConfigError(
+            f"'{key}' is not a pyhudi option, and without it the write would leave other rows "
+            f"or columns than you asked for. Nothing was written. {instead}.",
+            key=key,
+        )
+    _refuse_meaningless(key)
+    return bool(instead)
+
+
+def foreign_read(key: str, text: str) -> bool:
+    """``foreign_write`` for an option of a read."""
+    served, instead = _FOREIGN_READS.get(_letters(key), ("", ""))
+    if instead and text.strip().lower() != served:
+        raise ConfigError(
+            f"'{key}' is not a pyhudi option, and without it the read would show other rows "
+            f"than you asked for. {instead}.",
+            key=key,
+        )
+    _refuse_meaningless(key)
+    return bool(instead) or _letters(key) in ("mergeschema", "overwriteschema")
+
+
+def _refuse_meaningless(key: str) -> None:
+    """Options that mean nothing here would be taken for options that work."""
+    instead = _MEANINGLESS.get(_letters(key))
+    if instead is not None:
+        raise ConfigError(
+            f"'{key}' is an option of other sources and means nothing for a Hudi table. {instead}. "
+            "Leave the option out.",
+            key=key,
+        )
+
+
+def _letters(key: str) -> str:
+    return re.sub("[^a-z]", "", key.lower())

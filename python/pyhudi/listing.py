@@ -43,7 +43,7 @@ class Listing(list[T], Generic[T]):
         return {name: _plain(getattr(entry, name)) for name in self.columns}
 
     def _shown(self) -> list[list[Cell]]:
-        return [[_cell(value) for value in row] for row in self.rows()[:SHOWN]]
+        return [[shown_cell(value) for value in row] for row in self.rows()[:SHOWN]]
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; the fields give its types, even if the list is empty."""
@@ -94,7 +94,8 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _cell(value: Any) -> Cell:
+def shown_cell(value: Any) -> Cell:
+    """A plain value as a cell of a table."""
     if value is None or value == "":
         return NOTHING
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -118,8 +118,6 @@ class WriteOptions:
         "Merges rows with the same key into one row before an insert.")
     combine_before_upsert: bool = option(True, "hoodie.combine.before.upsert", W,
         "Merges rows with the same key into one row before an upsert.")
-    combine_before_delete: bool = option(True, "hoodie.combine.before.delete", W,
-        "Merges rows with the same key into one row before a delete.")
     insert_drop_duplicates: bool = option(False, DS + "insert.drop.duplicates", W,
         "Skips keys that the table has, and keeps one row of each new key; upsert then inserts.")
     duplicate_policy: DuplicatePolicy = option(
@@ -136,6 +134,8 @@ class WriteOptions:
         "What INSERT INTO does: insert, bulk_insert or upsert.")
     sql_insert_mode: InsertMode | None = option(None, "hoodie.sql.insert.mode", W,
         "Hudi's older option for the same; it counts only if the newer one is not set.")
+    sql_bulk_insert: bool = option(False, "hoodie.sql.bulk.insert.enable", W,
+        "With hoodie.sql.insert.mode=non-strict INSERT INTO is a bulk_insert.")
 
     # ---- which file a row goes to
     index_type: IndexType = option(IndexType.SIMPLE, "hoodie.index.type", W,
@@ -146,7 +146,9 @@ class WriteOptions:
     bucket_fields: tuple[str, ...] = option((), "hoodie.bucket.index.hash.field", W,
         "Columns of the bucket hash, a part of the record key; the whole key by default.")
     update_partition_path: bool = option(True, "hoodie.simple.index.update.partition.path", W,
-        "Whether a global index moves a row whose partition changed.")
+        "Whether the global simple index moves a row whose partition changed.")
+    bloom_update_partition_path: bool = option(True, "hoodie.bloom.index.update.partition.path", W,
+        "Whether the global bloom index moves a row whose partition changed.")
     bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
         "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")
     bloom_entries: int = option(60_000, "hoodie.index.bloom.num_entries", W,

@@ -12,9 +12,9 @@ import pytest
 from pymetastore.hive_metastore import ttypes
 
 from pyhudi.catalogs import hive_metastore
-from pyhudi.catalogs.hudi_entry import EntryName, entry_columns, spark_schema
+from pyhudi.catalogs.hudi_entry import EntryName, PartitionChanges, entry_columns, spark_schema
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
-from pyhudi.errors import StorageError, TableExists, TableNotFound
+from pyhudi.errors import ConfigError, StorageError, TableExists, TableNotFound
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS
@@ -126,9 +126,63 @@ def test_a_name_that_is_taken_is_an_error(lake: Lake) -> None:
 
 def test_the_first_commit_registers_all_partitions_and_drops_what_is_gone(lake: Lake) -> None:
     stale = {("1999-12-31", "z"): "dt=1999-12-31/name=z"}
-    hive_metastore.change_partitions(lake.name, hive_metastore.PartitionChanges(stale, frozenset()))
+    hive_metastore.change_partitions(lake.name, PartitionChanges(stale, frozenset()))
     lake.follow(RegisteredTables(), 1)
     assert lake.partitions() == PARTITIONS
+
+
+def test_a_table_that_is_adopted_has_all_its_partitions(lake: Lake) -> None:
+    RegisteredTables().adopt(lake.name, lake.table.storage)
+    assert lake.partitions() == PARTITIONS
+
+
+def test_an_adoption_without_the_metastore_warns_and_names_the_repair(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = replace(lake.name, table="nobody")
+    with caplog.at_level(logging.WARNING):
+        RegisteredTables().adopt(gone, lake.table.storage)
+    (warning,) = caplog.records
+    assert f"MSCK REPAIR TABLE {gone}" in warning.getMessage()
+
+
+def test_partitions_are_added_or_dropped_as_the_statement_says(lake: Lake) -> None:
+    stale, told = {("1999-12-31", "z"): "dt=1999-12-31/name=z"}, RegisteredTables()
+    hive_metastore.change_partitions(lake.name, PartitionChanges(stale, frozenset()))
+    added = told.sync(lake.name, lake.table, add=True, drop=False)
+    assert added == PartitionChanges(PARTITIONS, frozenset())
+    assert lake.partitions() == {**PARTITIONS, **stale}
+
+    with lake.metastore.client() as client:
+        name = "dt=2024%2F01%2F02/name=x%3Ay"
+        client.drop_partition_by_name(lake.name.database, lake.name.table, name, False)
+    dropped = told.sync(lake.name, lake.table, add=False, drop=True)
+    assert dropped == PartitionChanges({}, frozenset(stale))
+    assert set(lake.partitions()) == {*PARTITIONS} - {("2024/01/02", "x:y")}
+
+    assert told.sync(lake.name, lake.table, add=True, drop=True)
+    assert lake.partitions() == PARTITIONS
+    assert not told.sync(lake.name, lake.table, add=True, drop=True)
+
+
+def test_a_commit_after_a_repair_compares_everything(lake: Lake) -> None:
+    told = RegisteredTables()
+    lake.follow(told, 0)
+    stale = {("1999-12-31", "z"): "dt=1999-12-31/name=z"}
+    hive_metastore.change_partitions(lake.name, PartitionChanges(stale, frozenset()))
+    told.sync(lake.name, lake.table, add=True, drop=False)
+    lake.follow(told, 1)
+    assert lake.partitions() == PARTITIONS
+
+
+def test_folders_that_do_not_tell_values_are_not_repaired(lake: Lake, tmp_path: Path) -> None:
+    root = BY_NAME["h120_v9-cow_evolve"].unzip(tmp_path / "plain")
+    table = open_table(LocalStorage(str(root)))
+    told = RegisteredTables()
+    with pytest.raises(ConfigError, match=r"rides has no partitions .* Nothing was changed"):
+        told.sync(lake.name, table, add=True, drop=True)
+    told.adopt(lake.name, table.storage)
+    assert lake.partitions() == {}
 
 
 def test_a_commit_to_known_partitions_does_not_ask_the_metastore(
@@ -225,7 +279,8 @@ def test_a_metastore_that_is_lost_leaves_a_warning_and_the_next_commit_heals(
             lake.follow(told, 1, through)
         assert proxy.met == [cut]
         (warning,) = caplog.records
-        for text in ("is committed", str(lake.name), "dt=2024-01-01/name=a%2Fb c", "next write"):
+        named = "dt=2024-01-01/name=a%2Fb c"
+        for text in ("is committed", str(lake.name), named, "next write", "MSCK REPAIR"):
             assert text in warning.getMessage()
         lake.follow(told, 1, through)
     assert lake.partitions() == PARTITIONS

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 import pyhudi
 from pyhudi import __version__
 from pyhudi.cli.main import main
+from pyhudi.clock import SystemClock
 from pyhudi.format.instants import State
 from pyhudi.storage.open import open_storage
 from tests.golden_tables import BY_NAME
@@ -113,6 +115,36 @@ def test_clean_names_writers_that_may_live_and_leaves_them(tmp_path: Path, capsy
     sooner = ["--conf", "hoodie.client.heartbeat.interval_in_ms=10000"]
     assert main(["clean", "--failed-writes", str(root), *sooner]) == 0
     assert "rolled back" in capsys.readouterr().out
+
+
+def test_clean_by_force_counts_down_and_rolls_back_what_may_live(
+    tmp_path: Path, capsys: Output
+) -> None:
+    root = pending_table(tmp_path, silent_s=60)
+    command = ["clean", "--failed-writes", "--force", str(root)]
+    assert main([*command, "--countdown", "1"]) == 0
+    told = capsys.readouterr()
+    assert "rolled back" in told.out
+    (pending,) = [line.split()[0] for line in told.out.splitlines()[2:]]
+    assert told.err.startswith(f"The writers of {pending} may live.")
+    assert told.err.splitlines()[1:] == ["1 ..."]
+    assert main(command) == 0
+    assert capsys.readouterr() == (f"Nothing is pending in the table at {root}.\n", "")
+
+
+def test_an_interrupt_of_the_countdown_rolls_nothing_back(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = pending_table(tmp_path, silent_s=60)
+    before = sorted(path for path in root.rglob("*"))
+
+    def interrupted(clock: SystemClock, seconds: float) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(SystemClock, "sleep", interrupted)
+    assert main(["clean", "--failed-writes", "--force", "--countdown", "60", str(root)]) == 1
+    assert capsys.readouterr().out.startswith("Stopped: no write was rolled back by force.")
+    assert sorted(path for path in root.rglob("*")) == before
 
 
 def pending_table(folder: Path, silent_s: float) -> Path:

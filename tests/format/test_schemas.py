@@ -171,6 +171,14 @@ def test_a_collation_that_the_type_does_not_show_is_refused_where_it_is() -> Non
         schemas.spark_to_avro(column(inside), "t")
 
 
+def test_the_collation_of_plain_text_is_none() -> None:
+    plain = schemas.spark_to_avro(column("string"), "t")
+    named = column("string")
+    named["fields"][0]["metadata"] = {"__COLLATIONS": {"c": "spark.UTF8_BINARY"}}
+    assert schemas.spark_to_avro(named, "t") == plain
+    assert schemas.spark_to_avro(column("string collate UTF8_BINARY"), "t") == plain
+
+
 def test_types_are_shown_as_sql_writes_them() -> None:
     array = {"type": "array", "elementType": "byte", "containsNull": True}
     fields = column(array)["fields"] + [{**column("decimal(9,2)")["fields"][0], "name": "d"}]

@@ -300,6 +300,9 @@ class FakePlanner:
         left = self._rows_without(path, request["filters"])
         return CommitAnswer(self._store(path, left, replace=True), None)
 
+    def on_check_properties(self, request: dict[str, Any]) -> None:
+        """Every property may be set."""
+
     def on_alter_columns(self, request: dict[str, Any]) -> CommitAnswer:
         return CommitAnswer(self.commit(request["path"], [], replace=False), None)
 

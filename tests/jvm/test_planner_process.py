@@ -51,7 +51,14 @@ def test_python_is_found_as_spark_submit_finds_it(
     for key, value in settings.items():
         conf.set(key, value)
     variables = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(environment)
-    assert jvm.io.pyhudi.PlannerProcess.pythonOf(conf, variables) == found
+    assert jvm.io.pyhudi.DriverPython.set(conf, variables) == found
+
+
+def test_a_program_that_started_the_jvm_lends_its_own_python(jvm: Any) -> None:
+    conf = jvm.org.apache.spark.SparkConf(False).set("spark.pyspark.python", "elsewhere")
+    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    found = jvm.io.pyhudi.DriverPython.of(conf, nothing)
+    assert Path(found).absolute() == Path(sys.executable).absolute()
 
 
 def test_a_python_that_is_not_there_is_named(spark: SparkSession) -> None:

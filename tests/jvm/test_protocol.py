@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 FILES = Path(__file__).parents[1] / "protocol"
 GOLDEN: dict[str, Any] = {file.stem: json.loads(file.read_text()) for file in FILES.iterdir()}
 #: entries in a Hive Metastore, which this session does not share; integration/test_hive_metastore
-OF_A_METASTORE = {"register_table", "forget_entry", "alter_entry", "rename_entry"}
+OF_A_METASTORE = {
+    "register_table", "forget_entry", "alter_entry", "rename_entry", "sync_partitions"
+}  # fmt: skip
 
 STATEMENTS = (
     "INSERT INTO trips VALUES (1, 'mon'), (2, 'tue')",
@@ -39,6 +41,7 @@ STATEMENTS = (
     "SELECT id FROM trips WHERE day = 'mon' AND id > 1",
     "SELECT * FROM trips.history",
     "ALTER TABLE trips ADD COLUMNS (fare DOUBLE)",
+    "ALTER TABLE trips SET TBLPROPERTIES ('team' = 'fares')",
     "DELETE FROM trips WHERE day = 'mon'",
     "TRUNCATE TABLE trips",
     "ALTER TABLE trips RENAME TO rides",
@@ -79,7 +82,7 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
         spark.sql(f"CALL pyhudi.system.clean_failed_writes('{path}')").collect()
 
     asked = dict(planner.calls)
-    missing = set(QUESTIONS) - OF_A_METASTORE - set(asked) - {"spool_abort"}
+    missing = set(QUESTIONS) - OF_A_METASTORE - set(asked) - {"spool_abort", "tell_failure"}
     assert missing <= ({"clean_failed_writes"} if pyspark.__version__ < "4" else set())
     for name, request in planner.calls:
         golden = GOLDEN[name]["request"]
@@ -153,7 +156,9 @@ def test_each_change_of_the_golden_question_is_asked_as_it_is_there(
     planner.golden["alter_columns"] = GOLDEN["alter_columns"]["answer"]
     ask = GOLDEN["alter_columns"]["request"]["ask"]
     golden = decode(QUESTIONS["alter_columns"].ask, ask, "alter_columns").changes
-    for statement, expected in zip(ALTERS, golden, strict=True):
+    # Spark 4.3 judges a default before it asks the table.
+    asked = ALTERS[:-1] if pyspark.__version__ >= "4.3" else ALTERS
+    for statement, expected in zip(asked, golden[: len(asked)], strict=True):
         spark.sql(f"ALTER TABLE pyhudi.`{path}` {statement}")
         assert planner.named("alter_columns")[-1]["changes"] == (expected,), statement
 
@@ -180,7 +185,8 @@ def test_the_shim_reads_the_golden_answers_about_a_table(
     history = spark.sql("SELECT * FROM pyhudi.`/lake/trips`.history")
     assert history.dtypes == [("instant", "string"), ("rows", "bigint")]
     assert rows(history)[0] == ("20260101000000000", 2)
-    assert rows(spark.sql("SHOW PARTITIONS pyhudi.`/lake/trips`")) == [("day=mon",), ("day=null",)]
+    shown = [("day=__HIVE_DEFAULT_PARTITION__",), ("day=mon",)]
+    assert rows(spark.sql("SHOW PARTITIONS pyhudi.`/lake/trips`")) == shown
 
 
 def test_the_shim_reads_a_golden_plan(spark: SparkSession, told: FakePlanner) -> None:

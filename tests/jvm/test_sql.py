@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -251,7 +252,7 @@ def test_save_as_table_creates_with_the_options_of_the_write(
     writer.option("hoodie.datasource.write.recordkey.field", "id").saveAsTable("trips")
     assert rows(spark) == [(1, 1.5, "mon")]
     (request,) = planner.named("create_table")
-    assert request["properties"] == {"hoodie.datasource.write.recordkey.field": "id"}
+    assert request["options"] == {"hoodie.datasource.write.recordkey.field": "id"}
     assert request["partitioning"] == ["day"]
 
 
@@ -406,9 +407,10 @@ def test_a_merge_that_only_inserts_is_told_from_an_insert(
     assert [scan["path"] for scan in request["reads"]["scans"]] == [request["path"]]
 
     spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN trips t ON t.id = s.id")
-    assert len(planner.named("insert_new")) == 2, "the same to Spark"
+    known = len(planner.named("insert_new"))
+    assert known == (1 if pyspark.__version__ >= "4.3" else 2), "the same to Spark before 4.3"
     spark.sql("INSERT INTO trips SELECT * FROM news s LEFT ANTI JOIN news t ON t.id = s.id")
-    assert len(planner.named("insert_new")) == 2
+    assert len(planner.named("insert_new")) == known
 
 
 def test_python_is_told_of_the_scans_by_which_rows_come_from_their_own_table(
@@ -453,8 +455,14 @@ def test_tables_of_other_providers_pass_through(spark: SparkSession, planner: Fa
     assert planner.calls == []
 
 
-def test_without_python_every_statement_says_so(spark: SparkSession, planner: FakePlanner) -> None:
+def test_where_nobody_attached_a_statement_starts_a_planner(
+    spark: SparkSession, planner: FakePlanner
+) -> None:
     spark.sparkContext._jvm.io.pyhudi.Bridge.unregister()
-    with pytest.raises(AnalysisException, match=r"\[SETUP_ERROR\].*pyhudi.attach\(spark\)"):
-        spark.sql("CREATE TABLE trips (id BIGINT) USING pyhudi")
-    assert not spark.catalog.tableExists("trips")
+    spark.sql("CREATE TABLE unattached (id BIGINT) USING pyhudi")
+    try:
+        spark.sql("INSERT INTO unattached VALUES (1), (2)")
+        assert spark.table("unattached").count() == 2
+        assert planner.calls == []
+    finally:
+        spark.sql("DROP TABLE unattached")

@@ -397,3 +397,21 @@ def test_the_defaults_fit_every_storage(storage: MemoryStorage, tmp_path: Path) 
         lock = FilesystemLock(each, FakeClock())
         lock.acquire(0, ANN)
         assert lock.check(needed_s=each.put_timeout_s) >= 30
+
+
+def test_a_wait_of_more_than_two_seconds_says_once_what_it_waits_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    storage = MemoryStorage(clock=clock)
+    holder, waiting = handle(storage, clock), handle(storage, clock)
+    holder.acquire(0, ANN)
+    with caplog.at_level(logging.WARNING, "pyhudi"), pytest.raises(LockTimeout):
+        waiting.acquire(1, BOB)
+    assert caplog.messages == []
+    with caplog.at_level(logging.WARNING, "pyhudi"), pytest.raises(LockTimeout):
+        waiting.acquire(10, BOB)
+    (told,) = caplog.messages
+    assert told.startswith("Waiting for the lock 'memory:/")
+    assert f"held by {ANN}" in told
+    assert told.endswith("s more at most.")

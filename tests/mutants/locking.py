@@ -210,6 +210,18 @@ LOCKING: Final = (
                 ),
             ),
             Mutant(
+                "a process elsewhere is known by its number",
+                "LinuxProcesses.has_ended",
+                (("or _place(ours) != _place(process)", ""),),
+                ("test_of_a_process_elsewhere_nothing_is_known[boot]",),
+            ),
+            Mutant(
+                "a process with the same number is the same one",
+                "LinuxProcesses.has_ended",
+                (("int(stat[_STARTED]) != process.started", "False"),),
+                ("test_a_number_that_another_process_has_now_is_not_taken_for_the_first",),
+            ),
+            Mutant(
                 "a rollback that is half done stays so",
                 "finish_rollback",
                 (("", "return"),),

@@ -23,11 +23,12 @@ from typing import Final
 import pyspark
 
 from tests.mutants.mutant import ROOT, Mutant, MutantMisfit, edited
+from tests.spark_lines import ALL, environment_of
 
 #: built, and so in no listing of git's, but needed by tests that start Spark
 JARS: Final = "python/pyhudi/jars"
 BUILT: Final = (JARS, ".tools/dynamodb.classpath")
-ENVIRONMENTS: Final = (".venv", ".venv-spark4")
+ENVIRONMENTS: Final = tuple(environment_of(line).name for line in ALL)
 #: seconds that sbt may take, the first time in a copy that has nothing compiled
 BUILD_S: Final = 900
 TESTS: Final = ("tests", "integration")

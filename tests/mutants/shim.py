@@ -91,8 +91,8 @@ SHIM: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "a planner that dies while it answers": (
         _scala(
             "a planner that is gone stays",
-            "private def registration(): Registration = current.filter(_.isAlive).getOrElse {",
-            "private def registration(): Registration = current.getOrElse {",
+            "Registration = current.filter(_.isAlive).getOrElse(started())",
+            "Registration = current.getOrElse(started())",
             "test_spark_sql_works_through_every_end_of_its_planner",
         ),
     ),

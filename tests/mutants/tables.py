@@ -180,6 +180,23 @@ TABLES: Final = (
             ),
         ),
     ),
+    Guard(
+        "an interrupt in the middle of a statement, after which the JVM would go on and commit",
+        (
+            Mutant(
+                "a write does not hear that it was interrupted",
+                "Interrupts.told",
+                (("", "return False"),),
+                ("test_a_write_that_was_interrupted_ends_as_an_interrupt",),
+            ),
+            Mutant(
+                "an interrupt cancels the next statement too",
+                "Interrupts.begin",
+                (("_conversation(sys._getframe()) is not self._frame", "False"),),
+                ("test_an_interrupt_of_one_statement_does_not_cancel_the_next",),
+            ),
+        ),
+    ),
     Guard("a planner that dies while it answers"),
     Guard(
         "a planner that outlives its JVM",

@@ -13,6 +13,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableConfig, parse_table_config
 from pyhudi.reads.conditions import (
     AllOf,
+    Among,
     AnyOf,
     Bytes,
     Compare,
@@ -23,6 +24,8 @@ from pyhudi.reads.conditions import (
     HasText,
     IsNotNull,
     IsNull,
+    Literal,
+    LocalMoment,
     Moment,
     Not,
     TextPart,
@@ -113,6 +116,31 @@ def test_a_filter_over_partition_values_is_true_false_or_open(
     condition: Filter, answer: bool | None
 ) -> None:
     assert may_match(condition, ROW) is answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "own", "other"),
+    [
+        ("timestamp", "1704103200000000", Moment(1704103200000000), Moment(1)),
+        ("timestamp_ntz", "-5", LocalMoment(-5), LocalMoment(5)),
+        ("decimal(10,2)", "1.50", Exact("1.5"), Exact("2.50")),
+    ],
+)
+def test_a_folder_of_a_time_or_a_decimal_has_its_value(
+    kind: str, text: str, own: Literal, other: Literal
+) -> None:
+    values = typed_values(config("p"), {"p": kind}, text)
+    assert may_match(Compare(Comparison.SAME, "p", own), values) is True
+    assert may_match(Compare(Comparison.EQUAL, "p", other), values) is False
+    assert may_match(Among("p", (other, own)), values) is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("timestamp", "2024-01-01 10%3A00%3A00"), ("timestamp", "01"), ("decimal(4,1)", "NaN")],
+)
+def test_a_folder_whose_text_is_no_such_value_decides_nothing(kind: str, text: str) -> None:
+    assert typed_values(config("p"), {"p": kind}, text) == {}
 
 
 YES, NO, OPEN = op("=", "n", 3), op("=", "n", 4), Unknown()

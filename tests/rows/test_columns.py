@@ -174,6 +174,32 @@ def test_a_base_file_of_an_older_schema_is_widened_and_filled(tmp_path: Path) ->
     assert pq.read_schema(tmp_path / second["path"]).names[5:] == new.names
 
 
+@pytest.mark.parametrize(
+    ("old", "kind", "new"),
+    [
+        (pa.array([1, None], pa.int32()), pa.string(), ["1", None]),
+        (pa.array([7, 10**15], pa.int64()), pa.decimal128(12, 2), [decimal.Decimal("7.00"), None]),
+        (
+            pa.array([1.005, float("nan"), -2.5, None]),
+            pa.decimal128(4, 2),
+            [decimal.Decimal("1.01"), None, decimal.Decimal("-2.50"), None],
+        ),
+        (pa.array([decimal.Decimal("1.50")], pa.decimal128(4, 2)), pa.string(), ["1.50"]),
+        (pa.array([" 2.345", "x"]), pa.decimal128(4, 2), [decimal.Decimal("2.35"), None]),
+        (
+            pa.array(["2024-01-31", "2024-2", "2024-13-01", "no", None]),
+            pa.date32(),
+            [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1), None, None, None],
+        ),
+        (pa.array([datetime.date(2024, 1, 31)]), pa.string(), ["2024-01-31"]),
+    ],
+)
+def test_values_of_old_files_are_cast_as_spark_casts_them(
+    old: pa.Array, kind: pa.DataType, new: list[Any]
+) -> None:
+    assert converted(old, kind, exact=False).to_pylist() == new
+
+
 def test_a_base_file_whose_column_cannot_become_the_tables_type_is_corruption(
     tmp_path: Path,
 ) -> None:

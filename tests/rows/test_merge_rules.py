@@ -123,6 +123,17 @@ def test_a_coded_text_column_orders_like_a_plain_one() -> None:
     assert wins.tolist() == [False, True]
 
 
+def test_a_field_of_a_struct_orders_rows_and_a_null_struct_is_smallest() -> None:
+    write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("s.at.ts",))
+    old = pa.table({"s": [{"at": {"ts": 2}}, {"at": {"ts": 2}}, None, {"at": {"ts": 2}}]})
+    new = pa.table({"s": [{"at": {"ts": 1}}, {"at": {"ts": 3}}, {"at": {"ts": 0}}, {"at": None}]})
+    wins = incoming_wins(write, new, old)
+    assert wins is not None
+    assert wins.tolist() == [False, True, True, False]
+    table = pa.table({KEY_COLUMN: ["a", "a"], "s": [{"at": {"ts": 5}}, {"at": {"ts": 4}}]})
+    assert combined(write, table).column("s").to_pylist() == [{"at": {"ts": 5}}]
+
+
 def test_combined_rows_keep_the_order_in_which_the_winners_came() -> None:
     write = spec(Path("/unused"), merge_mode=EVENT_TIME, ordering_columns=("ts",))
     table = pa.table({KEY_COLUMN: ["c", "a", "b", "a", "c"], "ts": [1, 5, 1, 4, 1]})

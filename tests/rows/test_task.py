@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -143,6 +144,19 @@ def test_a_workers_failure_is_one_of_ours_on_one_line(
         failing(error)
     assert "\n" not in str(caught.value)
     assert str(error).split()[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (OSError(errno.ENOSPC, "Detail: No space left on device"), "make room on that disk"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "make room on that disk"),
+        (OSError(errno.EIO, "Input/output error"), "try again when the storage answers"),
+    ],
+)
+def test_a_full_disk_is_told_with_what_to_do(error: Exception, advice: str) -> None:
+    with pytest.raises(StorageError, match=advice):
+        failing(error)
 
 
 def test_a_fault_of_our_own_code_is_not_disguised() -> None:

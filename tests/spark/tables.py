@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 DS = "hoodie.datasource.write."
 KEY, PARTITION, ORDERING = (
@@ -160,4 +160,5 @@ def model_of(rows: Iterable[Row]) -> Model:
 
 def as_json(df: DataFrame) -> list[dict[str, Any]]:
     """Rows as the expected files of the golden tables hold them."""
-    return [json.loads(text) for text in df.toJSON().collect()]
+    texts = df.select(functions.to_json(functions.struct("*"))).collect()
+    return [json.loads(text) for (text,) in texts]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -77,7 +79,7 @@ def test_types_widen_and_old_files_are_read_so(spark: SparkSession, name: str) -
     ("change", "words"),
     [
         ("rename column dt to day", ("'dt'", "string", "the partition path uses it")),
-        ("alter column ts type string", ("'ts'", "bigint", "string", "may only widen")),
+        ("alter column ts type string", ("'ts'", "bigint", "string", "ordering of rows")),
     ],
 )
 def test_a_change_that_old_files_cannot_follow_is_refused(
@@ -188,3 +190,30 @@ def test_an_external_table_stays_where_it_is_under_its_new_name(
     assert called(tmp_path / "outside") == renamed
     by_path = spark.sql(f"select name from pyhudi.`{tmp_path}/outside`").collect()
     assert [row.name for row in by_path] == ["b"]
+
+
+def test_types_are_cast_in_old_files_and_when_these_are_merged(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(
+        f"create table {name} (id int, d date, t string, n int, f double) using pyhudi "
+        "tblproperties (primaryKey = 'id')"
+    )
+    spark.sql(
+        f"insert into {name} values (1, date'2024-01-31', '2024-02-01', 7, 1.005), "
+        "(2, null, 'none', null, null)"
+    )
+    kinds = {"d": "string", "t": "date", "n": "string", "f": "decimal(6,2)"}
+    for column, kind in kinds.items():
+        spark.sql(f"alter table {name} alter column {column} type {kind}")
+    day, cents = dt.date(2024, 2, 1), Decimal("1.01")
+    old = [(1, "2024-01-31", day, "7", cents), (2, None, None, None, None)]
+    assert table(spark, name) == old
+    assert spark.sql(f"select id from {name} where d = '2024-01-31' and t > '2024-01-01'").count()
+
+    spark.sql(f"update {name} set n = 'x' where id = 2")
+    assert table(spark, name) == [old[0], (2, None, None, "x", None)]
+    spark.sql(f"insert into {name} values (3, 'any', date'2024-03-01', 'y', 3.5)")
+    assert spark.table(name).count() == 3
+    with pytest.raises(Exception, match="may only widen"):
+        spark.sql(f"alter table {name} alter column t type int")

@@ -163,7 +163,8 @@ def test_a_definition_names_its_columns_whatever_their_case(lake: Lake, name: st
     spark = lake.spark
     spark.sql(
         f"create table {name} (Id int, Ts int, City string) using pyhudi partitioned by (city) "
-        "tblproperties (primaryKey = 'id', preCombineField = 'TS')"
+        "tblproperties (primaryKey = 'id', preCombineField = 'TS', "
+        "'hoodie.spark.sql.insert.into.operation' = 'upsert')"
     )
     spark.sql(f"insert into {name} values (1, 1, 'x'), (2, 1, 'y')")
     spark.sql(f"insert into {name} values (1, 2, 'x')")

@@ -50,7 +50,7 @@ def test_sql_reads_listings_by_name(lake: Lake, name: str) -> None:
     ]  # fmt: skip
     for table in (name, f"default.{name}", f"spark_catalog.default.{name}", f"pyhudi.`{path}`"):
         files = spark.sql(f"select partition, rows from {table}.files order by 1")
-        assert [row[:] for row in files.collect()] == [("x", 0), ("y", 1)], table
+        assert [row[:] for row in files.collect()] == [("dt=x", 0), ("dt=y", 1)], table
         assert spark.table(f"{table}.partitions").count() == 2
         assert spark.table(f"{table}.history").count() == 2
     with pytest.raises(AnalysisException, match="NOT_FOUND"):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 BUCKETS = {"hoodie.bucket.index.num.buckets": "2"}
 
 
-INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE")
+INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
 MATRIX = [(index, version, way) for index in INDEXES for version in "689" for way in WAYS]
 SAMPLE = {
     ("SIMPLE", "9", "collected"),
@@ -86,8 +86,9 @@ def test_each_operation_does_to_the_table_what_it_does_to_a_dict(
     assert table.properties()["hoodie.table.version"] == version
 
 
-def test_a_global_index_moves_a_row_to_its_new_partition(lake: Lake) -> None:
-    table = lake.table(options={**OPTIONS, INDEX: "GLOBAL_SIMPLE"})
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_global_index_moves_a_row_to_its_new_partition(lake: Lake, index: str) -> None:
+    table = lake.table(options={**OPTIONS, INDEX: index})
     model = model_of(rows_of(0, 6, "a"))
     table.write(model.values(), "insert")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.spark.test_sql import KEYED, create, table
@@ -25,7 +26,8 @@ def shown(spark: SparkSession, name: str, of: str = "") -> list[str]:
 
 def test_partitions_are_shown(spark: SparkSession, name: str) -> None:
     filled(spark, name)
-    assert shown(spark, name) == ["dt=null", "dt=x", "dt=x%2F1", "dt=y"]
+    null = "dt=__HIVE_DEFAULT_PARTITION__"
+    assert shown(spark, name) == [null, "dt=x", "dt=x%2F1", "dt=y"]
     assert shown(spark, name, "partition (dt = 'x')") == ["dt=x"]
     assert shown(spark, name, "partition (dt = 'nothing')") == []
 
@@ -52,7 +54,7 @@ def test_partitions_are_dropped_in_one_commit(spark: SparkSession, name: str) ->
 
     assert before == 4
     assert table(spark, name) == [ROWS[2], ROWS[3]]
-    assert shown(spark, name) == ["dt=null", "dt=x%2F1"]
+    assert shown(spark, name) == ["dt=__HIVE_DEFAULT_PARTITION__", "dt=x%2F1"]
     with pytest.raises(Exception, match="nothing"):
         spark.sql(f"alter table {name} drop partition (dt = 'nothing')")
     spark.sql(f"alter table {name} drop if exists partition (dt = 'nothing')")
@@ -63,6 +65,38 @@ def test_a_partition_is_emptied(spark: SparkSession, name: str) -> None:
     filled(spark, name)
     spark.sql(f"truncate table {name} partition (dt = 'y')")
     assert table(spark, name) == [ROWS[0], ROWS[2], ROWS[3]]
+
+
+def test_folders_are_shown_as_they_are(spark: SparkSession, name: str) -> None:
+    plain = "tblproperties ('hoodie.datasource.write.hive_style_partitioning' = 'false')"
+    create(spark, name, plain)
+    assert shown(spark, name) == []
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'b', 1, null)")
+    assert shown(spark, name) == ["__HIVE_DEFAULT_PARTITION__", "x"]
+
+
+def test_a_table_without_partitions_shows_none_and_drops_none(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"create table {name} (id int, dt string) using pyhudi")
+    spark.sql(f"insert into {name} values (1, 'x')")
+    assert shown(spark, name) == []
+    with pytest.raises(AnalysisException):
+        spark.sql(f"alter table {name} drop partition (dt = 'x')")
+    assert spark.table(name).count() == 1
+
+
+def test_a_truncate_names_a_partition_that_is_there_by_all_its_columns(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"create table {name} (id int, a string, b int) using pyhudi partitioned by (a, b)")
+    spark.sql(f"insert into {name} values (1, 'x', 1), (2, 'x', 2)")
+    with pytest.raises(AnalysisException, match=r"\[PARTITIONS_NOT_FOUND\].*\(a = Olso, b = 1\)"):
+        spark.sql(f"truncate table {name} partition (a = 'Olso', b = 1)")
+    for statement in ("truncate table {} partition", "alter table {} drop partition"):
+        with pytest.raises(AnalysisException, match=r"\bb\b"):
+            spark.sql(f"{statement.format(name)} (a = 'x')")
+    assert spark.table(name).count() == 2
 
 
 def test_no_partition_is_made_without_rows(spark: SparkSession, name: str) -> None:

@@ -84,6 +84,7 @@ def test_what_a_session_says_holds_for_its_calls(
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
+        ("sync_partitions('/nowhere/at/all')", "No Hive Metastore lists partitions"),
     ],
 )
 def test_a_call_for_nothing_says_so(
@@ -91,3 +92,15 @@ def test_a_call_for_nothing_says_so(
 ) -> None:
     with pytest.raises(AnalysisException, match=words):
         spark.sql(f"call pyhudi.system.{call}")
+
+
+def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
+    if spark.version < "4.1":
+        with pytest.raises(ParseException):
+            spark.sql("show procedures in pyhudi")
+        pytest.skip("SHOW PROCEDURES came with Spark 4.1")
+    for place in ("pyhudi", "pyhudi.system"):
+        listed = spark.sql(f"show procedures in {place}").collect()
+        assert {row.catalog for row in listed} == {"pyhudi"}
+        names = {row.procedure_name for row in listed}
+        assert names == {"clean_failed_writes", "sync_partitions"}

@@ -25,6 +25,7 @@ Row = tuple[object, ...]
 Meanwhile = Callable[..., None]
 
 THEIRS: Row = (1, "theirs", 5, "x")
+UPSERT = {"hoodie.spark.sql.insert.into.operation": "upsert"}
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 
 
@@ -37,7 +38,7 @@ def meanwhile(spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -
 
         def late(*arguments: Any) -> Any:
             if left:
-                spark.createDataFrame(left.pop(0), COLUMNS).writeTo(name).append()
+                spark.createDataFrame(left.pop(0), COLUMNS).writeTo(name).options(**UPSERT).append()
             return write_changes(*arguments)
 
         monkeypatch.setattr(write_handlers, "write_changes", late)
@@ -203,7 +204,7 @@ def test_a_statement_whose_pin_is_gone_loses_no_commit_in_between(
 
     def late(*arguments: Any) -> Any:
         if left:
-            spark.createDataFrame([left.pop()], COLUMNS).writeTo(name).append()
+            spark.createDataFrame([left.pop()], COLUMNS).writeTo(name).options(**UPSERT).append()
             spark.table(name).count()
         return spooled(*arguments)
 
@@ -223,7 +224,7 @@ def test_a_statement_keeps_what_it_read_while_its_pin_is_evicted_and_its_commit_
     spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(spark, name)
-    spark.createDataFrame([(6, "f", 1, "x")], COLUMNS).writeTo(name).append()
+    spark.createDataFrame([(6, "f", 1, "x")], COLUMNS).writeTo(name).options(**UPSERT).append()
     spooled, known = write_handlers.spooled_changes, hudi(spark, name)
     left = [known.timeline().commits[0].time]
 

@@ -16,10 +16,12 @@ from pyspark.sql import SparkSession
 import pyhudi
 from pyhudi.errors import SetupError
 from pyhudi.spark.installation import check_before_start, check_running, java_program, java_version
-from pyhudi.spark.jars import JARS, jar_for, spark_line
-from pyhudi.spark.session import PROGRESS
+from pyhudi.spark.jars import LINES, NEWEST, jar_for, spark_line
+from pyhudi.spark.session import AS_HUDI, PROGRESS, spark_conf
 from tests.process_facts import answer_to
 from tests.spark.tables import Lake, rows_of
+
+TESTED = [line.tested for line in LINES.values()]
 
 
 def java(folder: Path, release: str | None = None, program: str = "#!/bin/sh\n") -> Path:
@@ -37,7 +39,7 @@ def test_a_java_that_fits_is_taken(release: str, tmp_path: Path) -> None:
     check_before_start({"JAVA_HOME": str(java(tmp_path / "jdk", release))})
 
 
-@pytest.mark.parametrize(("release", "shown"), [("1.8.0_402", 8), ("11.0.22", 11), ("25", 25)])
+@pytest.mark.parametrize(("release", "shown"), [("1.8.0_402", 8), ("11.0.22", 11), ("27", 27)])
 def test_a_java_that_does_not_fit_is_named(release: str, shown: int, tmp_path: Path) -> None:
     home = java(tmp_path / "jdk", release)
     with pytest.raises(SetupError, match=f"is Java {shown}, and pyhudi needs Java 17") as error:
@@ -74,14 +76,37 @@ def test_a_java_of_unknown_version_is_given_a_try(tmp_path: Path) -> None:
 
 
 def test_every_spark_line_has_its_jar() -> None:
-    for line in JARS:
+    for line in LINES:
         assert jar_for(f"{line}.7").name.startswith(f"pyhudi-spark-{line}_")
 
 
-@pytest.mark.parametrize("version", ["3.4.4", "4.1.0", "2.4.8"])
+@pytest.mark.parametrize("version", ["3.4.4", "3.10.0", "2.4.8", "of my own"])
 def test_a_spark_without_a_jar_is_named_with_those_that_have_one(version: str) -> None:
-    with pytest.raises(SetupError, match=f"no jar for Spark {version}; it supports 3.5, 4.0"):
+    supported = ", ".join(LINES)
+    with pytest.raises(SetupError, match=f"no jar for Spark {version}; it supports {supported}"):
         jar_for(version)
+
+
+@pytest.mark.parametrize("version", ["4.10.1", "5.0.0"])
+def test_a_newer_spark_is_tried_with_the_newest_jar_and_one_warning(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert jar_for(version) == jar_for(version) == jar_for(NEWEST.tested)
+    (warning,) = caplog.records
+    assert f"not tested on Spark {version}, but on {', '.join(TESTED)}." in warning.getMessage()
+
+
+@pytest.mark.parametrize(("spark", "fits"), [("4.1.4", False), ("4.2.1", True), ("4.3.0", True)])
+def test_java_25_fits_the_lines_whose_spark_runs_on_it(
+    spark: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", spark)
+    environment = {"JAVA_HOME": str(java(tmp_path / "jdk", "25.0.1"))}
+    if fits:
+        check_before_start(environment)
+    else:
+        with pytest.raises(SetupError, match=r"needs Java 17 \(up to 21 works\)"):
+            check_before_start(environment)
 
 
 def test_a_jar_that_is_not_installed_is_named(
@@ -167,10 +192,87 @@ def test_a_driver_without_the_jar_is_told_how_to_get_it() -> None:
 @pytest.mark.every_line
 def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
     own = spark_line(pyspark.__version__)
-    other = next(line for line in JARS if line != own)
+    other = next(line for line in LINES if line != own)
     told = attach_with(str(jar_for(other)))
     assert told.startswith(f"[SETUP_ERROR] The pyhudi jar on the class path is for Spark {other}")
     assert str(jar_for(own)) in told
+
+
+UNATTACHED = """
+import json, os, sys
+from pyspark.sql import SparkSession
+from tests.process_facts import marked
+folder, *settings = sys.argv[1:]
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+for setting in settings:
+    builder = builder.config(*setting.split("=", 1))
+path = os.environ["TABLE"] = folder + "/t"
+spark = builder.getOrCreate()
+
+def told(call):
+    try:
+        return call()
+    except Exception as error:
+        return str(error).splitlines()[0]
+
+def planners():
+    return sum("pyhudi.spark.gateway" in run for run in marked(path).values())
+
+key = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.name": "t"}
+rows = spark.range(3)
+found = {"unasked": [
+    told(lambda: spark.read.format("hudi").load(path)),
+    told(lambda: rows.write.format("hudi").save(path)),
+    told(lambda: spark.sql("create table a (id bigint) using hudi")),
+]}
+assert not spark.catalog.tableExists("a")
+rows.write.format("pyhudi").options(**key).save(path)
+rows.write.format("pyhudi").mode("append").save(path)
+found["rows"] = spark.read.format("pyhudi").load(path).count()
+found["planners"] = planners()
+spark.conf.set("spark.pyhudi.as.hudi", "true")
+found["as hudi"] = spark.read.format("hudi").load(path).count()
+spark.sql("create table a (id bigint) using hudi tblproperties (primaryKey = 'id')")
+spark.sql("insert into a values (1), (2)")
+spark.sql("delete from a where id = 2")
+rows.write.format("hudi").saveAsTable("b")
+found["by name"] = [spark.table("a").count(), spark.table("b").count()]
+import pyhudi
+found["unknown"] = told(lambda: pyhudi.last_commit(spark))
+pyhudi.attach(spark)
+rows.write.format("pyhudi").mode("append").save(path)
+found["after attach"] = pyhudi.last_commit(spark).table
+found["planners after attach"] = planners()
+print(json.dumps(found))
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.every_line
+def test_a_program_that_knows_nothing_of_pyhudi_works_and_may_attach_later(tmp_path: Path) -> None:
+    settings = {**spark_conf(), "spark.sql.warehouse.dir": str(tmp_path)}
+    given = [f"{key}={value}" for key, value in settings.items()]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", UNATTACHED, str(tmp_path), *given],
+        capture_output=True, text=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    for told in found.pop("unasked"):
+        assert told.startswith("[CONFIG_ERROR] Apache Hudi's bundle is not on the class path"), told
+        assert "spark.pyhudi.as.hudi" in told
+    assert found.pop("unknown").startswith("[SETUP_ERROR] pyhudi is not attached")
+    assert found == {
+        "rows": 3, "planners": 1, "as hudi": 3, "by name": [1, 3],
+        "after attach": "t", "planners after attach": 0,
+    }  # fmt: skip
+
+
+def test_configure_serves_hudis_name_only_on_request() -> None:
+    assert AS_HUDI not in pyhudi.configure(SparkSession.Builder())._options
+    assert pyhudi.configure(SparkSession.Builder(), as_hudi=True)._options[AS_HUDI] == "true"
 
 
 @pytest.mark.spark

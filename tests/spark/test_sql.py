@@ -25,7 +25,9 @@ from tests.spark.tables import (
 pytestmark = pytest.mark.spark
 
 COLUMNS = "id bigint, name string, ts bigint, dt string"
-KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'ts', type = 'cow')"
+INTO = "hoodie.spark.sql.insert.into.operation"
+ORDERED = "tblproperties (primaryKey = 'id', preCombineField = 'ts', type = 'cow')"
+KEYED = ORDERED.replace(")", ", 'hoodie.spark.sql.insert.into.operation' = 'upsert')")
 
 
 def create(spark: SparkSession, name: str, properties: str = KEYED, more: str = "") -> None:
@@ -65,24 +67,33 @@ def test_a_created_table_is_empty_and_takes_rows(spark: SparkSession, name: str)
     assert (folder_of(spark, name) / ".hoodie" / "hoodie.properties").is_file()
 
 
-def test_insert_into_upserts_only_with_key_and_ordering_column(
-    spark: SparkSession, name: str
-) -> None:
-    create(spark, name, "tblproperties (primaryKey = 'id')")
+def test_insert_into_keeps_doubles_as_in_hudi(spark: SparkSession, name: str) -> None:
+    create(spark, name, ORDERED)
     for text in ("a", "b"):
         spark.sql(f"insert into {name} values (1, '{text}', 1, 'x')")
     assert [row[1] for row in table(spark, name)] == ["a", "b"]
 
 
 def test_insert_into_does_what_the_session_says(spark: SparkSession, name: str) -> None:
-    create(spark, name)
+    create(spark, name, ORDERED)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
-    spark.conf.set("hoodie.spark.sql.insert.into.operation", "bulk_insert")
+    spark.conf.set("hoodie.spark.sql.insert.into.operation", "upsert")
     try:
         spark.sql(f"insert into {name} values (1, 'b', 1, 'x')")
     finally:
         spark.conf.unset("hoodie.spark.sql.insert.into.operation")
-    assert [row[1] for row in table(spark, name)] == ["a", "b"]
+    assert [row[1] for row in table(spark, name)] == ["b"]
+
+
+def test_a_table_as_select_keeps_doubles_by_a_bulk_insert(spark: SparkSession, name: str) -> None:
+    spark.sql(
+        f"create table {name} using pyhudi {ORDERED} as select * from values (1, 'a', 1L), "
+        "(1, 'b', 2L) as v(id, name, ts)"
+    )
+    assert sorted(row[1] for row in table(spark, name)) == ["a", "b"]
+    assert [row[0] for row in spark.sql(f"select operation from {name}.history").collect()] == [
+        "bulk_insert"
+    ]
 
 
 def test_inserts_by_position_by_name_and_into_a_static_partition(
@@ -134,7 +145,8 @@ def test_an_existing_table_is_adopted_and_never_initialised_again(
     assert table(spark, name) == sorted(rows_of(0, 4, "a"))
     assert [c.name for c in spark.catalog.listColumns(name)] == ["id", "name", "ts", "dt"]
 
-    spark.sql(f"insert into {name} values (1, 'sql', 2, '2024-01-02')")
+    newer = "(select 1L id, 'sql' name, 2L ts, '2024-01-02' dt)"
+    spark.sql(f"merge into {name} t using {newer} s on t.id = s.id when matched then update set *")
     assert made.rows()[1] == (1, "sql", 2, "2024-01-02"), "key and ordering come from the table"
     spark.sql(f"drop table {name}")
     assert len(made.rows()) == 4
@@ -226,7 +238,8 @@ def test_overwriting_what_is_no_whole_partition_is_refused(spark: SparkSession, 
 def test_save_as_table_in_its_four_modes(spark: SparkSession, name: str) -> None:
     def save(mode: str, *rows: tuple[object, ...]) -> None:
         df = spark.createDataFrame(list(rows), DDL)
-        df.write.format("pyhudi").options(**OPTIONS).mode(mode).saveAsTable(name)
+        options = {**OPTIONS, INTO: "upsert"}
+        df.write.format("pyhudi").options(**options).mode(mode).saveAsTable(name)
 
     save("error", (1, "a", 1, "x"))
     with refused("TABLE_OR_VIEW_ALREADY_EXISTS", folder_of(spark, name)):
@@ -246,7 +259,7 @@ def test_write_to_appends_and_overwrites(spark: SparkSession, name: str) -> None
     frame((1, "a", 1, "x")).writeTo(name).using("pyhudi").tableProperty(
         "primaryKey", "id"
     ).tableProperty("preCombineField", "ts").partitionedBy("dt").create()
-    frame((1, "b", 2, "x"), (2, "b", 1, "y")).writeTo(name).append()
+    frame((1, "b", 2, "x"), (2, "b", 1, "y")).writeTo(name).option(INTO, "upsert").append()
     assert table(spark, name) == [(1, "b", 2, "x"), (2, "b", 1, "y")]
     frame((3, "c", 1, "x")).writeTo(name).overwritePartitions()
     assert table(spark, name) == [(2, "b", 1, "y"), (3, "c", 1, "x")]

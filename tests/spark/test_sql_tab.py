@@ -47,7 +47,8 @@ def test_every_way_of_a_commit_shows_what_it_did(lake: Lake, name: str) -> None:
     assert first["size of files written"].endswith("KiB")
     assert first["wait for the lock"].endswith("s")
 
-    spark.sql(f"create table {name} using pyhudi location '{table.path}'")
+    upserts = "tblproperties ('hoodie.spark.sql.insert.into.operation' = 'upsert')"
+    spark.sql(f"create table {name} using pyhudi location '{table.path}' {upserts}")
     for statement, counts in (
         (f"insert into {name} values (0, 'b', 2, '2024-01-01'), (9, 'b', 2, 'x')", ("1", "1", "0")),
         (f"update {name} set name = 'c' where id < 2", ("0", "2", "0")),

@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions
-from pyhudi.errors import LockTimeout, SchemaConflict, TableExists
+from pyhudi.errors import ConfigError, LockTimeout, SchemaConflict, TableExists
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.spark import protocol
@@ -46,19 +46,21 @@ class Place:
     def lock(self, table: Table, options: WriteOptions) -> InProcessLock:
         return InProcessLock(self.locks, "t", self.clock)
 
-    def target(self, properties: dict[str, str]) -> Target:
-        return Target.at(protocol.Place(self.path, {}, properties, {}, None))
+    def target(self, properties: dict[str, str], options: dict[str, str] | None = None) -> Target:
+        return Target.at(protocol.Place(self.path, options or {}, properties, {}, None))
 
     def create(
         self,
         *columns: dict[str, Any],
         adopt: bool = True,
         handlers: TableHandlers | None = None,
+        properties: dict[str, str] | None = None,
+        options: dict[str, str] | None = None,
     ) -> str | None:
         """The id of the table, if it was made."""
         schema = {"type": "struct", "fields": list(columns or (ID_COLUMN,))}
         ask = protocol.CreateTable("d.t", schema, (), adopt)
-        at = self.target({"primaryKey": "id"})
+        at = self.target({"primaryKey": "id", **(properties or {})}, options)
         return (handlers or self.handlers).create_table(at, ask).made
 
     def made(self) -> str:
@@ -70,6 +72,11 @@ class Place:
     def discard(self, made: str) -> bool:
         return self.handlers.discard_table(self.target({}), protocol.DiscardTable(made))
 
+    def check(self, given: dict[str, str], stored: dict[str, str] | None = None) -> None:
+        """What ALTER TABLE SET TBLPROPERTIES asks first."""
+        ask = protocol.SetProperties(given, ("dropped",))
+        self.handlers.check_properties(self.target(stored or {}), ask)
+
     def drop(self, **properties: str) -> bool:
         given = {key.replace("__", "."): text for key, text in properties.items()}
         return self.handlers.drop_table(self.target(given), protocol.Nothing())
@@ -78,6 +85,52 @@ class Place:
 @pytest.fixture
 def place() -> Place:
     return Place()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"primaryKey": "city"},
+        {"type": "mor"},
+        {"hoodie.table.name": "other"},
+        {"hoodie.datasource.write.partitionpath.field": "city"},
+        {"hoodie.write.concurrency.mdoe": "optimistic_concurrency_control"},
+        {"hoodie.write.concurrency.mode": "both"},
+        {"primarykeys": "id"},
+    ],
+)
+def test_properties_with_which_the_next_write_would_fail_are_refused(
+    place: Place, given: dict[str, str]
+) -> None:
+    place.made()
+    with pytest.raises(ConfigError) as refused:
+        place.check(given)
+    assert refused.value.facts["key"] == next(iter(given))
+
+
+def test_properties_that_agree_with_the_table_and_notes_may_be_set(place: Place) -> None:
+    place.made()
+    place.check({"primaryKey": "ID", "team": "fares", "comment": "rides", "type": "cow"})
+    place.check({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+
+
+def test_properties_are_judged_with_those_that_the_table_keeps(place: Place) -> None:
+    place.made()
+    older = {"hoodie.datasource.write.operation": "insert"}
+    newer = {"Hoodie.Datasource.Write.Operation": "upsert"}
+    with pytest.raises(ConfigError, match="two names of one option"):
+        place.check(newer, older)
+    place.check({"dropped": "", "team": "x"}, {"dropped": "1"})
+
+
+def test_a_table_is_not_made_with_names_that_mean_nothing(place: Place) -> None:
+    with pytest.raises(ConfigError, match="nearly is 'primaryKey'"):
+        place.create(properties={"primarykeys": "id"})
+    codec = {"compression": "zstd"}
+    with pytest.raises(ConfigError, match="option of other sources"):
+        place.create(properties=codec, options=codec)
+    assert place.memory.walk("") == []
+    place.create(properties={"compression": "a note of ours"})
 
 
 def test_a_statement_that_fails_takes_its_own_table_away(place: Place) -> None:

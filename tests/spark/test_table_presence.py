@@ -197,15 +197,20 @@ def test_a_managed_table_is_not_dropped_under_a_running_write(
     spark.sql(f"drop database if exists {database}")
 
 
-def test_dropping_an_external_table_keeps_its_files(
+def test_dropping_an_external_table_keeps_its_files_unless_they_are_purged_as_in_hudi(
     spark: SparkSession, lake: Lake, name: str
 ) -> None:
     table = lake.table()
     table.write([THEIRS])
     spark.sql(f"create table {name} using pyhudi location '{table.path}'")
-    spark.sql(f"drop table {name} purge")
+    spark.sql(f"drop table {name}")
     assert not is_registered(spark, name)
     assert table.rows() == {9: THEIRS}
+
+    spark.sql(f"create table {name} using pyhudi location '{table.path}'")
+    spark.sql(f"drop table {name} purge")
+    assert not is_registered(spark, name)
+    assert table.base_files() == []
 
 
 def test_dropping_a_database_drops_its_managed_tables_and_keeps_others_files(

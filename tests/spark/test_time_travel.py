@@ -78,7 +78,7 @@ def test_options_that_a_read_does_not_heed_are_named_once(
 ) -> None:
     table = lake.table()
     table.write([(1, "a", 5, "x")])
-    options = {"hoodie.datasource.read.begin.instanttime": "0"}
+    options = {"hoodie.file.index.enable": "false"}
 
     for _ in range(2):
         lake.spark.read.format("pyhudi").options(**options).load(table.path).count()

@@ -57,7 +57,7 @@ def failed_job(cause: Thrown | None, depth: int) -> Thrown:
 LOST = "[TABLE_CORRUPT] The data file s3a://b/t/p 1/g_0-0-0_1.parquet is not there."
 
 
-@pytest.mark.parametrize("depth", [1, 2, DEEPEST])
+@pytest.mark.parametrize("depth", [0, 1, 2, DEEPEST])
 def test_an_error_of_a_task_arrives_as_itself_and_not_as_that_of_its_job(
     convert: Callable[[Thrown], Any], depth: int
 ) -> None:

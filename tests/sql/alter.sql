@@ -115,6 +115,20 @@ SHOW TBLPROPERTIES rides (team);
 ALTER TABLE rides UNSET TBLPROPERTIES IF EXISTS (nothing);
 -- expect ok
 
+-- a property that the table contradicts would make every later write fail
+ALTER TABLE rides SET TBLPROPERTIES (team = 'fares', primaryKey = 'city');
+-- expect error [CONFIG_ERROR]
+
+ALTER TABLE rides SET TBLPROPERTIES (primarykeys = 'id');
+-- expect error [CONFIG_ERROR]
+
+ALTER TABLE rides SET TBLPROPERTIES (hoodie.write.concurrency.mdoe = 'single_writer');
+-- expect error [CONFIG_ERROR]
+
+SHOW TBLPROPERTIES rides (team);
+-- expect text
+-- does not have property: team
+
 ALTER TABLE rides SET LOCATION '${folder}/elsewhere';
 -- expect error [UNSUPPORTED_TABLE]
 

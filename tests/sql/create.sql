@@ -95,8 +95,8 @@ AS SELECT id, name, id * 2 AS twice FROM adopted WHERE id < 3;
 
 SELECT id, twice, name, _hoodie_partition_path FROM parted;
 -- expect rows
--- 1 | 2 | a | a
--- 2 | 4 | b | b
+-- 1 | 2 | a | name=a
+-- 2 | 4 | b | name=b
 
 CREATE TABLE elsewhere USING pyhudi LOCATION '${folder}/elsewhere' AS SELECT 1 AS id;
 -- expect rows of elsewhere
@@ -149,6 +149,12 @@ CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'heap');
 
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (hoodie.write.table.version = '7');
 -- expect error 7
+
+CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (primarykeys = 'id');
+-- expect error [CONFIG_ERROR]
+
+CREATE TABLE bad (id INT) USING pyhudi OPTIONS (compression = 'zstd');
+-- expect error [CONFIG_ERROR]
 
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (hoodie.table.primaryKey = 'id');
 -- expect error did you mean

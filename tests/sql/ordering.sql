@@ -1,7 +1,11 @@
 -- Tables with a key and an ordering column: what Hudi's rules make of INSERT, UPDATE and MERGE.
+-- An INSERT keeps doubles, unless it is set to upsert.
 
 CREATE TABLE trips (id INT, name STRING, ts BIGINT, dt STRING) USING pyhudi PARTITIONED BY (dt)
 TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', type = 'cow');
+-- expect ok
+
+SET hoodie.spark.sql.insert.into.operation = upsert;
 -- expect ok
 
 INSERT INTO trips VALUES (1, 'a', 5, 'x'), (2, 'b', 5, 'y'), (3, 'c', 5, 'x');
@@ -64,13 +68,13 @@ INSERT OVERWRITE trips PARTITION (dt = 'x') SELECT 3, 'smaller', 1L;
 INSERT INTO trips VALUES (null, 'no key', 1, 'x');
 -- expect error [INVALID_RECORD]
 
-SET hoodie.spark.sql.insert.into.operation = insert;
+RESET hoodie.spark.sql.insert.into.operation;
 -- expect ok
 
 INSERT INTO trips VALUES (3, 'second', 1, 'x');
 -- expect ok
 
-RESET hoodie.spark.sql.insert.into.operation;
+SET hoodie.spark.sql.insert.into.operation = upsert;
 -- expect ok
 
 SELECT count(*), count(DISTINCT id) FROM trips;
@@ -117,6 +121,9 @@ SELECT _hoodie_record_key, v FROM pairs WHERE a = 'x';
 -- expect rows
 -- a:x,b:1 | 2.0
 -- a:x,b:2 | 9.0
+
+RESET hoodie.spark.sql.insert.into.operation;
+-- expect ok
 
 CREATE TABLE events (id INT, note STRING) USING pyhudi;
 -- expect ok

@@ -226,8 +226,8 @@ SELECT id, city, fare, driver FROM trips WHERE id = 3;
 -- pyhudi only: columns and times of Hudi's own
 SELECT id, _hoodie_record_key, _hoodie_partition_path FROM trips WHERE city = 'Lima';
 -- expect rows
--- 3 | 3 | Lima
--- 4 | 4 | Lima
+-- 3 | 3 | city=Lima
+-- 4 | 4 | city=Lima
 
 -- pyhudi only: columns and times of Hudi's own
 SELECT count(DISTINCT _hoodie_commit_time), count(DISTINCT _hoodie_commit_seqno) FROM trips;
@@ -247,7 +247,7 @@ SELECT id FROM trips WHERE _hoodie_record_key = '2';
 -- pyhudi only: columns and times of Hudi's own
 SELECT _hoodie_partition_path FROM trips WHERE city IS NULL;
 -- expect rows
--- __HIVE_DEFAULT_PARTITION__
+-- city=__HIVE_DEFAULT_PARTITION__
 
 CREATE OR REPLACE TEMPORARY VIEW cheap AS SELECT id, fare FROM trips WHERE fare < 25;
 -- expect ok

@@ -16,13 +16,13 @@ SHOW PARTITIONS rides;
 -- day=2024-01-01/city=Lima
 -- day=2024-01-01/city=Oslo
 -- day=2024-01-02/city=Oslo
--- day=null/city=Oslo
+-- day=__HIVE_DEFAULT_PARTITION__/city=Oslo
 
 SHOW PARTITIONS rides PARTITION (city = 'Oslo');
 -- expect rows
 -- day=2024-01-01/city=Oslo
 -- day=2024-01-02/city=Oslo
--- day=null/city=Oslo
+-- day=__HIVE_DEFAULT_PARTITION__/city=Oslo
 
 SHOW PARTITIONS rides PARTITION (day = DATE'2024-01-01');
 -- expect rows
@@ -56,7 +56,7 @@ TRUNCATE TABLE rides PARTITION (day = DATE'2024-01-01', city = 'Lima');
 SHOW PARTITIONS rides;
 -- expect rows
 -- day=2024-01-01/city=Oslo
--- day=null/city=Oslo
+-- day=__HIVE_DEFAULT_PARTITION__/city=Oslo
 
 SHOW TABLES;
 -- expect text
@@ -82,7 +82,7 @@ DESCRIBE EXTENDED rides;
 -- expect text
 -- Provider | pyhudi
 -- Location
--- suite.rides
+-- rides
 
 DESCRIBE rides nothing;
 -- expect error nothing

@@ -96,7 +96,7 @@ def test_a_failed_put_leaves_the_old_state_and_no_temporary(
     (tmp_path / "old").write_bytes(b"old")
     monkeypatch.setattr(os, broken, failing(errno.ENOSPC))
 
-    with pytest.raises(StorageError, match="No space left on device") as failed:
+    with pytest.raises(StorageError, match="No space left on device. Make room") as failed:
         getattr(table, call)("old" if call == "replace" else "new", b"new")
 
     assert failed.value.had_no_effect

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.column_ids import all_ids, first_ids, plain
 from pyhudi.format.column_tree import Path
-from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.tables.column_changes import (
     AddColumn,
     After,
@@ -26,6 +26,7 @@ from pyhudi.tables.column_changes import (
     RetypeColumn,
     Unserved,
     altered,
+    unseen_by_name,
 )
 from tests.transactions.world import World
 
@@ -170,6 +171,30 @@ def test_what_is_inside_of_a_column_changes_alike() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("integer", "string"), ("long", "decimal(20,0)"), ("double", "decimal(10,2)"),
+        ("decimal(10,2)", "string"), ("string", "date"), ("string", "decimal(5,1)"),
+        ("date", "string"),
+    ],
+)  # fmt: skip
+def test_a_type_may_be_cast_with_a_history(old: str, new: str) -> None:
+    current = first_ids(SparkSchema((Column("key", "string"), Column("c", old))))
+    found = altered(current, LAST_ID, [retype("c", new)], CONFIG)
+    assert column(found, "c")["type"] == new
+    assert found.by_ids
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("double", "string"), ("date", "long"), ("string", "long")]
+)
+def test_a_type_that_readers_do_not_cast_alike_stays(old: str, new: str) -> None:
+    current = first_ids(SparkSchema((Column("key", "string"), Column("c", old))))
+    with pytest.raises(SchemaConflict, match="may only widen"):
+        altered(current, LAST_ID, [retype("c", new)], CONFIG)
+
+
+@pytest.mark.parametrize(
     ("refused", "rule"),
     [
         (add("N"), "already a column named 'N'"),
@@ -225,3 +250,9 @@ def test_a_name_with_a_dot_is_no_path() -> None:
     for change in (DropColumn(("s.x",)), RenameColumn(("s.x",), "z"), LoosenColumn(("s.x",))):
         with pytest.raises(SchemaConflict, match="no such column"):
             after(change)
+
+
+def test_renamed_and_dropped_columns_are_those_that_names_do_not_show() -> None:
+    changes = [add("more"), rename("s.x", "w"), retype("n", "long"), DropColumn(at("m"))]
+    assert unseen_by_name(changes) == ["s.x", "m"]
+    assert unseen_by_name([add("more"), MoveColumn(at("n"), First())]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -14,8 +15,15 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.tables.create import check_adoption, create_table, discard_table, new_table_config
+from pyhudi.tables.create import (
+    check_adoption,
+    create_table,
+    discard_table,
+    lay_timeline,
+    new_table_config,
+)
 from pyhudi.timeline.table import Table, open_table, table_exists
 from pyhudi.transactions.presence import make_table
 from pyhudi.transactions.writer import Writer, WriterPolicy
@@ -43,15 +51,15 @@ def schema_of(*columns: tuple[str, Any]) -> SparkSchema:
 SCHEMA = schema_of(("id", "long"), ("event", schema_of(("at", "long")).json()))
 
 
-def test_an_ordering_column_inside_a_struct_is_refused() -> None:
+def test_an_ordering_column_may_lie_inside_a_struct() -> None:
     options = resolve_write(
         {
             "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.table.ordering.fields": "event.at",
+            "hoodie.table.ordering.fields": "EVENT.at",
         }
     )
-    with pytest.raises(ConfigError, match=r"'event\.at' lies inside a struct"):
-        new_table_config("/data/t", options, SCHEMA, record_schema=False)
+    config = new_table_config("/data/t", options, SCHEMA, record_schema=False)
+    assert config.ordering_fields == ("event.at",)
 
 
 def test_a_table_is_named_by_its_folder_where_no_option_names_it() -> None:
@@ -199,13 +207,35 @@ class Creator:
         self.storage = MemoryStorage("memory:/created", clock)
         self.lock, absent = InProcessLock(locks, "t", clock), cast(Any, None)
         self.runtime = Runtime(
-            clock, absent, absent, lambda table, options: InProcessLock(locks, "t", clock), absent
+            clock,
+            lambda root: MemoryStorage(root, clock),
+            absent,
+            lambda table, options: InProcessLock(locks, "t", clock),
+            absent,
         )
         self.options = resolve_write({"hoodie.write.lock.wait_time_ms": "10"})
         self.table = create_table(self.runtime, self.storage, config_of({}), self.options)
 
     def gives_up(self) -> bool:
         return discard_table(self.runtime, self.table, self.options)
+
+
+def test_a_new_table_has_the_folder_that_apache_hudi_lists(tmp_path: Path) -> None:
+    table = Table(LocalStorage(str(tmp_path)), config_of({}))
+    lay_timeline(table)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
+        ".hoodie",
+        ".hoodie/timeline",
+    ]
+
+
+def test_a_timeline_without_a_folder_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".hoodie").touch()
+    with caplog.at_level(logging.WARNING):
+        lay_timeline(Table(LocalStorage(str(tmp_path)), config_of({})))
+    assert "after its first commit" in caplog.text
 
 
 def test_a_creator_that_cannot_take_its_table_away_says_so_and_hides_no_error(

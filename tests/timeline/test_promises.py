@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import (
@@ -22,28 +21,11 @@ from pyhudi.slices.files import base_files
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import open_table
-from pyhudi.timeline.view import FileSystemView, advance, list_view
+from pyhudi.timeline.view import advance, list_view
 from tests.archiver import archive
 from tests.golden_tables import COPY_ON_WRITE, GoldenTable
-from tests.timeline.test_view import Bare, in_memory, t
+from tests.timeline.bare import Bare, after, in_memory, names, t
 from tests.transactions.world import World, put_instant
-
-
-@pytest.fixture(params=[1, 2], ids=["layout 1", "layout 2"])
-def bare(request: pytest.FixtureRequest) -> Bare:
-    return Bare(request.param)
-
-
-def after(stat: WriteStat, previous: int) -> WriteStat:
-    """The same file as the successor of a slice."""
-    return WriteStat(
-        stat.file_id, stat.path, stat.partition_path, t(previous), num_writes=3, file_size_bytes=10
-    )
-
-
-def names(view: FileSystemView, as_of: int | None = None) -> list[str]:
-    return [file.path for file in view.latest(None if as_of is None else t(as_of))]
-
 
 # -- lost files
 
@@ -414,71 +396,6 @@ def test_a_restore_that_has_ended_explains_no_file_that_is_lost_since(bare: Bare
 
     with pytest.raises(TableCorrupt, match=t(50)):
         bare.view().latest()
-
-
-# -- time travel
-
-
-def test_time_travel_to_a_slice_that_was_cleaned_is_refused_instead_of_answered_in_part(
-    bare: Bare,
-) -> None:
-    old = bare.file("g1", 10)
-    bare.commit(10, old, bare.file("g2", 10))
-    bare.commit(20, after(bare.file("g1", 20), 10))
-    bare.storage.delete([old.path])
-    view = bare.view()
-
-    with pytest.raises(HistoryExpired, match="cleaned"):
-        view.latest(t(15))
-    assert [f.instant for f in view.latest(t(20))] == [t(20), t(10)]
-    assert [f.instant for f in view.latest()] == [t(20), t(10)]
-
-
-def test_time_travel_misses_the_cleaned_slice_of_an_archived_commit(bare: Bare) -> None:
-    """The commit that followed it tells that it was there."""
-    bare.commit(10, bare.file("g2", 10))
-    bare.commit(20, after(bare.file("g1", 20), 5))
-
-    with pytest.raises(HistoryExpired, match="cleaned"):
-        bare.view().latest(t(10))
-    assert [f.instant for f in bare.view().latest()] == [t(20), t(10)]
-
-
-def test_time_travel_misses_no_slice_that_log_files_may_have_made(bare: Bare) -> None:
-    bare.commit(10, bare.file("g2", 10))
-    bare.commit(20, after(bare.file("g1", 20), 5))
-    bare.storage.put_if_absent(f"p/.g1_{t(5)}.log.1_0-0-0", b"")
-
-    assert [f.instant for f in bare.view().latest(t(10))] == [t(10)]
-
-
-def test_time_travel_misses_a_group_of_an_archived_commit_that_was_replaced_and_cleaned(
-    bare: Bare,
-) -> None:
-    bare.commit(10, bare.file("g2", 10))
-    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g3", 20))
-
-    with pytest.raises(HistoryExpired, match="cleaned"):
-        bare.view().latest(t(10))
-    assert [f.file_id for f in bare.view().latest(t(20))] == ["g2", "g3"]
-
-
-def test_time_travel_misses_a_replaced_group_that_was_cleaned(bare: Bare) -> None:
-    old = bare.file("g1", 10)
-    bare.commit(10, old)
-    bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
-    bare.storage.delete([old.path])
-
-    with pytest.raises(HistoryExpired, match="cleaned"):
-        bare.view().latest(t(10))
-
-
-def test_a_group_that_is_younger_than_the_asked_time_is_not_missed(bare: Bare) -> None:
-    bare.commit(10, bare.file("g1", 10))
-    bare.commit(20, bare.file("g2", 20))
-    bare.commit(30, after(bare.file("g2", 30), 20))
-
-    assert [f.file_id for f in bare.view().latest(t(10))] == ["g1"]
 
 
 # -- strays of committed instants

@@ -11,7 +11,7 @@ from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
 from tests.golden_tables import BY_NAME
-from tests.timeline.test_view import in_memory
+from tests.timeline.bare import in_memory
 
 ARCHIVED = ["h0150_v6-cow_clean_archive", "h120_v6-cow_clean_archive", "h120_v9-cow_clean_archive"]
 

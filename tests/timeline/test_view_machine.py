@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, State
 from pyhudi.timeline.view import FileSystemView, advance
-from tests.timeline.test_view import Bare, facts, t
+from tests.timeline.bare import Bare, t
+from tests.timeline.test_view import facts
 
 GROUPS = st.sampled_from(["g1", "g2", "g3"])
 PARTITIONS = st.sampled_from(["", "p", "q/r"])

@@ -17,6 +17,7 @@ from pyhudi.transactions.heartbeat import (
     last_beat_ms,
     storage_now_ms,
 )
+from pyhudi.transactions.processes import LINUX, parse_process
 from tests.fakes import FakeClock
 
 T = InstantTime("20240101000000000")
@@ -27,7 +28,7 @@ def test_a_writer_counts_as_dead_after_one_interval_more_than_the_misses() -> No
     assert HeartbeatPolicy(1_000, 0).lapse_ms == 1_000
 
 
-def test_a_beat_is_an_empty_file_whose_age_tells() -> None:
+def test_a_beat_is_a_file_whose_age_tells_and_which_names_its_process() -> None:
     clock = FakeClock()
     storage = MemoryStorage(clock=clock)
     beating = Heartbeat(storage, clock, T, HeartbeatPolicy())
@@ -40,7 +41,7 @@ def test_a_beat_is_an_empty_file_whose_age_tells() -> None:
 
     assert first is not None
     assert last_beat_ms(storage, T) == first + 5_000
-    assert storage.read(f"{FOLDER}/{T}") == b""
+    assert parse_process(storage.read(f"{FOLDER}/{T}")) == LINUX.this()
     assert last_beat_ms(storage, InstantTime("20240101000000001")) is None
 
 

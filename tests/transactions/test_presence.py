@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +14,14 @@ from pyhudi.errors import (
     TableCorrupt,
     TableExists,
     TableNotFound,
-    WriteFailed,
     WriterFenced,
 )
-from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.properties import render_properties
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock
-from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.table import BACKUP, PROPERTIES, Table, open_table, table_exists
@@ -36,7 +35,8 @@ from pyhudi.transactions.presence import (
     make_table,
     remove,
 )
-from pyhudi.transactions.writer import Writer, WriterPolicy
+from pyhudi.transactions.writer import Writer
+from tests.transactions.creators import give_up, just_made, make, on
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
@@ -45,9 +45,7 @@ from tests.transactions.world import (
     World,
     begin_beside,
     dead_writer,
-    die,
     finish,
-    other_lock,
     put_file,
     put_instant,
     work,
@@ -56,48 +54,7 @@ from tests.transactions.world import (
 
 @pytest.fixture(params=VERSIONS)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """A table that its creator has just made, and has not written to."""
-    found = World(request.param)
-    config = found.table().config
-    found.memory.delete_folder("")
-    make_table(Writer(Table(found.memory, config), other_lock(found), found.clock, POLICY))
-    yield found
-    found.close()
-
-
-class Waiting(InProcessLock):
-    """A lock for which its holder waits while ``first`` goes on."""
-
-    def __init__(self, world: World, first: Callable[[], object]) -> None:
-        super().__init__(world.locks, "t", world.clock)
-        self._first: Callable[[], object] | None = first
-
-    def acquire(self, timeout_s: float, owner: LockOwner) -> None:
-        first, self._first = self._first, None
-        if first is not None:
-            first()
-        super().acquire(timeout_s, owner)
-
-
-def make(world: World, config_of: Table, policy: WriterPolicy = POLICY) -> Table:
-    plain = {k: v for k, v in config_of.config.raw.items() if k != ID}
-    config = replace(config_of.config, raw=plain)
-    return make_table(world.writer(policy=policy, table=Table(world.memory, config)))
-
-
-def give_up(world: World, table: Table, first: Callable[[], object] = lambda: None) -> bool:
-    return discard(Writer(table, Waiting(world, first), world.clock, POLICY))
-
-
-def on(storage: MemoryStorage, method: str, path: str, act: Callable[[], object]) -> FaultyStorage:
-    """The storage, with ``act`` right before the first such call."""
-    todo = [act]
-
-    def before(call: Call) -> None:
-        if todo and call.method == method and path in call.paths:
-            todo.pop()()
-
-    return FaultyStorage(storage, before=before)
+    yield from just_made(request.param)
 
 
 # -- a creator that gives its table up
@@ -421,73 +378,6 @@ def test_each_that_makes_or_takes_a_table_away_gives_the_lock_back(world: World)
     assert leases == {}
     assert give_up(world, make(world, table))
     assert leases == {}
-
-
-# -- DROP of a managed table
-
-
-def test_a_drop_deletes_the_table_with_its_rows(world: World) -> None:
-    world.upsert({"k": "1"})
-    world.memory.put_if_absent(BACKUP, b"old")
-    remove(world.writer())
-    assert world.memory.walk("") == []
-
-
-def test_a_drop_waits_for_the_lock_and_leaves_a_table_with_a_running_write(world: World) -> None:
-    table = world.table()
-    theirs = begin_beside(world)
-    with pytest.raises(WriteFailed, match="so the table was not dropped"):
-        remove(world.writer(table=table))
-    finish(theirs, work(theirs, {"k": "1"}))
-    assert world.rows() == {"k": "1"}
-
-
-def test_a_drop_passes_over_a_writer_that_died(world: World) -> None:
-    theirs = begin_beside(world)
-    work(theirs, {"k": "1"})
-    die(theirs)
-    world.clock.advance(LAPSE_S + 1)
-    remove(world.writer())
-    assert world.memory.walk("") == []
-
-
-def test_a_write_that_begins_while_the_table_is_dropped_fails_and_tidies_up(world: World) -> None:
-    world.upsert({"k": "1"})
-    table, begun = world.table(), []
-
-    def begin() -> None:
-        theirs = begin_beside(world)
-        begun.append((theirs, work(theirs, {"new": "2"})))
-
-    storage = on(world.memory, "delete", PROPERTIES, begin)
-    remove(world.writer(table=Table(storage, table.config)))
-    [(theirs, written)] = begun
-    with pytest.raises(TableNotFound):
-        finish(theirs, written)
-    theirs.abort()
-    assert world.data_files() == set()
-    make(world, table)
-    assert world.rows() == {}
-
-
-def test_a_log_file_of_a_write_that_begins_while_the_table_is_dropped_is_left_to_it(
-    world: World,
-) -> None:
-    table, logs = world.table(), []
-
-    def begin() -> None:
-        theirs = begin_beside(world)
-        logs.append(f"b/{LogFileName(FileId('g'), theirs.instant, 1, '0-1-2').render()}")
-        world.memory.put_if_absent(logs[0], b"#HUDI#")
-
-    remove(world.writer(table=Table(on(world.memory, "walk", "", begin), table.config)))
-    assert world.memory.exists(logs[0])
-
-
-def test_a_pending_service_does_not_keep_a_table_from_being_dropped(world: World) -> None:
-    put_instant(world, Instant(InstantTime("20240101000000000"), Action.CLEAN, State.REQUESTED))
-    remove(world.writer())
-    assert world.memory.walk("") == []
 
 
 def test_a_table_has_an_id_that_its_later_properties_keep(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,3 +233,26 @@ def test_a_commit_that_cannot_be_read_is_no_lost_race(tmp_path: Path) -> None:
     world.storage.put_if_absent(f".hoodie/timeline/{instant_file_name(done, 2)}", data)
     with pytest.raises(TableCorrupt, match="not an Avro schema"):
         write._tried(world.request(None), open_table(world.storage))
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "Run it again: it then starts from the new state.",
+        "Run it again.",
+        "Run it again once the other has ended.",
+    ],
+)
+def test_a_write_that_is_repeated_does_not_tell_its_user_to_run_it_again(
+    advice: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = CommitConflict(f"It lost a race. {advice} The reason: a clean.", theirs=TIMES[1])
+    with caplog.at_level(logging.WARNING, "pyhudi"):
+        write._pause_ms(World(tmp_path).request(None), lost)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "[COMMIT_CONFLICT] It lost a race. The reason: a clean. Retry 1 of "
+    )
+    assert isinstance(record.args, tuple)
+    assert isinstance(record.args[0], CommitConflict)
+    assert advice in str(lost), "its caller is still told"

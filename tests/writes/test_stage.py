@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.errors import InvalidRecord, WriteFailed
+from pyhudi.errors import InvalidRecord, SetupError, WriteFailed
 from pyhudi.writes.stage import CAUSE_CHARACTERS, innermost_cause, worker_error
 
 STACK = "\n\tat org.apache.spark.A.f(A.scala:1)\n\tat org.apache.spark.B.g(B.scala:2)"
@@ -58,6 +58,70 @@ def test_a_failure_that_is_not_ours_is_told_briefly() -> None:
     assert type(error) is WriteFailed
     assert str(error).startswith("[WRITE_FAILED] pyhudi insert t failed in Spark: Boom: no. Noth")
     assert len(str(error)) < 250
+
+
+@pytest.mark.parametrize(
+    ("says", "package"),
+    [
+        ("ModuleNotFoundError: No module named 'pyarrow'", "pyarrow"),
+        ("ModuleNotFoundError: No module named 'pyarrow.parquet'", "pyarrow"),
+        ("[PACKAGE_NOT_INSTALLED] PyArrow >= 4.0.0 must be installed; however, it was", "pyarrow"),
+        ("ImportError: Pandas >= 1.0.5 must be installed; however", "pandas"),
+    ],
+)
+def test_workers_without_a_package_are_a_matter_of_set_up(says: str, package: str) -> None:
+    lines = "".join(f"  File 'x.py', line {n}, in f\n" for n in range(30))
+    told = (
+        f"{ABORTED}o.a.s.PythonException: Traceback (most recent call last):\n{lines}{says}{STACK}"
+    )
+    error = worker_error(RuntimeError(told), "pyhudi upsert trips")
+    assert type(error) is SetupError
+    text = str(error)
+    assert text.startswith(
+        "[SETUP_ERROR] pyhudi upsert trips failed: the Python of Spark's workers"
+    )
+    assert f"has no {package}. Nothing of it is visible." in text
+    assert "-m pip install pyarrow pandas" in text
+    assert "\n" not in text
+
+
+def test_a_package_that_only_the_users_function_lacks_is_its_own_failure() -> None:
+    told = f"{ABORTED}o.a.s.PythonException: ModuleNotFoundError: No module named 'mine'{STACK}"
+    assert type(worker_error(RuntimeError(told), "d")) is WriteFailed
+
+
+@pytest.mark.parametrize(
+    ("says", "told", "advice"),
+    [
+        (
+            (
+                "o.a.s.SparkRuntimeException: [MERGE_CARDINALITY_VIOLATION] The ON search "
+                "condition of the MERGE statement matched a single row with multiple rows."
+            ),
+            "[MERGE_CARDINALITY_VIOLATION] The ON search condition",
+            "Leave one row of the source",
+        ),
+        (
+            (
+                "o.a.s.SparkException: Python worker exited unexpectedly (crashed)"
+                f"{STACK}\nCaused by: java.io.EOFException"
+            ),
+            "failed in Spark: Python worker exited unexpectedly (crashed). Nothing",
+            "memoryOverhead",
+        ),
+        (
+            "java.io.IOException: No space left on device",
+            "IOException: No space left on device. Nothing",
+            "Make room on that disk",
+        ),
+    ],
+)
+def test_a_known_failure_is_told_with_what_to_do(says: str, told: str, advice: str) -> None:
+    error = worker_error(RuntimeError(f"{ABORTED}{says}{STACK}{DRIVER}"), "pyhudi merge t")
+    assert type(error) is WriteFailed
+    assert told in str(error)
+    assert advice in str(error)
+    assert "\n" not in str(error)
 
 
 def test_an_error_of_ours_is_found_among_the_stacks() -> None:

@@ -28,16 +28,24 @@ def after_commit(
     runtime.last_commit.note(path, name, entry, done)
     notice = CommitNotice(path, name, entry)
     runtime.callbacks.tell(notice)
-    if options.callback_on and options.callback_url:
-        HttpCallback(
-            options.callback_url,
-            options.callback_api_key,
-            options.callback_timeout_s,
-            callback_headers(options.callback_headers),
-        ).tell(notice, done.metadata)
+    callback = http_callback(options)
+    if callback is not None:
+        callback.tell(notice, done.metadata)
     if not (options.table_services and runtime.services):
         return
     try:
         runtime.services.schedule(runtime.writer(table, options), done.instant)
     except Exception as e:
         log.warning("%s is committed, but no table service was scheduled: %s", done.instant, e)
+
+
+def http_callback(options: WriteOptions) -> HttpCallback | None:
+    """The receiver of Hudi's message, if options name one."""
+    if not (options.callback_on and options.callback_url):
+        return None
+    return HttpCallback(
+        options.callback_url,
+        options.callback_api_key,
+        options.callback_timeout_s,
+        callback_headers(options.callback_headers),
+    )

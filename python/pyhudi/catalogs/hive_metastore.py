@@ -23,9 +23,10 @@ from pyhudi.catalogs.hudi_entry import (
     PartitionChanges,
     Values,
     is_schema_property,
+    partition_name,
 )
 from pyhudi.errors import SetupError, StorageError, TableExists, TableNotFound
-from pyhudi.format.keys import escape_path, unescape_path
+from pyhudi.format.keys import unescape_path
 from pyhudi.hive_thrift import connect
 
 try:
@@ -165,7 +166,7 @@ def change_partitions(name: EntryName, changes: PartitionChanges) -> None:
                     name.database, name.table, batch, ifNotExists=True, needResult=False
                 )
             )
-        for batch in _batches([_partition_name(columns, one) for one in sorted(changes.drop)]):
+        for batch in _batches([partition_name(columns, one) for one in sorted(changes.drop)]):
             client.drop_partitions_req(
                 ttypes.DropPartitionsRequest(
                     name.database,
@@ -190,11 +191,6 @@ def _partition(table: Any, values: Values, path: str) -> Any:
         sd=storage,
         parameters={},
     )
-
-
-def _partition_name(columns: Sequence[str], values: Values) -> str:
-    pairs = zip(columns, values, strict=True)
-    return "/".join(f"{escape_path(column)}={escape_path(value)}" for column, value in pairs)
 
 
 def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:

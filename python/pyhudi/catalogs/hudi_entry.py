@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyhudi.format.keys import DEFAULT_PARTITION, partition_values
+from pyhudi.format.keys import DEFAULT_PARTITION, escape_path, partition_values
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import KeyGenerator, TableConfig
@@ -121,11 +121,14 @@ def noted(schema: SparkSchema, said: SparkSchema | None) -> SparkSchema:
     return SparkSchema(tuple(map(one, schema.columns)))
 
 
-def partition_columns(config: TableConfig, schema: SparkSchema) -> list[str]:
-    """The columns whose values are the folder names; none if folders are named otherwise."""
+def partition_columns(config: TableConfig, schema: SparkSchema | None) -> list[str]:
+    """The columns whose values are the folder names; none if folders are named otherwise.
+
+    ``schema`` is None for a table that does not know its columns yet.
+    """
     if config.key_generator in _NOT_BY_VALUE:
         return []
-    return [name for name in config.partition_fields if name in schema.names]
+    return [name for name in config.partition_fields if schema is None or name in schema.names]
 
 
 def hive_values(config: TableConfig, partition_path: str) -> Values | None:
@@ -140,6 +143,12 @@ def hive_values(config: TableConfig, partition_path: str) -> Values | None:
     if texts is None or "" in texts:
         return None
     return tuple(DEFAULT_PARTITION if text is None else text for text in texts)
+
+
+def partition_name(columns: Sequence[str], values: Values) -> str:
+    """The name that a metastore gives a partition, such as ``day=2024-01-01/city=x%3Ay``."""
+    pairs = zip(columns, values, strict=True)
+    return "/".join(f"{escape_path(column)}={escape_path(value)}" for column, value in pairs)
 
 
 @dataclass(frozen=True, slots=True)

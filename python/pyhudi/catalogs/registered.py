@@ -24,6 +24,7 @@ from pyhudi.catalogs.hudi_entry import (
     partitioned_by,
     spark_schema,
 )
+from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
 from pyhudi.storage.base import Storage
@@ -82,9 +83,46 @@ class RegisteredTables:
             log.warning(
                 "%s is committed, but the entry %s in the Hive Metastore was not updated%s: %s "
                 "Spark sessions read the commit all the same. The next write to %s registers what "
-                "is missing.",
-                done.instant, name, _of_partitions(done), e, name,
+                "is missing, and so does MSCK REPAIR TABLE %s SYNC PARTITIONS.",
+                done.instant, name, _of_partitions(done), e, name, name,
             )  # fmt: skip
+
+    def adopt(self, name: EntryName, storage: Storage) -> None:
+        """Register the partitions of a table that the entry was just made for.
+
+        The table is in the catalog whatever happens here: a failure is a warning.
+        """
+        try:
+            table = open_table(storage)
+            if _is_listed(table):
+                self.sync(name, table, add=True, drop=False)
+        except Exception as e:
+            log.warning(
+                "%s is in the Hive Metastore, but its partitions were not registered: %s Spark "
+                "sessions read the table all the same. Other readers find no rows until you run "
+                "MSCK REPAIR TABLE %s.",
+                name, e, name,
+            )  # fmt: skip
+
+    def sync(self, name: EntryName, table: Table, *, add: bool, drop: bool) -> PartitionChanges:
+        """Add partitions that the entry lacks, and drop those without rows; says which.
+
+        ``ConfigError`` if no column's values name the table's folders.
+        """
+        if not _is_listed(table):
+            raise ConfigError(
+                f"{name} has no partitions that a Hive Metastore could list: the table is not "
+                "partitioned, or its folders are named by parts of a time. Nothing was changed. "
+                "Readers find its rows without partitions.",
+                key="partitioning",
+            )
+        self.forget(name)
+        registered = hive_metastore.partitions_of(name)
+        found = _all_changes(table, table.timeline(), registered)
+        wanted = PartitionChanges(found.add if add else {}, found.drop if drop else frozenset())
+        if wanted:
+            hive_metastore.change_partitions(name, wanted)
+        return wanted
 
     def _follow(
         self, name: EntryName, table: Table, done: Committed, properties: Mapping[str, str]
@@ -112,6 +150,11 @@ class RegisteredTables:
             partitions = (partitions | wanted.add.keys()) - wanted.drop
         with self._guard:
             self._known[name] = _Known(commits, schema, partitions)
+
+
+def _is_listed(table: Table) -> bool:
+    """Whether the table has partitions that a metastore can list."""
+    return bool(partition_columns(table.config, table_schema(table, table.timeline(), None)))
 
 
 def _alone(fresh: frozenset[InstantKey], done: Committed) -> bool:

@@ -1,41 +1,43 @@
 """The ``pyhudi`` command: what an operator asks without a Spark session.
 
 Answers go to stdout, and errors to stderr, each on one line. The exit status is 0, 1 for a
-``HudiError``, 2 for wrong arguments.
+``HudiError`` and for a table that ``check`` finds broken, 2 for wrong arguments.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from pyhudi import __version__
-from pyhudi.cli.table_text import history_text, pending_text
-from pyhudi.errors import ConfigError, HudiError, SetupError
-from pyhudi.services.failed_writes import clean_failed_writes
+from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
+from pyhudi.cli.table_text import pending_text
+from pyhudi.cli.tables import Answer, Command, add_commands, add_table_arguments, json_text
+from pyhudi.clock import SystemClock
+from pyhudi.errors import HudiError, SetupError
+from pyhudi.listing import Listing
+from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
 from pyhudi.spark.jars import jar_for
-from pyhudi.timeline.history import history
-
-STORAGE, OPTIONS = "fs.s3a.", "hoodie."
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in ``arguments`` (by default those of the process); the exit status."""
     given = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], str] = given.command
+    command: Command = given.command
+    status = 0
     try:
-        print(command(given))
+        text, status = command(given)
+        print(text)
     except HudiError as e:
         print(e, file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader has closed the output. Without this Python would complain when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,15 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     conf.add_argument(
         "--arguments", action="store_true", help="as arguments: spark-submit $(pyhudi conf ...)"
     )
+    conf.add_argument("--spark", metavar="VERSION", help="for this Spark, not the installed one")
+    conf.add_argument("--json", action="store_true", help="print JSON")
     conf.set_defaults(command=_conf)
 
-    log = commands.add_parser("history", help="print what has happened to a table")
-    log.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
-    log.add_argument("--archived", action="store_true", help="include archived instants")
-    log.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="an fs.s3a.* setting"
-    )
-    log.set_defaults(command=_history)
+    add_commands(commands)
 
     clean = commands.add_parser("clean", help="roll back what failed writers left in a table")
     clean.add_argument(
@@ -68,66 +66,72 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="roll back writes whose heartbeat is stale; living writers are only listed",
     )
-    clean.add_argument("path", metavar="PATH", help="the table's folder, local or s3a://")
     clean.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers",
+        "--force",
+        action="store_true",
+        help="after a countdown also roll back writes whose writers may live",
+    )
+    clean.add_argument(
+        "--countdown", metavar="SECONDS", type=int, default=10, help="before --force; 10 if not set"
+    )
+    add_table_arguments(
+        clean, "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
     )
     clean.set_defaults(command=_clean)
     return parser
 
 
-def _jars(given: argparse.Namespace) -> str:
-    return str(jar_for(given.spark or _spark_version()))
+def _jars(given: argparse.Namespace) -> Answer:
+    return str(jar_for(given.spark or _spark_version())), 0
 
 
-def _conf(given: argparse.Namespace) -> str:
+def _conf(given: argparse.Namespace) -> Answer:
     _spark_version()
     from pyhudi.spark.session import spark_conf
 
-    settings = spark_conf()
+    settings = spark_conf(given.spark)
+    if given.json:
+        return json_text(settings), 0
     if given.arguments:
-        return " ".join(f"--conf {key}={value}" for key, value in settings.items())
-    return "\n".join(f"{key} {value}" for key, value in settings.items())
+        return " ".join(f"--conf {key}={value}" for key, value in settings.items()), 0
+    return "\n".join(f"{key} {value}" for key, value in settings.items()), 0
 
 
-def _history(given: argparse.Namespace) -> str:
-    path, options = _path(given.path), _settings(given.conf, STORAGE)
-    entries = history(path, archived=given.archived, hadoop_options=options)
-    if not entries:
-        return f"Nothing has been written to the table at {path} yet."
-    return history_text(entries)
-
-
-def _clean(given: argparse.Namespace) -> str:
-    path, settings = _path(given.path), _settings(given.conf, STORAGE, OPTIONS)
-    found = clean_failed_writes(
+def _clean(given: argparse.Namespace) -> Answer:
+    path, settings = path_of(given.path), settings_of(given.conf, STORAGE, OPTIONS)
+    clean = partial(
+        clean_failed_writes,
         path,
         options={k: v for k, v in settings.items() if k.startswith(OPTIONS)},
         hadoop_options={k: v for k, v in settings.items() if k.startswith(STORAGE)},
     )
-    if not found:
-        return f"Nothing is pending in the table at {path}."
-    return pending_text(found)
+    found = clean()
+    alive = {each.instant for each in found if each.outcome is Outcome.ALIVE}
+    if given.force and alive:
+        if not _counted_down(sorted(alive), given.countdown):
+            return "Stopped: no write was rolled back by force.", 1
+        forced = {each.instant: each for each in clean(force=alive)}
+        found = tuple(forced.get(each.instant, each) for each in found)
+    if given.json:
+        return json_text(Listing(PendingWrite, found).records()), 0
+    return (pending_text(found) if found else f"Nothing is pending in the table at {path}."), 0
 
 
-def _path(text: str) -> str:
-    return text if SCHEME.match(text) else os.path.abspath(text)
-
-
-def _settings(texts: Sequence[str], *families: str) -> dict[str, str]:
-    """The settings of ``--conf``; ``ConfigError`` for a key outside ``families``."""
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.startswith(families):
-            like = " or ".join(f"--conf {family}KEY=VALUE" for family in families)
-            raise ConfigError(f"'{text}' is not valid here. Use {like}.", key="--conf")
-        found[key] = value
-    return found
+def _counted_down(instants: Sequence[str], seconds: int) -> bool:
+    """Whether nobody interrupted the countdown before ``instants`` are rolled back by force."""
+    print(
+        f"The writers of {', '.join(instants)} may live. Their writes are rolled back in "
+        f"{seconds} s, and they fail when they would commit. Ctrl-C stops this.",
+        file=sys.stderr,
+    )
+    clock = SystemClock()
+    try:
+        for rest in range(seconds, 0, -1):
+            print(f"{rest} ...", file=sys.stderr)
+            clock.sleep(1)
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def _spark_version() -> str:
@@ -135,8 +139,8 @@ def _spark_version() -> str:
         import pyspark
     except ModuleNotFoundError as e:
         raise SetupError(
-            f"PySpark is not installed in {sys.prefix}. Install pyspark 3.5 or 4.0 there, or give "
-            "a version: pyhudi jars --spark 3.5."
+            f"PySpark is not installed in {sys.prefix}. Install pyspark 3.5 or newer there, or "
+            "give a version: pyhudi jars --spark 3.5."
         ) from e
     return str(pyspark.__version__)
 

@@ -22,7 +22,7 @@ from pyhudi.cli.table_text import history_text
 from pyhudi.cli.taxi_trips import corrections, late_news, trips
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import HudiError, TableExists
-from pyhudi.spark.session import attach, configure
+from pyhudi.spark.session import configure
 from pyhudi.text_table import size_text, table_text, time_text
 from pyhudi.timeline.history import HistoryEntry, history
 
@@ -183,7 +183,7 @@ The table stays in {path}
   its rows, from Python ({sys.executable}):
     import pyhudi
     from pyspark.sql import SparkSession
-    spark = pyhudi.attach(pyhudi.configure(SparkSession.builder).getOrCreate())
+    spark = pyhudi.configure(SparkSession.builder).getOrCreate()
     spark.read.format("pyhudi").load("{path}").show()
 
   and in SQL, now and then:
@@ -232,7 +232,8 @@ def start_spark(log_settings: Path) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )
-    return attach(configure(builder).getOrCreate())
+    session: SparkSession = configure(builder).getOrCreate()
+    return session
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

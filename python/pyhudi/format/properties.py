@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 
 from pyhudi.format.corruption import corrupt
 
+#: the path of a table's properties in its folder
+PATH = ".hoodie/hoodie.properties"
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

@@ -170,6 +170,8 @@ _FROM_SPARK: dict[str, Json] = {
 }
 #: the key under which Spark 4 keeps the collation of a text column; its type is still ``string``
 _COLLATIONS = "__COLLATIONS"
+#: plain text's own; Spark 4.3 writes it out in SHOW CREATE TABLE
+_PLAIN = "UTF8_BINARY"
 
 
 def spark_to_avro(struct: Mapping[str, Json], table_name: str) -> dict[str, Json]:
@@ -195,7 +197,8 @@ def _record_of(
     fields = []
     for field in struct["fields"]:
         inner = f"{column}.{field['name']}" if column else field["name"]
-        if field.get("metadata", {}).get(_COLLATIONS):
+        collations = field.get("metadata", {}).get(_COLLATIONS, {}).values()
+        if any(not collation.endswith(f".{_PLAIN}") for collation in collations):
             raise _collated(inner)
         kind = _to_avro(field["type"], field["name"], f"{namespace}.{name}", inner)
         if field["nullable"]:
@@ -207,6 +210,7 @@ def _record_of(
 
 def _to_avro(kind: Json, name: str, namespace: str, column: str) -> Json:
     if isinstance(kind, str):
+        kind = kind.removesuffix(f" collate {_PLAIN}")
         if kind.startswith("decimal"):
             return _decimal_to_avro(kind, f"{namespace}.{name}")
         if kind in _FROM_SPARK:

@@ -20,6 +20,20 @@ WIDENS: dict[str, frozenset[str]] = {
     "float": frozenset({"double"}),
 }
 
+#: further changes of type that ALTER TABLE makes with a schema history, as Hudi's schema-on-read
+#: does: a reader casts the values of old files. Numbers with a fraction have other texts in Java.
+CASTS: dict[str, frozenset[str]] = {
+    "byte": frozenset({"string", "decimal"}),
+    "short": frozenset({"string", "decimal"}),
+    "integer": frozenset({"string", "decimal"}),
+    "long": frozenset({"string", "decimal"}),
+    "float": frozenset({"decimal"}),
+    "double": frozenset({"decimal"}),
+    "decimal": frozenset({"string"}),
+    "string": frozenset({"date", "decimal"}),
+    "date": frozenset({"string"}),
+}
+
 NOT_INSIDE = "types inside a column cannot widen"
 DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
@@ -95,6 +109,14 @@ def _widens(narrow: Any, wide: Any) -> bool:
         p1, s1, p2, s2 = (int(x) for x in (*small.groups(), *large.groups()))
         return s2 >= s1 and p2 - s2 >= p1 - s1
     return wide in WIDENS.get(narrow, frozenset())
+
+
+def casts(old: Any, new: Any) -> bool:
+    """Whether readers cast the values of old files from ``old`` to ``new``."""
+    if not isinstance(old, str) or not isinstance(new, str):
+        return False
+    before, after = ("decimal" if DECIMAL.fullmatch(kind) else kind for kind in (old, new))
+    return after in CASTS.get(before, frozenset())
 
 
 def same_type(a: Any, b: Any) -> bool:

@@ -31,6 +31,7 @@ KINDS: Final[Mapping[IndexType, IndexKind]] = {
     IndexType.SIMPLE: IndexKind(),
     IndexType.GLOBAL_SIMPLE: IndexKind(everywhere=True),
     IndexType.BLOOM: IndexKind(filtered=True),
+    IndexType.GLOBAL_BLOOM: IndexKind(everywhere=True, filtered=True),
     IndexType.BUCKET: IndexKind(hashed=True),
 }
 
@@ -38,3 +39,10 @@ KINDS: Final[Mapping[IndexType, IndexKind]] = {
 def kind_of(options: WriteOptions) -> IndexKind:
     """The kind of index in a write's options."""
     return KINDS[options.index_type]
+
+
+def rows_move(options: WriteOptions) -> bool:
+    """Whether a global index moves a row whose partition changed; each kind has its own option."""
+    if kind_of(options).filtered:
+        return options.bloom_update_partition_path
+    return options.update_partition_path

@@ -20,12 +20,13 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import ConfigError, FileExists, LockTimeout, StorageError, WriterFenced
 from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
-from pyhudi.locks.leased import Sightings, wait_for
+from pyhudi.locks.leased import Sightings, taken, wait_for
 from pyhudi.locks.lock_file import LockFile, parse_lock_file, render_lock_file
 from pyhudi.storage.base import Storage
 
@@ -93,8 +94,12 @@ class FilesystemLock:
     def acquire(self, timeout_s: float, owner: LockOwner) -> None:
         if self._lease is not None:
             raise RuntimeError(f"this handle already has the lock {self._where()}")
-        if not wait_for(self._clock, lambda: self._try(owner), timeout_s):
+        attempt = partial(self._try, owner)
+        if not wait_for(self._clock, attempt, timeout_s, what=self._taken):
             raise self._timeout(timeout_s)
+
+    def _taken(self) -> str:
+        return taken(self._where(), self.describe)
 
     def held(self) -> bool:
         lease = self._lease

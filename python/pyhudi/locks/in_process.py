@@ -12,6 +12,7 @@ from typing import Final
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import WriterFenced
 from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
+from pyhudi.locks.cancelling import pause
 
 _POLL_S: Final = 0.01
 
@@ -53,7 +54,7 @@ class InProcessLock:
             if self._clock.monotonic() >= give_up:
                 remedy = "Wait until it is released, or for its lease to end."
                 raise lock_timeout(f"of '{self._table}'", timeout_s, self.describe(), remedy)
-            self._clock.sleep(_POLL_S)
+            pause(self._clock, _POLL_S)
 
     def held(self) -> bool:
         with self._locks.guard:

@@ -17,10 +17,13 @@ from typing import Final, Protocol
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.errors import StorageError, WriterFenced
 from pyhudi.locks.base import LockHolder, LockOwner, lock_timeout
+from pyhudi.locks.cancelling import pause
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_MS: Final = 20
 _LONGEST_PAUSE_MS: Final = 1_000
+#: seconds after which a wait says what it waits for
+TELL_S: Final = 2
 #: A holder relies on a shorter lease than it declares, as its clock may be slower than a waiter's.
 #: The factor is twenty times what NTP slews a clock. Amazon's lock client has no such margin.
 DECLARED: Final = 1.01
@@ -91,13 +94,16 @@ class LeasedLock:
             return service.ask(owner)
 
         try:
-            if not wait_for(self._clock, attempt, timeout_s, self._longest_pause_ms):
+            if not wait_for(self._clock, attempt, timeout_s, self._longest_pause_ms, self._taken):
                 holder = service.holder()
                 raise lock_timeout(service.where, timeout_s, holder, service.remedy(holder))
         except BaseException:
             self._withdraw()
             raise
         self._ends = started + service.lease_s
+
+    def _taken(self) -> str:
+        return taken(self._service.where, self._service.holder)
 
     def held(self) -> bool:
         ends = self._ends
@@ -190,20 +196,37 @@ class Sightings:
             return before - self._seen[lock][1]
 
 
+def taken(where: str, holder: Callable[[], LockHolder | None]) -> str:
+    """The lock ``where`` and its present holder, for people."""
+    try:
+        found = holder()
+    except StorageError:
+        found = None
+    return f"the lock {where}, held by {found}" if found else f"the lock {where}"
+
+
 def wait_for(
     clock: Clock,
     attempt: Callable[[], bool],
     timeout_s: float,
     longest_pause_ms: int = _LONGEST_PAUSE_MS,
+    what: Callable[[], str] | None = None,
 ) -> bool:
-    """Repeat ``attempt`` until it succeeds or about ``timeout_s`` have passed; pauses grow."""
-    give_up = clock.monotonic() + timeout_s
+    """Repeat ``attempt`` until it succeeds or about ``timeout_s`` have passed; pauses grow.
+
+    ``what`` says what a wait of more than two seconds waits for.
+    """
+    began = clock.monotonic()
+    give_up, tell = began + timeout_s, began + TELL_S
     pause_ms = _FIRST_PAUSE_MS
     while not attempt():
         rest = give_up - clock.monotonic()
         if rest <= 0:
             return False
+        if what is not None and clock.monotonic() >= tell:
+            _LOG.warning("Waiting for %s, for %.0f s more at most.", what(), rest)
+            what = None
         drawn_ms = pause_ms // 2 + clock.random_int(pause_ms)
-        clock.sleep(min(drawn_ms / 1_000, rest))
+        pause(clock, min(drawn_ms / 1_000, rest))
         pause_ms = min(2 * pause_ms, longest_pause_ms)
     return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import product
 from typing import Any
 
@@ -21,11 +22,15 @@ from pyhudi.reads.conditions import (
     Compare,
     Comparison,
     Day,
+    Exact,
     Filter,
     Flag,
     HasText,
     IsNotNull,
     IsNull,
+    Literal,
+    LocalMoment,
+    Moment,
     Not,
     Null,
     Text,
@@ -42,6 +47,10 @@ EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: key generators whose folders do not show the columns' own values
 NOT_BY_VALUE = frozenset({KeyGenerator.TIMESTAMP, KeyGenerator.CUSTOM, KeyGenerator.USER_PROVIDED})
 
+MOMENTS: Mapping[str, type[Moment | LocalMoment]] = {
+    "timestamp": Moment,
+    "timestamp_ntz": LocalMoment,
+}
 COMPARE: Mapping[Comparison, Callable[[Any, Any], bool]] = {
     Comparison.EQUAL: lambda a, b: bool(a == b),
     Comparison.SAME: lambda a, b: bool(a == b),
@@ -102,20 +111,38 @@ def _of_value(condition: Compare | Among | HasText | IsNull | IsNotNull, value: 
         case Among(_, literals):
             if not all(isinstance(each, kind) for each in literals):
                 return None
-            return any(each.value == own for each in literals if isinstance(each, kind))
+            return any(_plain(each) == own for each in literals if isinstance(each, kind))
         case HasText(part, _, text):
             return FIND[part](value, text) if kind is Text else None
         case Compare(by, _, literal):
-            return COMPARE[by](own, literal.value) if isinstance(literal, kind) else None
+            return COMPARE[by](own, _plain(literal)) if isinstance(literal, kind) else None
 
 
 #: stands for a text column's value in Hive's default partition
 NULL_OR_EMPTY = object()
 
 
-def _own(value: bool | int | str | datetime.date) -> tuple[type[Flag | Whole | Text | Day], Any]:
+def _plain(literal: Literal) -> Any:
+    match literal:
+        case Null():
+            return None
+        case Exact(digits):
+            return Decimal(digits)
+    return literal.value
+
+
+Value = bool | int | str | datetime.date | Decimal | Moment | LocalMoment
+
+
+def _own(
+    value: Value,
+) -> tuple[type[Flag | Whole | Text | Day | Exact | Moment | LocalMoment], Any]:
     """The class of the literals that a partition's value compares with, and what it is there."""
     match value:
+        case Moment() | LocalMoment():
+            return type(value), value.value
+        case Decimal():
+            return Exact, value
         case bool():
             return Flag, value
         case int():
@@ -180,7 +207,13 @@ def _parsed(kind: Any, text: str | None) -> Any:
             return int(text) if str(int(text)) == text else _UNKNOWN
         if kind == "date":
             return datetime.date.fromisoformat(text)
-    except ValueError:
+        if kind in MOMENTS:
+            # Microseconds, which key generators write; Hudi's SQL writes a time without its zone.
+            return MOMENTS[kind](int(text)) if str(int(text)) == text else _UNKNOWN
+        if isinstance(kind, str) and kind.startswith("decimal"):
+            found = Decimal(text)
+            return found if found.is_finite() else _UNKNOWN
+    except (ValueError, InvalidOperation):
         return _UNKNOWN
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"

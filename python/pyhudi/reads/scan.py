@@ -262,13 +262,21 @@ def _path_columns(query: Query) -> list[str]:
     return [field for field in query.table.config.partition_fields if field in names]
 
 
-def partition_texts(query: Query) -> list[list[str | None]]:
-    """The partition columns' values of each partition as texts, None for null."""
+@dataclass(frozen=True, slots=True)
+class PartitionTexts:
+    """A partition: its folder, and its columns' values as texts, None for null."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+
+def partition_texts(query: Query) -> list[PartitionTexts]:
+    """The partitions of the table, but for those whose folders do not name the columns."""
     partitions = query.view().partitions(query.as_of)
-    found = [texts_of(query.table.config, partition) for partition in partitions]
+    found = [(partition, texts_of(query.table.config, partition)) for partition in partitions]
     return [
-        [None if text == DEFAULT_PARTITION else text for text in texts]
-        for texts in found
+        PartitionTexts(path, tuple(None if text == DEFAULT_PARTITION else text for text in texts))
+        for path, texts in found
         if texts is not None
     ]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
 from pyhudi.rows.footer import Footer, reusable_filter
 from pyhudi.rows.incoming import Inbox, IncomingRows
-from pyhudi.rows.merge_rules import as_mask, incoming_wins
+from pyhudi.rows.merge_rules import as_mask, incoming_wins, ordering_roots
 from pyhudi.rows.meta_columns import TEXT
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.rows import Sequencer, new_rows, overlaid, single, without_deletes
@@ -112,11 +112,12 @@ class Merge:
         incoming.settle(number, picks)
         if not len(at):
             return unit
-        compared = [*spec.ordering_columns, *([DELETE] if DELETE in rows.column_names else [])]
+        ordering = ordering_roots(spec)
+        compared = [*ordering, *([DELETE] if DELETE in rows.column_names else [])]
         wins = incoming_wins(
             spec,
             rows.select(compared).take(pa.array(picks)),
-            unit.select(list(spec.ordering_columns)).take(pa.array(at)),
+            unit.select(ordering).take(pa.array(at)),
         )
         if wins is not None:
             at, picks = at[wins], picks[wins]

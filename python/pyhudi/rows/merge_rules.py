@@ -28,7 +28,7 @@ def incoming_wins(spec: WriteSpec, incoming: pa.Table, old: pa.Table) -> Mask | 
     wins = np.zeros(incoming.num_rows, dtype=np.bool_)
     tied = np.ones(incoming.num_rows, dtype=np.bool_)
     for name in spec.ordering_columns:
-        greater, equal = _compared(incoming.column(name), old.column(name))
+        greater, equal = _compared(ordering_values(incoming, name), ordering_values(old, name))
         wins |= tied & greater
         tied &= equal
     wins |= tied
@@ -43,8 +43,20 @@ def forced_deletes(spec: WriteSpec, incoming: pa.Table) -> Mask:
     if spec.always_delete:
         return deletes
     for name in spec.ordering_columns:
-        deletes = deletes & as_mask(pc.is_null(incoming.column(name)))
+        deletes = deletes & as_mask(pc.is_null(ordering_values(incoming, name)))
     return deletes
+
+
+def ordering_roots(spec: WriteSpec) -> list[str]:
+    """The columns that have the ordering values: of a value inside a struct the whole struct."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in spec.ordering_columns))
+
+
+def ordering_values(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """The values of an ordering column; a dotted name is a field of a struct."""
+    root, *inside = name.split(".")
+    column = rows.column(root)
+    return pc.struct_field(column, inside) if inside else column
 
 
 def combined(spec: WriteSpec, incoming: pa.Table) -> pa.Table:
@@ -76,8 +88,9 @@ def _ranking(spec: WriteSpec, rivals: pa.Table, codes: Positions) -> Positions:
             by.append(("forced", "ascending"))
         for at, name in enumerate(spec.ordering_columns):
             # An extra column puts nulls first: the option for it differs between pyarrow versions.
-            columns[f"present{at}"] = pa.array(as_mask(pc.is_valid(rivals.column(name))))
-            columns[f"order{at}"] = rivals.column(name)
+            values = ordering_values(rivals, name)
+            columns[f"present{at}"] = pa.array(as_mask(pc.is_valid(values)))
+            columns[f"order{at}"] = values
             by += [(f"present{at}", "ascending"), (f"order{at}", "ascending")]
     columns["position"] = pa.array(np.arange(len(codes)))
     by.append(("position", "ascending"))

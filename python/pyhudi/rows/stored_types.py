@@ -6,7 +6,10 @@ elements (Apache Hudi cannot merge a file that has one), every field nullable.
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -130,8 +133,76 @@ def converted(
         held = converted(array.values, kind.value_type, exact, _inside(names, "element"))
         moved = pa.ListArray.from_arrays(_offsets32(array.offsets), held, type=kind)
         return _with_nulls_of(array, moved, kind)
+    if not exact and (cast := _CASTS.get((_family(array.type), _family(kind)))):
+        return cast(array, kind)
     rounds = pa.types.is_integer(array.type) and pa.types.is_floating(kind)
     return array.cast(kind, safe=exact or not rounds)
+
+
+# ---- casts of ALTER TABLE (format/widening.py, CASTS): each gives what Spark's CAST gives
+
+
+def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(array.type):
+        return pa.array([None if v is None else f"{v:f}" for v in array.to_pylist()], kind)
+    return array.cast(kind)
+
+
+def _as_decimal(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    return pa.array([_rounded(v, kind.precision, kind.scale) for v in array.to_pylist()], kind)
+
+
+def _rounded(value: float | str | None, precision: int, scale: int) -> Decimal | None:
+    """The value, rounded half up; null if it is no number or too large."""
+    with localcontext() as context:
+        context.prec = 80
+        try:
+            found = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+            found = found.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+        except InvalidOperation:
+            return None
+        fits = found.is_finite() and abs(found) < Decimal(10) ** (precision - scale)
+        return found if fits else None
+
+
+def _as_day(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.array([None if v is None else _day(v) for v in array.to_pylist()], kind)
+
+
+def _day(text: str) -> datetime.date | None:
+    """The date that a text begins with, as far as its parts go; null if there is none."""
+    found = DAY.fullmatch(text.strip())
+    if found is None:
+        return None
+    year, month, day = (int(part or 1) for part in found.groups())
+    try:
+        return datetime.date(year, month, day)
+    except ValueError:
+        return None
+
+
+DAY = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?")
+_CASTS = {
+    ("int", "text"): _as_text,
+    ("decimal", "text"): _as_text,
+    ("day", "text"): _as_text,
+    ("int", "decimal"): _as_decimal,
+    ("real", "decimal"): _as_decimal,
+    ("text", "decimal"): _as_decimal,
+    ("text", "day"): _as_day,
+}
+
+
+def _family(kind: pa.DataType) -> str:
+    """The kind of a type for ``_CASTS``; empty for others."""
+    families = {
+        "int": pa.types.is_integer,
+        "real": pa.types.is_floating,
+        "decimal": pa.types.is_decimal,
+        "text": pa.types.is_string,
+        "day": pa.types.is_date32,
+    }
+    return next((name for name, holds in families.items() if holds(kind)), "")
 
 
 def with_leaves(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:

@@ -7,6 +7,7 @@ the ``[CODE] message`` and the line, and makes the error again. Nothing from a w
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -129,12 +130,18 @@ def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches
         except OSError as error:
             raise StorageError(
                 f"A data file could not be read or written: {_one_line(error)}. "
-                "The write was given up; try again when the storage answers."
+                f"The write was given up; {_what_now(error)}."
             ) from error
         except (pa.ArrowException, ValueError) as error:
             raise WriteFailed(f"Rows could not be encoded: {_one_line(error)}.") from error
 
     return telling(reported)
+
+
+def _what_now(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
+        return "make room on that disk, then run it again"
+    return "try again when the storage answers"
 
 
 def _one_line(error: BaseException) -> str:

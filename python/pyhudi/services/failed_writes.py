@@ -6,7 +6,7 @@ begins, and compares the timeline before and after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -59,13 +59,18 @@ class PendingWrite:
     files_deleted: int = 0
 
 
-def settle_and_tell(writer: Writer) -> tuple[PendingWrite, ...]:
-    """Settle failed writes; returns one entry for each instant that was pending before."""
+def settle_and_tell(
+    writer: Writer, forced: Container[InstantTime] = ()
+) -> tuple[PendingWrite, ...]:
+    """Settle failed writes, those of ``forced`` though their writers may live.
+
+    Returns one entry for each instant that was pending before.
+    """
     table, clock, policy = writer.table, writer.clock, writer.policy
     before = table.timeline()
     silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
     writes = {i.time for i in before.pending if is_write(table, before, i)}
-    settle_failed_writes(writer)
+    settle_failed_writes(writer, forced)
     if policy.failed_writes is not FailedWrites.NEVER:
         sweep_temporaries(table, clock, everywhere=True)
     after = table.timeline()
@@ -121,14 +126,16 @@ def clean_failed_writes(
     *,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
+    force: Container[InstantTime] = (),
 ) -> tuple[PendingWrite, ...]:
     """Roll back the failed writes of the table at ``path``, without Spark.
 
     Returns one entry for each instant that was pending; living writers are left alone. The policy
     is LAZY unless ``options`` set another: EAGER waits until heartbeats are renewed or stale, NEVER
     only reports. ``options`` are those of a write, and must name the lock that the table's writers
-    use; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``.
+    use; ``hadoop_options`` are ``fs.s3a.*`` settings. The instants ``force`` are rolled back though
+    their writers may live; such a writer fails with ``WriterFenced`` when it would commit. Errors:
+    ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``.
     """
     clock = SystemClock()
 
@@ -139,7 +146,7 @@ def clean_failed_writes(
         opener = LockOpener(clock, storage)
         return opener.open(resolved.lock, table.config.name, table.storage)
 
-    return settle_now(open_table(storage(path)), lock, clock, options or {}, {})
+    return settle_now(open_table(storage(path)), lock, clock, options or {}, {}, force)
 
 
 def settle_now(
@@ -148,6 +155,7 @@ def settle_now(
     clock: Clock,
     options: Mapping[str, str],
     session: Mapping[str, str],
+    force: Container[InstantTime] = (),
 ) -> tuple[PendingWrite, ...]:
     """``clean_failed_writes`` with the clock, the locks and the settings of an application."""
     refuse_writes_to(table)
@@ -156,4 +164,4 @@ def settle_now(
         given[POLICY_KEYS[0]] = FailedWrites.LAZY.value
     resolved = resolve_write(given, table.config.raw, session)
     policy = writer_policy(resolved, table, clock)
-    return settle_and_tell(Writer(table, lock(table, resolved), clock, policy))
+    return settle_and_tell(Writer(table, lock(table, resolved), clock, policy), force)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pyhudi.errors import CommitConflict, HudiError
 from pyhudi.recent import Recent
+from pyhudi.spark.interrupts import INTERRUPTS
 from pyhudi.spark.protocol import QUESTIONS, Asked, Failure
 from pyhudi.spark.questions import Target
 from pyhudi.spark.wire import decode, encode
@@ -39,13 +40,15 @@ class Endpoint:
 
     def call(self, secret: str, method: str, payload: str) -> str:
         """Answer the question ``method`` with the arguments in ``payload``."""
-        return self._answer(secret, method, payload)
+        INTERRUPTS.begin(method)
+        return INTERRUPTS.end(method, self._answer(secret, method, payload))
 
     def callWith(  # noqa: N802 - the interface's name
         self, secret: str, method: str, jvm_object: Any, payload: str
     ) -> str:
         """The same with a live JVM object, such as a DataFrame."""
-        return self._answer(secret, method, payload, jvm_object)
+        INTERRUPTS.begin(method)
+        return INTERRUPTS.end(method, self._answer(secret, method, payload, jvm_object))
 
     def toString(self) -> str:  # noqa: N802 - py4j asks for it
         return "pyhudi planner"

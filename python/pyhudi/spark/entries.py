@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.catalogs import hive_metastore
-from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns
+from pyhudi.catalogs.hudi_entry import PROVIDER, EntryName, entry_columns, partition_name
 from pyhudi.catalogs.registered import RegisteredTables, note_columns
 from pyhudi.config import resolve_write
-from pyhudi.errors import HudiError, SetupError
+from pyhudi.errors import HudiError, SetupError, UnsupportedTable
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
+from pyhudi.listing import Listing
 from pyhudi.reads.scan import table_properties
 from pyhudi.spark import protocol
-from pyhudi.spark.questions import Target
+from pyhudi.spark.questions import Target, told
 from pyhudi.tables.rename import rename
 from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.transactions.transaction import Committed
 
 
+@dataclass(frozen=True, slots=True)
+class SyncedPartition:
+    """What was done to a partition of an entry, by the metastore's name for it."""
+
+    partition: str
+    change: str
+
+
 class Entries:
     """One instance per application; its state is what it knows of each entry."""
 
-    QUESTIONS = "register_table forget_entry alter_entry rename_entry"
+    QUESTIONS = "register_table forget_entry alter_entry rename_entry sync_partitions"
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -33,7 +44,8 @@ class Entries:
         """Make the entry of an existing table, or of a table that will be made as described."""
         name, storage = _name(at), self._runtime.storage(at.root)
         self._registered.forget(name)
-        if table_exists(storage):
+        adopted = table_exists(storage)
+        if adopted:
             known = entry_properties(open_table(storage).config)
         else:
             options = resolve_write(at.given, None, at.session)
@@ -43,6 +55,8 @@ class Entries:
         hive_metastore.register(
             hive_metastore.NewEntry(name, at.path, columns, properties, ask.managed)
         )
+        if adopted:
+            self._registered.adopt(name, storage)
 
     def forget_entry(self, at: Target, ask: protocol.Nothing) -> None:
         """Remove the entry; the table's files stay."""
@@ -71,6 +85,23 @@ class Entries:
         except HudiError:
             rename(self._runtime, at.root, old, at.given, at.session)
             raise
+
+    def sync_partitions(self, at: Target, ask: protocol.SyncPartitions) -> protocol.Told:
+        """Compare the entry's partitions with the table's: each one added or dropped."""
+        if at.entry is None:
+            raise UnsupportedTable(
+                f"No Hive Metastore lists partitions of the table at {at.path}: it is not "
+                "registered in one that other engines share. Nothing was changed. Name a table "
+                "that was created with hive.metastore.uris set.",
+                path=at.path,
+                feature="partitions in a metastore",
+            )
+        table = open_table(self._runtime.storage(at.root))
+        changes = self._registered.sync(at.entry, table, add=ask.add, drop=ask.drop)
+        columns = table.config.partition_fields
+        added = [SyncedPartition(partition_name(columns, one), "added") for one in changes.add]
+        gone = [SyncedPartition(partition_name(columns, one), "dropped") for one in changes.drop]
+        return told(Listing(SyncedPartition, sorted(added + gone, key=attrgetter("partition"))))
 
     def follow(self, at: Target, done: Committed) -> None:
         """Update the entry, if there is one, after a commit; a warning if that fails."""

@@ -18,11 +18,8 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import SetupError
-from pyhudi.spark.jars import jar_for, spark_line
+from pyhudi.spark.jars import OLDEST_JAVA, jar_for, line_of, spark_line
 
-#: the shim's byte code and both Spark lines run on these
-OLDEST_JAVA, NEWEST_JAVA = 17, 21
-JAVA_WANTED = f"Java {OLDEST_JAVA} (up to {NEWEST_JAVA} works)"
 VERSION_TIMEOUT_S = 30
 BRIDGE_CLASS = "io/pyhudi/Bridge.class"
 
@@ -34,12 +31,19 @@ def check_before_start(environment: Mapping[str, str] = os.environ) -> None:
     """``SetupError`` if the Java that PySpark would start is missing or has a wrong version."""
     program = java_program(environment)
     version = java_version(program)
-    if version is not None and not OLDEST_JAVA <= version <= NEWEST_JAVA:
+    newest = line_of(pyspark.__version__).newest_java
+    if version is not None and not OLDEST_JAVA <= version <= newest:
         raise SetupError(
-            f"{program} is Java {version}, and pyhudi needs {JAVA_WANTED}. Install it and point "
+            f"{program} is Java {version}, and pyhudi needs {java_wanted()}. Install it and point "
             "JAVA_HOME to it.",
             java=version,
         )
+
+
+def java_wanted() -> str:
+    """The Java versions that the shim and the installed Spark run on, in words."""
+    newest = line_of(pyspark.__version__).newest_java
+    return f"Java {OLDEST_JAVA} (up to {newest} works)"
 
 
 def java_program(environment: Mapping[str, str]) -> Path:
@@ -50,14 +54,14 @@ def java_program(environment: Mapping[str, str]) -> Path:
         if not os.access(program, os.X_OK):
             raise SetupError(
                 f"JAVA_HOME is {home}, but there is no program {program}. Point JAVA_HOME to an "
-                f"installation of {JAVA_WANTED}, or unset it to use the java on the PATH."
+                f"installation of {java_wanted()}, or unset it to use the java on the PATH."
             )
         return program
     found = shutil.which("java", path=environment.get("PATH", ""))
     if found is None:
         raise SetupError(
             f"There is no Java: JAVA_HOME is not set and the PATH has no java. Install "
-            f"{JAVA_WANTED}."
+            f"{java_wanted()}."
         )
     return Path(found)
 
@@ -78,7 +82,7 @@ def java_version(program: Path) -> int | None:
             [program, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise SetupError(f"{program} cannot be run ({e}). Install {JAVA_WANTED}.") from e
+        raise SetupError(f"{program} cannot be run ({e}). Install {java_wanted()}.") from e
     return _feature(asked.stderr + asked.stdout)
 
 
@@ -104,8 +108,8 @@ def check_running(spark: Any) -> None:
     java = _feature(f'version "{jvm.java.lang.System.getProperty("java.specification.version")}"')
     if java is not None and java < OLDEST_JAVA:
         raise SetupError(
-            f"The driver's JVM is Java {java}, and pyhudi needs {JAVA_WANTED}. Point JAVA_HOME to "
-            "it and start the application again.",
+            f"The driver's JVM is Java {java}, and pyhudi needs {java_wanted()}. Point JAVA_HOME "
+            "to it and start the application again.",
             java=java,
         )
     _check_jar(jvm, wanted)

@@ -20,7 +20,7 @@ from pyhudi.application.last_commit import Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
-from pyhudi.reads.scan import ScanPlan
+from pyhudi.reads.scan import PartitionTexts, ScanPlan
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite
@@ -215,6 +215,14 @@ class Spooled:
     spool: str
 
 
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """A job of a statement that Spark evaluates has failed; ``text`` is the JVM's stack trace."""
+
+    description: str
+    text: str
+
+
 # ---- questions that change something
 
 
@@ -267,6 +275,22 @@ class AlterEntry:
     given: Options
     dropped: Texts
     comments: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPartitions:
+    """Whether partitions that the entry lacks are added, and those without rows dropped."""
+
+    add: bool
+    drop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """TBLPROPERTIES that a statement is about to set and to drop."""
+
+    given: Options
+    dropped: Texts
 
 
 # ---- questions that commit
@@ -379,18 +403,20 @@ Flags = tuple[bool, ...]
 QUESTIONS: Final[Mapping[str, Question]] = {
     "exists": Question(Nothing, bool, LOOKS),
     "holds_locks_alone": Question(Nothing, bool, LOOKS),
+    "check_properties": Question(SetProperties, type(None), LOOKS),
     "same_tables": Question(SameTables, Flags, LOOKS),
     "describe": Question(Describe, Described, LOOKS),
     "decide": Question(Decide, Flags, LOOKS),
     "plan_scan": Question(PlanScan, ScanPlan, LOOKS),
     "count": Question(Count, int | None, LOOKS),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
-    "partition_values": Question(AtPin, tuple[tuple[str | None, ...], ...], LOOKS),
+    "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
     "can_delete_where": Question(Filters, bool, LOOKS),
     "check_row_changes": Question(AtPin, type(None), LOOKS),
     "spool_begin": Question(Nothing, str, LOOKS),
     "spool_abort": Question(Spooled, type(None), LOOKS),
+    "tell_failure": Question(FailedJob, type(None), LOOKS),
     "create_table": Question(CreateTable, Made, CHANGES),
     "discard_table": Question(DiscardTable, bool, CHANGES),
     "drop_table": Question(Nothing, bool, CHANGES),
@@ -400,6 +426,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),
     "rename_entry": Question(Rename, type(None), CHANGES),
+    "sync_partitions": Question(SyncPartitions, Told, CHANGES),
     "write": Question(Save, CommitAnswer, CHANGES, frame=True),
     "insert": Question(Insert, CommitAnswer, CHANGES, frame=True),
     "insert_new": Question(InsertNew, CommitAnswer, CHANGES, frame=True),

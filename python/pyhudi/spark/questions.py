@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import Listing
+from pyhudi.option_names import refuse_near_properties, refuse_unknown_write
 from pyhudi.reads.pins import Pinned
 from pyhudi.spark.protocol import Place, Scan, Told
 from pyhudi.storage.open import normalize_root
@@ -67,6 +68,15 @@ def hudi_properties(properties: Options) -> dict[str, str]:
         for key, value in properties.items()
         if key not in CATALOG_KEYS and not key.startswith("spark.")
     }
+
+
+def check_property_names(properties: Options, options: Options) -> None:
+    """``ConfigError`` for a name that means nothing, or is nearly an option's in TBLPROPERTIES.
+
+    Spark repeats the ``options`` of a statement among the properties.
+    """
+    refuse_unknown_write(options)
+    refuse_near_properties(key for key in hudi_properties(properties) if key not in options)
 
 
 def given_options(properties: Options, options: Options) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pyhudi.listing import Listing
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.reads.scan import (
+    PartitionTexts,
     Query,
     ScanPlan,
     count_rows,
@@ -87,7 +88,7 @@ class ReadHandlers:
         pinned = at.pinned(ask.pin, ask.instant)
         return self._pins.ask(pinned, lambda query: aggregate(query, every, ask.wanted))
 
-    def partition_values(self, at: Target, ask: protocol.AtPin) -> list[list[str | None]]:
+    def partition_values(self, at: Target, ask: protocol.AtPin) -> list[PartitionTexts]:
         return self._pins.ask(at.pinned(ask.pin, ask.instant), partition_texts)
 
     def inspect(self, at: Target, ask: protocol.Inspect) -> protocol.Told:

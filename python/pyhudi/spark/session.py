@@ -11,7 +11,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -24,11 +24,12 @@ from pyspark.sql import SparkSession
 from pyhudi.application.application_markers import Addresses, ApplicationMarkers
 from pyhudi.application.commit_notice import Callback
 from pyhudi.application.last_commit import WrittenCommit
-from pyhudi.application.runtime import Runtime
+from pyhudi.application.runtime import Runtime, never_cancelled
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
+from pyhudi.locks.cancelling import CancellableClock
 from pyhudi.locks.open import LockOpener
 from pyhudi.rows.announce import reaches
 from pyhudi.rows.spec import FileSystemSpec
@@ -39,6 +40,7 @@ from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.installation import check_before_start, check_running, missing_jar
 from pyhudi.spark.jars import jar_for
 from pyhudi.spark.jobs import SparkJobs, live
+from pyhudi.spark.main_thread import interruptible
 from pyhudi.spark.protocol import VERSION
 from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
@@ -56,6 +58,11 @@ CATALOG_CLASS = "io.pyhudi.HudiSessionCatalog"
 #: tables by their paths in SQL: pyhudi.`s3a://bucket/trips`
 PATH_CATALOG = "spark.sql.catalog.pyhudi"
 PATH_CATALOG_CLASS = "io.pyhudi.HudiPathCatalog"
+#: the session serves Apache Hudi's name too
+AS_HUDI = "spark.pyhudi.as.hudi"
+EXTENSIONS = "spark.sql.extensions"
+#: statements of Hudi's SQL that Spark's own rules do not take
+EXTENSION = "io.pyhudi.HudiExtension"
 #: Spark's progress bar; by default Spark shows it only in its shells
 PROGRESS = "spark.ui.showConsoleProgress"
 #: rows in each Arrow batch for Python workers: larger batches cost less per row
@@ -67,12 +74,13 @@ _attached: dict[int, Handlers] = {}
 _guard = threading.Lock()
 
 
-def configure(builder: Builder) -> Builder:
+def configure(builder: Builder, *, as_hudi: bool = False) -> Builder:
     """Add pyhudi's jar, catalog and worker settings to a ``SparkSession.builder``.
 
-    Call it before ``getOrCreate``; ``pyhudi.attach`` completes the set-up on the session. The
-    builder's own jars stay. ``SetupError`` if no jar fits the installed Spark, if Java is missing
-    or has a wrong version, or if the builder sets another session catalog.
+    Call it before ``getOrCreate``, which then also attaches the session. The builder's own jars
+    stay. With ``as_hudi`` the session serves ``format("hudi")`` and ``USING hudi`` too, unless
+    Apache Hudi's bundle is on the class path. ``SetupError`` if no jar fits the installed Spark, if
+    Java is missing or has a wrong version, or if the builder sets another session catalog.
     """
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         check_before_start()
@@ -89,26 +97,40 @@ def configure(builder: Builder) -> Builder:
         settings[PROGRESS] = "true"
     jars = [j for j in given.get(JARS, "").split(",") if j]
     settings[JARS] = ",".join(dict.fromkeys([*jars, settings[JARS]]))
+    if as_hudi:
+        settings[AS_HUDI] = "true"
+    others = [name for name in given.get(EXTENSIONS, "").split(",") if name]
+    settings[EXTENSIONS] = ",".join(dict.fromkeys([*others, EXTENSION]))
     for key, value in settings.items():
         builder = builder.config(key, value)
+    builder.getOrCreate = partial(_created, builder)
     return builder
 
 
-def spark_conf() -> dict[str, str]:
-    """The settings that a Spark application needs to use pyhudi."""
+def _created(builder: Builder) -> Any:
+    """The builder's session, attached; a remote one needs no attach."""
+    session = type(builder).getOrCreate(builder)
+    return attach(session) if isinstance(session, SparkSession) else session
+
+
+def spark_conf(version: str | None = None) -> dict[str, str]:
+    """The settings of an application of that Spark, by default of the installed one."""
     return {
-        JARS: str(jar_for(pyspark.__version__)),
+        JARS: str(jar_for(version or pyspark.__version__)),
         CATALOG: CATALOG_CLASS,
         PATH_CATALOG: PATH_CATALOG_CLASS,
+        EXTENSIONS: EXTENSION,
         "spark.sql.execution.arrow.maxRecordsPerBatch": ARROW_BATCH_ROWS,
     }
 
 
 def attach(spark: SparkSession) -> SparkSession:
-    """Register pyhudi's planner with the session's JVM; returns the session.
+    """Register this program as the planner of the session's JVM; returns the session.
 
-    Idempotent. ``SetupError`` if the jar is not on the driver's class path, or is for another Spark
-    line.
+    The sessions of ``configure`` are attached. Any other session with the jar works as well: its
+    planner is a process of its own. ``on_commit``, ``last_commit`` and ``except CommitConflict``
+    need the planner in the program itself. Idempotent. ``SetupError`` if the jar is not on the
+    driver's class path, or is for another Spark line.
     """
     check_running(spark)
     context = spark.sparkContext
@@ -117,6 +139,7 @@ def attach(spark: SparkSession) -> SparkSession:
         if id(context) in _attached and bridge.isRegistered():
             return spark
         handlers = serve(spark, AttachedSession(spark), bridge)
+        interruptible(spark)
         _attached[id(context)] = handlers
         if handlers.runtime.markers is not None:
             _end_with(context, handlers.runtime.markers)
@@ -132,7 +155,7 @@ def serve(spark: SparkSession, sessions: Sessions, registry: Any) -> Handlers:
     ``spark`` is any session of the application, ``registry`` the JVM's object to register with.
     """
     context = spark.sparkContext
-    runtime = replace(spark_runtime(spark), cancelled=sessions.cancelled)
+    runtime = spark_runtime(spark, sessions.cancelled)
     handlers = Handlers(sessions, runtime)
     secret = secrets.token_urlsafe(32)
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
@@ -199,16 +222,17 @@ def _bridge(context: SparkContext) -> Any:
     return bridge
 
 
-def spark_runtime(spark: SparkSession) -> Runtime:
-    """The planner's environment in this session."""
+def spark_runtime(spark: SparkSession, cancelled: Callable[[], bool] = never_cancelled) -> Runtime:
+    """The planner's environment in this session; ``cancelled`` is that of ``Runtime``."""
     hadoop = HadoopOptions(spark)
     clock = SystemClock()
+    patient = CancellableClock(cancelled)
 
     def storage(root: str) -> Storage:
         live(spark)  # every question opens a table first, so a stopped session is noticed here
         return open_storage(root, hadoop.s3a(normalize_root(root)), clock, hadoop.files)
 
-    locks = LockOpener(clock, storage)
+    locks = LockOpener(patient, storage)
 
     def lock(table: Table, options: WriteOptions) -> TableLock:
         return locks.open(options.lock, table.config.name, table.storage)
@@ -226,7 +250,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
 
     markers = application_markers(spark, clock)
     return Runtime(
-        clock,
+        patient,
         storage,
         filesystem,
         lock,
@@ -234,6 +258,7 @@ def spark_runtime(spark: SparkSession) -> Runtime:
         markers,
         spark_errors=(PySparkException, Py4JJavaError),
         group_lock=group_lock,
+        cancelled=cancelled,
     )
 
 

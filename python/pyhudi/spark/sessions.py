@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from pyhudi.spark.interrupts import INTERRUPTS
+
 #: an object of the JVM that comes with a question
 JavaObject = Any
 
@@ -38,7 +40,7 @@ class AttachedSession:
         return self.session
 
     def cancelled(self) -> bool:
-        return False  # an interrupt in the terminal reaches the program's thread itself
+        return INTERRUPTS.told()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from pyhudi.listing import Listing
 from pyhudi.reads.scan import open_query, partition_columns
 from pyhudi.services.failed_writes import PendingWrite, settle_now
 from pyhudi.spark import protocol
-from pyhudi.spark.questions import Options, Target, told, with_partitioning
+from pyhudi.spark.questions import (
+    Options,
+    Target,
+    check_property_names,
+    hudi_properties,
+    told,
+    with_partitioning,
+)
 from pyhudi.spark.sessions import Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.tables.alter import alter_columns
@@ -18,6 +25,7 @@ from pyhudi.tables.create import (
     check_adoption,
     create_table,
     discard_table,
+    lay_timeline,
     new_table_config,
 )
 from pyhudi.tables.rename import rename
@@ -26,13 +34,15 @@ from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alon
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+
 
 class TableHandlers:
     """Statements about whole tables."""
 
     QUESTIONS = (
         "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes "
-        "holds_locks_alone"
+        "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
 
@@ -42,6 +52,7 @@ class TableHandlers:
 
     def create_table(self, at: Target, ask: protocol.CreateTable) -> protocol.Made:
         """Make the table, or ``adopt`` an existing one."""
+        check_property_names(at.properties, at.options)
         storage = self._runtime.storage(at.root)
         given = with_partitioning(at.given, ask.partitioning)
         there = find_table(storage, self._runtime.clock)
@@ -69,13 +80,24 @@ class TableHandlers:
     ) -> str:
         database, dot, name = ask.table.rpartition(".")
         named = {"hoodie.table.name": name, **({"hoodie.database.name": database} if dot else {})}
+        if not any(key.lower() == HIVE_STYLE for key in (*given, *session)):
+            named[HIVE_STYLE] = "true"  # as in Hudi's SQL, but not for ``df.write.save``
         options = resolve_write({**named, **given}, None, session)
         stored = SparkSchema.parse(ask.schema).as_stored(name)
         config = new_table_config(storage.root, options, stored, record_schema=True)
-        return create_table(self._runtime, storage, config, options).config.raw[ID]
+        made = create_table(self._runtime, storage, config, options)
+        lay_timeline(made)
+        return made.config.raw[ID]
 
     def _adopt(self, table: Table, given: Options, session: Options) -> None:
         adopt(self._runtime.writer(table, resolve_write(given, table.config.raw, session)))
+
+    def check_properties(self, at: Target, ask: protocol.SetProperties) -> None:
+        """``ConfigError`` for TBLPROPERTIES that would contradict the table, or each other."""
+        check_property_names(ask.given, {})
+        table = open_table(self._runtime.storage(at.root))
+        kept = {key: text for key, text in at.properties.items() if key not in ask.dropped}
+        resolve_write(hudi_properties({**kept, **ask.given}), table.config.raw)
 
     def discard_table(self, at: Target, ask: protocol.DiscardTable) -> bool:
         """Remove the table that was ``made`` for a failed statement; returns whether it is gone."""

@@ -15,6 +15,7 @@ from pyspark.errors.exceptions import captured
 from pyhudi.errors import HudiError
 from pyhudi.rows.task import error_from_text
 from pyhudi.spark.endpoint import LAST_ERROR
+from pyhudi.spark.interrupts import INTERRUPTS
 
 OURS = "org.apache.spark.sql.pyhudi.HudiAnalysisException"
 #: how deep the chain of causes is searched
@@ -31,7 +32,9 @@ def install() -> None:
 
 
 def _convert(error: Any) -> Any:
-    own = _of_task(error)
+    if (interrupted := INTERRUPTS.take()) is not None:
+        return interrupted
+    own = _ours(error)
     converted = _spark_converts(error if own is None else own)
     ours = LAST_ERROR.find(str(converted)) or (own and error_from_text(str(converted)))
     if ours is None:
@@ -44,14 +47,12 @@ def _convert(error: Any) -> Any:
     return both
 
 
-def _of_task(error: Any) -> Any:
-    """The pyhudi error that made the job of ``error`` fail; None if there is none."""
-    for _ in range(DEEPEST):
-        error = error.getCause() if error is not None else None
-        if error is None:
-            return None
-        if error.getClass().getName() == OURS:
+def _ours(error: Any) -> Any:
+    """``error`` itself if it is pyhudi's, or the one that made its job fail; None if neither."""
+    for _ in range(DEEPEST + 1):
+        if error is None or error.getClass().getName() == OURS:
             return error
+        error = error.getCause()
     return None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from pyspark.sql import DataFrame
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation
-from pyhudi.foreign_options import refuse_foreign
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
@@ -19,13 +21,18 @@ from pyhudi.writes.intent import Intent, Overwrite, Route, save_intent, without_
 from pyhudi.writes.own_reads import OwnReads, common_state
 from pyhudi.writes.row_changes import inserted_rows, spooled_changes
 from pyhudi.writes.spool import Spools, spooled_rows
+from pyhudi.writes.stage import job_error
 from pyhudi.writes.write import write_changes, write_table
+
+log = logging.getLogger(__name__)
+
+COMMIT_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 
 class WriteHandlers:
     """One instance per application; its state is the spools in use."""
 
-    QUESTIONS = "spool_begin spool_abort check_row_changes"
+    QUESTIONS = "spool_begin spool_abort tell_failure check_row_changes"
     COMMITS = "write insert insert_spooled change_rows insert_new"
 
     def __init__(self, sessions: Sessions, runtime: Runtime, pins: PinnedQueries) -> None:
@@ -35,7 +42,7 @@ class WriteHandlers:
         self._spools = Spools(runtime)
 
     def write(self, jdf: JavaObject, at: Target, ask: protocol.Save) -> Committed | None:
-        refuse_foreign(at.options)
+        _check_names(at)
         return write_table(
             self._runtime,
             self._frame(jdf),
@@ -53,9 +60,9 @@ class WriteHandlers:
     def _insert(
         self, df: DataFrame, at: Target, intent: Intent, reads: OwnReads | None
     ) -> Committed | None:
-        refuse_foreign(at.options)
+        _check_names(at)
         given = at.given
-        if intent.overwrite is not Overwrite.NONE:
+        if intent.overwrite not in (Overwrite.NONE, Overwrite.NEW):
             left = without_overwriting(at.properties, intent, at.session)
             given = given_options(left, at.options)
         return write_table(
@@ -74,7 +81,7 @@ class WriteHandlers:
     # -- dynamic overwrite of catalog tables, through the shim's spool
 
     def spool_begin(self, at: Target, ask: protocol.Nothing) -> str:
-        refuse_foreign(at.options)
+        _check_names(at)
         return self._spools.begin(at.root, at.given, at.session)
 
     def insert_spooled(self, at: Target, ask: protocol.InsertSpooled) -> Committed | None:
@@ -87,6 +94,11 @@ class WriteHandlers:
 
     def spool_abort(self, at: Target, ask: protocol.Spooled) -> None:
         self._spools.drop(at.root, ask.spool)
+
+    def tell_failure(self, at: Target, ask: protocol.FailedJob) -> None:
+        """Raises what the failed job of a statement means; nothing has been committed."""
+        log.debug("%s failed: %s", ask.description, ask.text)
+        raise job_error(ask.text, ask.description)
 
     # -- UPDATE, DELETE and MERGE, through the same spool
 
@@ -132,3 +144,9 @@ class WriteHandlers:
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """The JVM's DataFrame as a Python DataFrame of its session."""
         return DataFrame(jdf, self._sessions.of(jdf))
+
+
+def _check_names(at: Target) -> None:
+    """``ConfigError`` for an option of the statement that means nothing here."""
+    prefix = next((at.given[key] for key in at.given if key.lower() == COMMIT_PREFIX), "_")
+    refuse_unknown_write(at.options, prefix)

@@ -34,6 +34,7 @@ _REFUSED = (
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV, errno.EEXIST, errno.ENOTEMPTY, errno.EBUSY),
     *(errno.ENOSPC, errno.EDQUOT, errno.EMLINK, errno.ENOMEM, errno.EINVAL),
 )
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FOLDER_ATTEMPTS = 5  # another process may delete an empty folder between our mkdir and our open
 
 
@@ -369,7 +370,8 @@ def _remove_quietly(full: str) -> None:
 
 
 def _failed(verb: str, full: str, error: OSError, had_no_effect: bool = False) -> StorageError:
-    why = f"Cannot {verb} '{full}': {_reason(error)}."
+    advice = " Make room on this disk, then run it again." if error.errno in _FULL else ""
+    why = f"Cannot {verb} '{full}': {_reason(error)}.{advice}"
     return StorageError(why, path=full, had_no_effect=had_no_effect)
 
 

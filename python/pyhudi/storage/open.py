@@ -21,6 +21,7 @@ from pyhudi.storage.local import LocalStorage
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _S3_SCHEMES: Final = ("s3", "s3a", "s3n")
+_WEB: Final = ("http", "https", "ftp", "sftp")
 _URI_SIGNS: Final = "/-_.~!*'(),;:$&+=@"  # java.net.URI does not escape these in a path
 
 
@@ -53,6 +54,12 @@ def _by_hadoop(
     root: str, hadoop: Callable[[str], HadoopFiles] | None, clock: Clock | None
 ) -> Storage:
     scheme = root.partition(":")[0]
+    if scheme in _WEB:
+        raise UnsupportedTable(
+            f"'{root}' is an address of the web, where no folder can be listed. Give the path of "
+            "the table on a file system, such as s3a://bucket/path.",
+            feature=f"{scheme}: file system",
+        )
     if scheme in NO_ATOMIC_RENAME:
         raise UnsupportedTable(
             f"pyhudi does not keep tables on '{scheme}:' ('{root}'): a rename there copies and "

@@ -9,6 +9,7 @@ the table a schema history, as Hudi does with schema-on-read; from then on colum
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
@@ -23,7 +24,7 @@ from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, rende
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.scan import open_query
-from pyhudi.tables.column_changes import Altered, ColumnChange, altered
+from pyhudi.tables.column_changes import Altered, ColumnChange, altered, unseen_by_name
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import open_table
@@ -31,6 +32,8 @@ from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.schema_saving import first_version
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
+
+log = logging.getLogger(__name__)
 
 ALTER = "alter_schema"
 
@@ -61,6 +64,14 @@ def alter_columns(
         ) as transaction:
             done = _committed(runtime, transaction, changes, options)
     after_commit(runtime, table, options, Action.COMMIT, done)
+    if columns := unseen_by_name(changes):
+        log.warning(
+            "%s: %s was renamed or dropped. hudi-rs, Trino, Hive and other readers that know "
+            "columns by name alone, and Apache Hudi without hoodie.schema.on.read.enable=true, do "
+            "not follow that: in older files they show a renamed column as null, and the values "
+            "of a dropped one under a new column of its name.",
+            table.config.name, ", ".join(columns),
+        )  # fmt: skip
     return done
 
 

@@ -1,13 +1,14 @@
 """Applies the column changes of ALTER TABLE to a schema whose columns have ids.
 
-A change is allowed if old files stay readable: types widen, and new columns are null in old rows.
+A change is allowed if old files stay readable: types widen or are cast, and new columns are null
+in old rows.
 Names and positions may change, since files are read by ids. Columns of keys, partitions and the
 ordering keep their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -18,7 +19,7 @@ from pyhudi.format.column_tree import ColumnTree, Part, Path
 from pyhudi.format.schemas import HIDDEN_COLUMNS, type_text
 from pyhudi.format.spark_schema import Column, SparkSchema, SparkType
 from pyhudi.format.table_config import TableConfig
-from pyhudi.format.widening import merged_type
+from pyhudi.format.widening import casts, merged_type
 from pyhudi.tables.columns import check_names
 
 # ---- what ALTER TABLE asks for
@@ -106,6 +107,12 @@ ColumnChange = (
     AddColumn | RetypeColumn | RenameColumn | MoveColumn | LoosenColumn | DropColumn | RefusedChange
 )
 
+
+def unseen_by_name(changes: Iterable[ColumnChange]) -> list[str]:
+    """The columns, dotted, that readers which know columns by name lose or take for others."""
+    return [".".join(c.column) for c in changes if isinstance(c, RenameColumn | DropColumn)]
+
+
 # ---- what becomes of the columns
 
 
@@ -187,15 +194,18 @@ def _retyped(columns: _Columns, change: RetypeColumn) -> None:
         wider = merged_type(_shown(change.column), old, kind)
     except SchemaConflict:
         wider = None
-    if wider != kind:
+    cast = wider != kind and casts(old, kind) and len(change.column) == 1
+    if wider != kind and not cast:
         raise _refusal(change, old, kind, "a type may only widen, such as int to bigint")
+    if cast and _serves(change, columns.config.ordering_fields):
+        raise _refusal(change, old, kind, "the ordering of rows compares its values")
     keys = (*columns.config.record_key_fields, *columns.config.partition_fields)
     if _serves(change, keys):
         raise _refusal(change, old, kind, "keys and partition paths contain its values as text")
     if part.is_map_key:
         raise _refusal(change, old, kind, "keys of a map keep their type")
     part.retype(kind)
-    columns.by_ids |= len(change.column) > 1
+    columns.by_ids |= len(change.column) > 1 or cast
 
 
 def _loosened(columns: _Columns, change: LoosenColumn) -> None:

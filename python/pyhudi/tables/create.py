@@ -6,7 +6,7 @@ If two writers create a table at the same time, one wins and the other adopts it
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import ConcurrencyMode, TimestampType, WriteOptions, resolve_write
-from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
+from pyhudi.errors import ConfigError, SchemaConflict, StorageError, UnsupportedTable
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import type_text
@@ -30,6 +30,7 @@ from pyhudi.format.widening import same_type
 from pyhudi.storage.base import Storage
 from pyhudi.tables.columns import check_distinct, check_names, own_spelling
 from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.surroundings import refuse_inside_table
 from pyhudi.timeline.table import PROPERTIES, Table
 from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.presence import discard, make_table
@@ -61,13 +62,8 @@ def new_table_config(
         partition_fields=own_spelling(struct, options.partition_fields, "partition column"),
         ordering_fields=own_spelling(struct, options.ordering_fields, "ordering column"),
     )
-    nested = [column for column in options.ordering_fields if "." in column]
-    if nested:
-        raise ConfigError(
-            f"The ordering column '{nested[0]}' lies inside a struct, which is not supported yet. "
-            "Copy it to a top-level column.",
-            key="hoodie.table.ordering.fields",
-        )
+    _refuse_nested(schema, "partition", options.partition_fields)
+    _refuse_nested(schema, "record key", options.record_key_fields)
     name = options.table_name or _default_name(root)
     # In the order of a table in SQL: data columns first, as in Apache Hudi and Hive.
     declared = schema.with_last(options.partition_fields)
@@ -91,8 +87,27 @@ def new_table_config(
 def create_table(
     runtime: Runtime, storage: Storage, config: TableConfig, options: WriteOptions
 ) -> Table:
-    """Make the table under its lock; errors of ``presence.make_table``."""
+    """Make the table under its lock; errors of ``presence.make_table``, and ``ConfigError`` for a
+    folder inside another table."""
+    refuse_inside_table(storage.root, runtime.storage)
     return make_table(runtime.writer(Table(storage, config), options))
+
+
+def lay_timeline(table: Table) -> None:
+    """Make the folder of a timeline that has no commit yet, since Apache Hudi 1.2.0 lists it.
+
+    Without it Hudi neither reads the empty table nor writes to it. Object stores have no folders:
+    there Hudi opens the table after its first commit. Raises no error: the table is made.
+    """
+    place = f"{table.config.timeline_folder}/.folder"
+    try:
+        table.storage.replace(place, b"")
+        table.storage.delete([place])
+    except StorageError as e:
+        log.warning(
+            "The table at %s was made, but not the folder of its timeline: %s Apache Hudi opens "
+            "the table after its first commit.", table.storage.root, e,
+        )  # fmt: skip
 
 
 def discard_table(runtime: Runtime, table: Table, options: WriteOptions) -> bool:
@@ -141,6 +156,19 @@ def check_adoption(table: Table, schema: SparkSchema, options: Mapping[str, str]
                 ours=ours,
                 theirs=stored,
                 rule="adoption",
+            )
+
+
+def _refuse_nested(schema: SparkSchema, what: str, columns: Sequence[str]) -> None:
+    """``ConfigError`` for a column that has no text: a folder or a key is made of texts."""
+    known = schema.by_lower_name()
+    for name in columns:
+        if name.lower() in known and known[name.lower()].is_nested:
+            raise ConfigError(
+                f"The {what} column '{name}' is {type_text(known[name.lower()].type)}, and a "
+                f"{what} is made of plain values. Choose another column, or a field of it as a "
+                "column of its own.",
+                key=name,
             )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyhudi.clock import SystemClock
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.listing import Listing
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
@@ -65,7 +66,7 @@ class HistoryEntry:
 
 def history(
     path: str, *, archived: bool = False, hadoop_options: Mapping[str, str] | None = None
-) -> list[HistoryEntry]:
+) -> Listing[HistoryEntry]:
     """The instants of the table at ``path``, oldest first, without Spark.
 
     ``archived`` adds those that have left the active timeline. ``hadoop_options`` are ``fs.s3a.*``
@@ -73,7 +74,8 @@ def history(
     absolute, ``TableCorrupt``.
     """
     clock = SystemClock()
-    return table_history(open_table(open_storage(path, hadoop_options or {}, clock)), archived)
+    table = open_table(open_storage(path, hadoop_options or {}, clock))
+    return Listing(HistoryEntry, table_history(table, archived))
 
 
 def table_history(table: Table, archived: bool = False) -> list[HistoryEntry]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.instants import InstantTime, parse_as_of
+from pyhudi.format.instants import InstantTime, State, parse_as_of
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing, html_table
@@ -20,6 +20,8 @@ from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.text_table import NOTHING, Cell, cell_text, size_text, table_text
 from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.changes import PartitionChange, partition_changes, rows_of
+from pyhudi.timeline.checkup import Finding, findings
 from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
@@ -133,23 +135,45 @@ class InspectedTable:
         for file in self._latest(as_of):
             by_path.setdefault(file.partition_path, []).append(file)
         found = [
-            PartitionEntry(path, len(files), sum(f.size_bytes for f in files), _rows(files))
+            PartitionEntry(path, len(files), sum(f.size_bytes for f in files), rows_of(files))
             for path, files in sorted(by_path.items())
         ]
         return Listing(PartitionEntry, found)
 
-    def commit(self, instant: str) -> Commit:
-        """A completed commit of the active timeline; ``ConfigError`` if there is none."""
+    def commits(self) -> Listing[HistoryEntry]:
+        """The completed commits of the active timeline, oldest first."""
+        done = State.COMPLETED
+        entries = [each for each in self.history() if each.is_commit and each.state is done]
+        return Listing(HistoryEntry, entries)
+
+    def check(self, read_files: bool = False) -> Listing[Finding]:
+        """What is wrong with the table, and which writes are pending; nothing is changed.
+
+        ``read_files`` also reads each base file of the newest snapshot.
+        """
+        return Listing(Finding, findings(self._opened(), read_files))
+
+    def diff(self, before: str, after: str | None = None) -> Listing[PartitionChange]:
+        """The partitions whose files differ between two states; ``after`` is now by default."""
+        changes = partition_changes(self._latest(before), self._latest(after))
+        return Listing(PartitionChange, changes)
+
+    def commit(self, instant: str | None = None) -> Commit:
+        """A completed commit of the active timeline, by default the last one.
+
+        ``ConfigError`` if there is none.
+        """
         table = self._opened()
         timeline = table.timeline()
-        for found in timeline.commits:
-            if found.time == instant and found.action in COMMIT_ACTIONS:
+        commits = [each for each in timeline.commits if each.action in COMMIT_ACTIONS]
+        for found in commits[-1:] if instant is None else commits:
+            if instant is None or found.time == instant:
                 metadata = COMMITS.get(table.storage, timeline, found)
                 files = Listing(FileChange, map(file_change, metadata.stats))
                 return Commit(table_entry(table, timeline, found), files, metadata.extra)
         raise ConfigError(
-            f"The active timeline of {self.path} has no completed commit {instant}. history() "
-            "lists its commits.",
+            f"The active timeline of {self.path} has no completed commit {instant or 'yet'}. "
+            "commits() lists those that it has.",
             key="instant",
         )
 
@@ -168,7 +192,7 @@ class InspectedTable:
 
     def _facts(self) -> list[tuple[str, Cell]]:
         config, files = self.config, self._latest(None)
-        rows, history = _rows(files), self.history()
+        rows, commits = rows_of(files), self.commits()
         return [
             ("path", self.path),
             ("type", config.table_type.value.lower().replace("_", "-")),
@@ -176,7 +200,7 @@ class InspectedTable:
             ("key", ", ".join(config.record_key_fields) or "generated"),
             ("partitioned by", ", ".join(config.partition_fields) or NOTHING),
             ("ordered by", ", ".join(config.ordering_fields) or NOTHING),
-            ("last commit", next((e.instant for e in reversed(history) if e.is_commit), NOTHING)),
+            ("last commit", commits[-1].instant if commits else NOTHING),
             ("files", len(files)),
             ("size", size_text(sum(file.size_bytes for file in files))),
             ("rows", NOTHING if rows is None else rows),
@@ -189,10 +213,6 @@ class InspectedTable:
 
     def _repr_html_(self) -> str:
         return html_table(["table", self.config.name], self._facts())
-
-
-def _rows(files: list[BaseFile]) -> int | None:
-    return None if any(file.rows < 0 for file in files) else sum(file.rows for file in files)
 
 
 def _file_entry(file: BaseFile) -> FileEntry:

@@ -8,12 +8,14 @@ from typing import TypeVar
 
 from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt, TableNotFound, UnsupportedTable
 from pyhudi.format.instants import InstantTime
+from pyhudi.format.properties import PATH
 from pyhudi.format.table_config import TableConfig, parse_table_config
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import LISTINGS, Timeline, load_timeline, timeline_of
+from pyhudi.timeline.surroundings import what_is_there
 from pyhudi.timeline.view import VIEWS, FileSystemView
 
-PROPERTIES = ".hoodie/hoodie.properties"
+PROPERTIES = PATH
 #: the old properties during a change; it stays if the change dies
 BACKUP = f"{PROPERTIES}.backup"
 CHECKSUM = b"hoodie.table.checksum"
@@ -102,7 +104,7 @@ def open_table(storage: Storage) -> Table:
             reason = error
     raise reason or TableNotFound(
         f"There is no Hudi table at {storage.root}: it has no {PROPERTIES}. "
-        "Check the path, or write to it first.",
+        f"{what_is_there(storage)}",
         path=storage.root,
     )
 

@@ -2,7 +2,8 @@
 
 Invariants: the beating thread shares no lock with the planner; a writer judges its own lapse by
 its monotonic clock from *before* the last beat that succeeded, so it never believes itself alive
-longer than others do. Others judge it by the storage's clock alone: wall clocks may be apart.
+longer than others do. Others judge it by the storage's clock alone: wall clocks may be apart. Only
+a process that has certainly ended needs no wait (``processes.py``).
 Layout: spec/other_files.md O1.
 """
 
@@ -13,9 +14,10 @@ import threading
 from dataclasses import dataclass
 
 from pyhudi.clock import Clock
-from pyhudi.errors import WriterFenced
+from pyhudi.errors import StorageError, WriterFenced
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
+from pyhudi.transactions.processes import LINUX, Process, Processes, parse_process
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +29,14 @@ PROBES = 5
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPolicy:
-    """How often to beat (milliseconds), and how many missed beats others tolerate."""
+    """How often to beat (milliseconds), and how many missed beats others tolerate.
+
+    ``processes`` tells whether the process of a heartbeat has ended.
+    """
 
     interval_ms: int = 60_000
     tolerable_misses: int = 2
+    processes: Processes = LINUX
 
     @property
     def lapse_ms(self) -> int:
@@ -56,6 +62,8 @@ class Heartbeat:
         self._clock = clock
         self._path = f"{folder}/{name}"
         self._policy = policy
+        process = policy.processes.this()
+        self._content = process.render() if process else b""
         self._last = clock.monotonic()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -73,7 +81,7 @@ class Heartbeat:
     def beat(self) -> None:
         """One beat; the time that counts is the one before the put was sent."""
         before = self._clock.monotonic()
-        self._storage.replace(self._path, b"")
+        self._storage.replace(self._path, self._content)
         self._last = before
 
     def lapsed(self) -> bool:
@@ -134,6 +142,17 @@ def has_passed(storage: Storage, clock: Clock, since_ms: int, span_ms: int) -> b
     if clock.now_ms() - since_ms < span_ms:
         return False
     return storage_now_ms(storage, clock) - since_ms >= span_ms
+
+
+def ended_process(
+    storage: Storage, policy: HeartbeatPolicy, name: str, folder: str = FOLDER
+) -> Process | None:
+    """The process that sent the heartbeat ``name``, if it has certainly ended."""
+    try:
+        process = parse_process(storage.read(f"{folder}/{name}"))
+    except (FileNotFoundError, StorageError):
+        return None
+    return process if process and policy.processes.has_ended(process) else None
 
 
 def last_beat_ms(storage: Storage, instant: InstantTime) -> int | None:

@@ -18,6 +18,7 @@ from pyhudi.errors import HudiError, WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
+from pyhudi.locks.cancelling import to_its_end
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
@@ -228,7 +229,8 @@ class RunningInstant:
             if self._may_still_write:
                 self._heartbeat.stop(settled=False)
                 return
-            self._undo()
+            with to_its_end():
+                self._undo()
         except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e

@@ -14,6 +14,7 @@ from pyhudi.config import (
     Operation,
     OverwriteMode,
     WriteOptions,
+    new_table_operation,
     sql_insert_operation,
 )
 from pyhudi.errors import ConfigError, TableExists
@@ -39,6 +40,8 @@ class Overwrite(str, Enum):
     """Which of the old rows a write replaces."""
 
     NONE = "none"
+    #: there are none: the table is new, by CREATE TABLE AS SELECT or ``saveAsTable``
+    NEW = "new"
     ALL = "all"
     FILTER = "filter"
     DYNAMIC = "dynamic"
@@ -110,7 +113,8 @@ def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -
     they ask for something impossible.
     """
     how, given, mode = intent.overwrite, options.operation, options.overwrite_mode
-    if how is Overwrite.NONE or given is Operation.DELETE_PARTITION:
+    nothing = how in (Overwrite.NONE, Overwrite.NEW)
+    if nothing or given is Operation.DELETE_PARTITION:
         return intent
     partitioned = bool(options.partition_fields)
     if how is Overwrite.REPLACE or (how is Overwrite.DYNAMIC and not partitioned):
@@ -160,6 +164,8 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
         found = Operation.INSERT_OVERWRITE_TABLE
     elif intent.overwrite in (Overwrite.FILTER, Overwrite.DYNAMIC):
         found = Operation.INSERT_OVERWRITE
+    elif intent.overwrite is Overwrite.NEW:
+        found = new_table_operation(options)
     elif intent.route is Route.SQL:
         found = sql_insert_operation(options)
     elif given is not None:

@@ -56,11 +56,9 @@ def write_spec(write: Write) -> WriteSpec:
 def combines(write: Write) -> bool:
     """Whether incoming rows with the same key are combined before they are written."""
     options = write.options
-    wanted = {
-        Operation.UPSERT: options.combine_before_upsert,
-        Operation.DELETE: options.combine_before_delete,
-    }.get(write.operation, options.combine_before_insert)
-    return wanted and bool(write.config.record_key_fields)
+    wanted = {Operation.UPSERT: options.combine_before_upsert, Operation.DELETE: True}
+    keyed = bool(write.config.record_key_fields)
+    return keyed and wanted.get(write.operation, options.combine_before_insert)
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec:
@@ -91,11 +89,15 @@ def marked(write: Write, staged: bool) -> WriteSpec:
         return spec
     if staged and not markers.server_runs(options.marker_port):
         return spec
-    batching = Batching(options.marker_interval_ms, options.marker_threads)
-    opened = markers.service.open(write.table.storage, write.instant, batching)
+    opened = markers.service.open(write.table.storage, write.instant, batching(options))
     write.transaction.keep_markers(opened)
     place: MarkersPlace = HeldMarkers(opened.ask)
     return replace(spec, markers=markers.address(opened.key) if staged else place)
+
+
+def batching(options: WriteOptions) -> Batching:
+    """How the driver's server gathers requests for markers."""
+    return Batching(options.marker_interval_ms, options.marker_threads)
 
 
 def bulk_work(write: Write) -> Work:

@@ -18,7 +18,7 @@ from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
-from pyhudi.index.kinds import kind_of
+from pyhudi.index.kinds import kind_of, rows_move
 from pyhudi.rows.spec import DELETE
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.prepare import HOME, Prepared, Survey, named, timestamp_format
@@ -48,7 +48,8 @@ def prepare_changes(
 ) -> Prepared:
     """Changes as rows of an upsert, with ``HOME`` for rows that are in the table.
 
-    A row whose partition changes is deleted in the old and inserted in the new partition. New rows
+    A row whose partition changes is deleted in the old and inserted in the new partition; under a
+    global index ``hoodie.*.index.update.partition.path`` may leave it where it is. New rows
     of a table without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord``
     if a key would change, or if two rows would have one key.
     """
@@ -56,10 +57,12 @@ def prepare_changes(
     rows, survey = _identified(changes, target), Survey()
     if set(target.fieldNames()) & set(changes.columns):
         path = partition_path(rows.schema, config, timestamp_format(options))
+        everywhere = kind_of(options).everywhere
+        if everywhere and not rows_move(options):
+            path = F.when(_is(UPDATED), F.col(PARTITION_PATH)).otherwise(path)
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
             key = record_key(rows.schema, config.record_key_fields, named_keys)
-            everywhere = kind_of(options).everywhere
             rows = rows.withColumn(NEW_KEY, key)
             with job(rows.sparkSession, f"pyhudi upsert {config.name}: check the changes"):
                 survey = _survey(rows, config, named_keys, everywhere)

@@ -6,16 +6,18 @@ the stage has ended (ARCHITECTURE.md, "One commit, end to end").
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.application.jobs import Jobs
-from pyhudi.errors import HudiError, WriteFailed
+from pyhudi.errors import HudiError, SetupError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
@@ -24,6 +26,8 @@ from pyhudi.rows.spec import STAT_DDL
 from pyhudi.rows.task import error_from_text
 
 TRACKED = "pyhudi.write"
+#: what Spark says of a worker that ended without a word; its cause is a broken connection
+WORKER_LOST: Final = "Python worker exited unexpectedly"
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
@@ -105,18 +109,64 @@ def run_here(work: Work, rows: pa.Table) -> Written:
 
 def worker_error(error: Exception, description: str) -> HudiError:
     """What a failed Spark job means for the caller."""
-    text = str(error)
+    return job_error(str(error), description)
+
+
+def job_error(text: str, description: str) -> HudiError:
+    """The same, by Spark's text with stack traces."""
     ours = error_from_text(text)
     if ours is not None:
         return ours
+    missing = _MISSING.search(text)
+    if missing is not None:
+        python = _python_of_workers()
+        return SetupError(
+            f"{description} failed: the Python of Spark's workers, {python}, has no "
+            f"{(missing[1] or missing[2]).lower()}. Nothing of it is visible. Install it on each "
+            f"machine: {python} -m pip install pyarrow pandas. Or name a Python that has it by "
+            "spark.pyspark.python or PYSPARK_PYTHON, and start the application again."
+        )
     cause = innermost_cause(text)
     return WriteFailed(
         f"{description} failed in Spark: {cause.rstrip('.')}. Nothing of it is visible. "
-        "See the executors' logs; run it again when the cause is fixed.",
+        f"{_advice(cause)}",
         reason=cause,
     )
 
 
+def _advice(cause: str) -> str:
+    """What to do about ``cause``."""
+    for said, advice in _ADVICE.items():
+        if said in cause:
+            return advice
+    return "See the executors' logs; run it again when the cause is fixed."
+
+
+_ADVICE: Final = {
+    "MERGE_CARDINALITY_VIOLATION": (
+        "Leave one row of the source for each row of the table, for example by GROUP BY or "
+        "row_number() on the columns of ON."
+    ),
+    "No space left on device": (
+        "Make room on that disk, or name a larger one by spark.local.dir; then run it again."
+    ),
+    WORKER_LOST: (
+        "The machine may have killed it for lack of memory: see the executors' logs, and give "
+        "the workers more by spark.executor.memoryOverhead."
+    ),
+}
+
+
+def _python_of_workers() -> str:
+    context: Any = SparkContext._active_spark_context
+    return str(context.pythonExec if context else os.environ.get("PYSPARK_PYTHON", "python3"))
+
+
+#: what a worker says whose Python lacks a package that tasks need, or has too old a version
+_MISSING = re.compile(
+    r"ModuleNotFoundError: No module named '(pyarrow|pandas|numpy)\b"
+    r"|\b(PyArrow|Pandas) >= \S+ must be installed"
+)
 #: what introduces the failure of a task, and the lines of a stack trace that follow it
 _TASK_FAILED = re.compile(r".*most recent failure: Lost task [^\n]*?\): ", re.DOTALL)
 _STACK = re.compile(r"\n\s*(at |\.\.\. \d+ more|Driver stacktrace)")
@@ -128,6 +178,8 @@ CAUSE_CHARACTERS = 400
 def innermost_cause(text: str) -> str:
     """The line with the cause, from Spark's text with stack traces about a failed job."""
     last = text.rsplit("\nCaused by: ", 1)[-1]
+    if WORKER_LOST in text and "EOFException" in last:
+        return f"{WORKER_LOST} (crashed)"
     if _PYTHON_STACK in last:
         lines = last.rsplit(_PYTHON_STACK, 1)[-1].splitlines()
         last = next((line for line in lines[1:] if line[:1].strip()), last)

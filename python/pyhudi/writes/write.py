@@ -8,6 +8,7 @@ instant.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,7 @@ from pyhudi.errors import (
     TableNotFound,
 )
 from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.locks.cancelling import pause, to_its_end
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.reads.filters import require_whole_partitions
@@ -69,6 +71,8 @@ REPLACING = frozenset(
 #: how often another writer may make the table between the look for it and its creation
 CREATION_RACES = 5
 BACKOFF_CAP_MS = 2_000
+#: what a conflict tells its caller to do; a write that is repeated anyway does not say it
+_ADVICE = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
 #: how often a pessimistic write begins again because groups changed while it waited for locks
 MOST_WAITS = 20
 
@@ -200,7 +204,8 @@ def _written(request: Request, table: Table, created: bool) -> Committed:
         raise
     except Exception:
         if created:
-            discard_table(request.runtime, table, request.options)
+            with to_its_end():
+                discard_table(request.runtime, table, request.options)
         raise
 
 
@@ -242,11 +247,11 @@ def _with_retries(request: Request, table: Table) -> Committed:
             if conflict.before_data and waits < MOST_WAITS:
                 # Not a lost race: the write has waited for its locks, keeps them and begins again.
                 waits += 1
-                log.info("%s It had waited for locks, and no work is lost.", conflict)
+                log.info("%s It had waited for locks, and no work is lost.", _told(conflict))
             else:
                 if request.kept.retries == retries:
                     raise
-                clock.sleep(_pause_ms(request, conflict) / 1000)
+                pause(clock, _pause_ms(request, conflict) / 1000)
                 request.kept.retries += 1
             table = open_table(table.storage)
             # The rows have all columns of the old table; a column added since then is null.
@@ -259,8 +264,13 @@ def _pause_ms(request: Request, conflict: CommitConflict) -> int:
     lost, retries = request.kept.retries, request.options.conflict_retries
     most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
     wait = most // 2 + request.runtime.clock.random_int(most)
-    log.warning("%s Retry %d of %d in %d ms.", conflict, lost + 1, retries, wait)
+    log.warning("%s Retry %d of %d in %d ms.", _told(conflict), lost + 1, retries, wait)
     return wait
+
+
+def _told(conflict: CommitConflict) -> CommitConflict:
+    """The conflict for the log of a write that runs again by itself: without that advice."""
+    return conflict.restated(_ADVICE.sub("", str(conflict).partition("] ")[2]))
 
 
 def _tried(request: Request, table: Table) -> Committed:

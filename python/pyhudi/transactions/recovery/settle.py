@@ -1,18 +1,20 @@
 """What a writer does about earlier ones: roll back dead writers, finish rollbacks, clean up.
 
-Invariants: a writer whose heartbeat is fresh, by the storage's clock, is left alone; a file is
-deleted only if the timeline says that its instant has settled, since a file of an unknown instant
-may be archived data.
+Invariants: a writer whose heartbeat is fresh, by the storage's clock, is left alone, unless it was
+a process of this machine that has ended; a file is deleted only if the timeline says that its
+instant has settled, since a file of an unknown instant may be archived data.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 
 from pyhudi.clock import Clock
 from pyhudi.config import FailedWrites
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import FOLDER as MARKERS
+from pyhudi.locks.cancelling import pause
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import Work, work_of
 from pyhudi.timeline.table import Table
@@ -20,6 +22,7 @@ from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import (
     PROBE,
     HeartbeatPolicy,
+    ended_process,
     has_passed,
     last_beat_ms,
     storage_now_ms,
@@ -40,16 +43,20 @@ from pyhudi.transactions.writer import Writer
 log = logging.getLogger(__name__)
 
 POLL_S = 0.1
+#: what the JVM and the workers of a killed driver take to notice it and to end
+DYING_S = 2
 #: milliseconds that a writer may take from its first file to its first beat
 FIRST_BEAT_MS = 2_000
 
 
-def settle_failed_writes(writer: Writer) -> Timeline | None:
+def settle_failed_writes(writer: Writer, forced: Container[InstantTime] = ()) -> Timeline | None:
     """Roll back what dead writers left, and finish incomplete rollbacks.
 
-    EAGER: an instant without a heartbeat at once; one with a heartbeat when that is stale, and this
-    waits until the heartbeat is either stale or renewed. LAZY: only what is already stale.
-    NEVER: nothing. Returns the timeline if it was listed just now and nothing was pending.
+    EAGER: an instant without a heartbeat at once, also one whose process on this machine has ended;
+    one with a heartbeat when that is stale, and this waits until the heartbeat is either stale or
+    renewed. LAZY: only what is already stale, and ended processes.
+    NEVER: nothing. Those of ``forced`` count as dead, whatever their heartbeats say. Returns the
+    timeline if it was listed just now and nothing was pending.
     """
     table = writer.table
     if writer.policy.failed_writes is FailedWrites.NEVER:
@@ -65,7 +72,9 @@ def settle_failed_writes(writer: Writer) -> Timeline | None:
     if half_done:
         timeline = table.timeline()
     for instant in timeline.pending:
-        if is_write(table, timeline, instant) and _is_dead(writer, instant):
+        if is_write(table, timeline, instant) and (
+            instant.time in forced or _is_dead(writer, instant)
+        ):
             roll_back(writer, instant.time)
     sweep(writer)
     return None if half_done or timeline.pending else timeline
@@ -94,6 +103,17 @@ def _is_dead(writer: Writer, instant: Instant) -> bool:
         if policy.failed_writes is FailedWrites.LAZY:
             return has_passed(table.storage, clock, requested, policy.heartbeat.lapse_ms)
         return _never_beats(table, clock, instant, requested)
+    if (ended := ended_process(table.storage, policy.heartbeat, instant.time)) is not None:
+        log.warning(
+            "%s %s is pending and its writer, process %d on this host, has ended: it is rolled "
+            "back in %d s",
+            instant.action.value,
+            instant.time,
+            ended.pid,
+            DYING_S,
+        )
+        pause(clock, DYING_S)
+        return True
     if has_passed(table.storage, clock, beat, policy.heartbeat.lapse_ms):
         return True
     if policy.failed_writes is FailedWrites.LAZY:
@@ -106,7 +126,7 @@ def _never_beats(table: Table, clock: Clock, instant: Instant, requested_ms: int
     young_ms = FIRST_BEAT_MS - (storage_now_ms(table.storage, clock) - requested_ms)
     give_up = clock.monotonic() + min(young_ms, FIRST_BEAT_MS) / 1000
     while clock.monotonic() < give_up:
-        clock.sleep(POLL_S)
+        pause(clock, POLL_S)
         if last_beat_ms(table.storage, instant.time) is not None:
             return False
     return True
@@ -127,7 +147,7 @@ def _falls_silent(
         policy.lapse_ms,
     )
     while clock.monotonic() < give_up:
-        clock.sleep(POLL_S)
+        pause(clock, POLL_S)
         now = last_beat_ms(table.storage, instant.time)
         if now is None:
             # It has settled by itself, which the rollback will see, or it lost its heartbeat.

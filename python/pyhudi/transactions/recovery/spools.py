@@ -4,7 +4,8 @@ A spool holds the rows of a statement whose instant has not begun, so no instant
 it. Instead a file inside it is renewed as long as the statement lives. Apache Hudi neither reads
 nor deletes spools.
 
-Invariant: a spool is deleted only after a lapse of silence, by the storage's clock.
+Invariant: a spool is deleted only after a lapse of silence, by the storage's clock, or if its
+process on this machine has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from pyhudi.clock import Clock
 from pyhudi.storage.base import Storage
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, has_passed
+from pyhudi.transactions.heartbeat import HeartbeatPolicy, ended_process, has_passed
 
 PREFIX: Final = ".spool-"
 #: the file that is renewed
@@ -27,6 +28,9 @@ def sweep_spools(
     """Delete those of ``folders`` that are spools of statements which died."""
     for folder in folders:
         if not folder.rsplit("/", 1)[-1].startswith(PREFIX):
+            continue
+        if ended_process(storage, policy, BEAT, folder) is not None:
+            storage.delete_folder(folder)
             continue
         newest = max((file.modified_ms for file in storage.walk(folder)), default=None)
         # One without a file is about to get its first.

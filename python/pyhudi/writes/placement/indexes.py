@@ -140,6 +140,10 @@ class GlobalSimpleIndex(SimpleIndex):
         return tag_global(write, rows, files)
 
 
+class GlobalBloomIndex(GlobalSimpleIndex):
+    """The global simple index, whose files have Bloom filters for other writers and readers."""
+
+
 class BucketIndex(Index):
     """The hash of a key names its group, and nothing is looked up (spec/keys.md K6)."""
 
@@ -187,6 +191,7 @@ INDEXES: Final[Mapping[IndexType, Index]] = {
     IndexType.SIMPLE: SimpleIndex(),
     IndexType.GLOBAL_SIMPLE: GlobalSimpleIndex(),
     IndexType.BLOOM: BloomIndex(),
+    IndexType.GLOBAL_BLOOM: GlobalBloomIndex(),
     IndexType.BUCKET: BucketIndex(),
 }
 

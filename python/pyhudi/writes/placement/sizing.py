@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.config import ConcurrencyMode
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.placement.assign import Sizing
 from pyhudi.writes.write_context import Write
@@ -23,7 +24,8 @@ def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
     sample = write.view.with_rows(list(files)[:SAMPLE])
     known = [(f.size_bytes, f.rows) for f in sample if f.rows > 0]
     rows = sum(n for _, n in known)
-    row_bytes = sum(size for size, _ in known) // rows if rows else guessed_row_bytes(write)
+    guess = guessed_row_bytes(write.prepared.schema, write.options.record_bytes)
+    row_bytes = sum(size for size, _ in known) // rows if rows else guess
     alone = write.options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
     return Sizing(
         target_file_bytes=write.options.max_file_bytes,
@@ -33,14 +35,14 @@ def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
     )
 
 
-def guessed_row_bytes(write: Write) -> int:
-    """A row's stored size from its types; no more than the configured estimate."""
+def guessed_row_bytes(schema: SparkSchema, most: int) -> int:
+    """A row's stored size in bytes from its types; no more than ``most``."""
     total = META_COLUMN_BYTES
-    for column in write.prepared.schema.columns:
+    for column in schema.columns:
         if column.is_nested:
             total += NESTED_BYTES
         elif column.type in ("string", "binary"):
             total += TEXT_BYTES
         else:
             total += TYPE_BYTES.get(column.type, 8)
-    return min(total, write.options.record_bytes)
+    return min(total, most)

@@ -6,7 +6,7 @@ columns; partitions and files are pruned before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
 from pyhudi.config import MergeMode, Operation
+from pyhudi.index.kinds import rows_move
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
@@ -116,12 +117,13 @@ def _still_tagged(before: Tagged, files: Sequence[BaseFile]) -> DataFrame:
 def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
     """The same over all partitions; a row whose partition changed moves, unless the old one wins.
 
-    A move is a delete in the old group and an insert in the new partition. With
-    ``hoodie.simple.index.update.partition.path`` off the row stays in its old partition instead.
+    A move is a delete in the old group and an insert in the new partition. If the options say so
+    (``rows_move``), the row stays in its old partition instead.
     """
-    moves = write.options.update_partition_path
+    moves = rows_move(write.options)
     ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
-    tagged = rows.join(base_keys(write, files, ordering), KEY, "left")
+    roots = list(dict.fromkeys(name.partition(".")[0] for name in ordering))
+    tagged = rows.join(base_keys(write, files, roots), KEY, "left")
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
@@ -130,12 +132,12 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
         # Structs compare field by field, null first; their fields' names must be the same.
-        names = [f"{OLD}{at}" for at in range(len(ordering))]
-        old = F.struct(*[F.col(each) for each in names])
-        new = F.struct(*[F.col(f"`{o}`").alias(n) for o, n in zip(ordering, names, strict=True)])
+        beside = {root: f"{OLD}{at}" for at, root in enumerate(roots)}
+        old = F.struct(*[_value(name, beside).alias(f"o{at}") for at, name in enumerate(ordering)])
+        new = F.struct(*[_value(name).alias(f"o{at}") for at, name in enumerate(ordering)])
         loses = elsewhere & ~forced(write, tagged) & (new < old)
         tagged = tagged.where(~loses | loses.isNull())
-        tagged = tagged.drop(*names)
+        tagged = tagged.drop(*beside.values())
     return _moved(tagged, elsewhere)
 
 
@@ -145,7 +147,7 @@ def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -
     A group combines its own rows; under a global index the rivals may go to different groups.
     """
     fields = list(write.config.ordering_fields) if _by_event_time(write) else []
-    rank = F.struct(forced(write, rows), *[F.col(f"`{name}`") for name in fields], F.col(ARRIVAL))
+    rank = F.struct(forced(write, rows), *map(_value, fields), F.col(ARRIVAL))
     kept = F.max_by(F.struct(*[F.col(f"`{c}`") for c in rows.columns]), rank)
     numbered = rows.withColumn(ARRIVAL, F.monotonically_increasing_id())
     return numbered.groupBy(*within).agg(kept.alias("_s")).select("_s.*")
@@ -157,8 +159,15 @@ def forced(write: Write, rows: DataFrame) -> Column:
         return F.lit(True)
     if DELETE not in rows.columns or not write.config.ordering_fields:
         return F.lit(False)
-    nulls = [F.col(f"`{name}`").isNull() for name in write.config.ordering_fields]
+    nulls = [_value(name).isNull() for name in write.config.ordering_fields]
     return reduce(lambda a, b: a & b, nulls, F.col(DELETE))
+
+
+def _value(name: str, called: Mapping[str, str] | None = None) -> Column:
+    """An ordering value; of a dotted name the field, of a column that is ``called`` otherwise."""
+    root, *inside = name.split(".")
+    column = F.col(f"`{(called or {}).get(root, root)}`")
+    return reduce(lambda outer, field: outer.getField(field), inside, column)
 
 
 def _by_event_time(write: Write) -> bool:

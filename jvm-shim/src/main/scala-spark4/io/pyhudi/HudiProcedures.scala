@@ -2,6 +2,7 @@ package io.pyhudi
 
 import java.util
 
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog, TableCatalog}
 import org.apache.spark.sql.connector.catalog.procedures._
@@ -14,25 +15,40 @@ import org.apache.spark.sql.types.{StringType, StructType}
   */
 private[pyhudi] trait HudiProcedures extends ProcedureCatalog {
 
+  /** For SHOW PROCEDURES, which came with Spark 4.1: on 4.0 nobody asks. */
+  def listProcedures(namespace: Array[String]): Array[Identifier] =
+    if (namespace.isEmpty || namespace.sameElements(HudiProcedures.Namespace))
+      HudiProcedures.all.map(each => Identifier.of(HudiProcedures.Namespace, each.name)).toArray
+    else Array.empty
+
   override def loadProcedure(ident: Identifier): UnboundProcedure =
-    if (ident.namespace.sameElements(Seq("system")) &&
-      ident.name.equalsIgnoreCase(HudiCleanFailedWrites.name())) HudiCleanFailedWrites
-    else {
-      throw new HudiAnalysisException(
+    HudiProcedures.all
+      .filter(_ => ident.namespace.sameElements(HudiProcedures.Namespace))
+      .find(_.name.equalsIgnoreCase(ident.name))
+      .getOrElse(throw new HudiAnalysisException(
         s"[CONFIG_ERROR] there is no procedure $ident: pyhudi has only " +
-          s"system.${HudiCleanFailedWrites.name()}. Histories and files are tables, as in " +
-          "SELECT * FROM trips.history.",
+          HudiProcedures.all.map(each => s"system.${each.name}").mkString(" and ") +
+          ". Histories and files are tables, as in SELECT * FROM trips.history.",
         "ConfigError"
-      )
-    }
+      ))
 }
 
-/** Rolls back what failed writers left in a table, and lists the outcomes. */
-private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedure {
+private[pyhudi] object HudiProcedures {
 
-  override def name(): String = "clean_failed_writes"
+  val Namespace: Array[String] = Array("system")
 
-  override def description(): String = "Rolls back failed writes; living writers are only listed."
+  val all: Seq[HudiProcedure] = Seq(HudiCleanFailedWrites, HudiSyncPartitions)
+}
+
+/** A procedure on one table, which answers with rows. */
+private[pyhudi] abstract class HudiProcedure(
+    override val name: String,
+    override val description: String)
+    extends UnboundProcedure
+    with BoundProcedure {
+
+  /** Python's answer for the table. */
+  def told(place: HudiPlace): JsonNode
 
   override def bind(inputType: StructType): BoundProcedure = this
 
@@ -43,11 +59,10 @@ private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedur
 
   override def call(input: InternalRow): util.Iterator[Scan] = {
     val named = Option(input.getUTF8String(0)).getOrElse(throw new HudiAnalysisException(
-      s"[CONFIG_ERROR] NULL is not a table: ${name()} needs a table's name or its path.",
+      s"[CONFIG_ERROR] NULL is not a table: $name needs a table's name or its path.",
       "ConfigError"))
-    val place = target(named.toString).place
-    val told = HudiListing.told(name(), Bridge.ask("clean_failed_writes", place))
-    util.List.of[Scan](told).iterator()
+    val rows = HudiListing.told(name, told(target(named.toString).place))
+    util.List.of[Scan](rows).iterator()
   }
 
   private def target(named: String): HudiTarget =
@@ -73,4 +88,23 @@ private object HudiCleanFailedWrites extends UnboundProcedure with BoundProcedur
             "TableNotFound")
       }
     }
+}
+
+/** Rolls back what failed writers left in a table, and lists the outcomes. */
+private object HudiCleanFailedWrites
+    extends HudiProcedure(
+      "clean_failed_writes",
+      "Rolls back failed writes; living writers are only listed.") {
+
+  override def told(place: HudiPlace): JsonNode = Bridge.ask("clean_failed_writes", place)
+}
+
+/** Has a Hive Metastore list the partitions that a table has, and lists the changes. */
+private object HudiSyncPartitions
+    extends HudiProcedure(
+      "sync_partitions",
+      "Adds and drops partitions of the table's entry in a Hive Metastore.") {
+
+  override def told(place: HudiPlace): JsonNode =
+    Bridge.ask("sync_partitions", place, "add" -> true, "drop" -> true)
 }

@@ -6,25 +6,27 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import py4j.Py4JException
 
 /** Registers the Python planner and asks it.
   *
   * Python calls `protocol`, `register`, `unregister` and `isRegistered`; everything else is for the
-  * shim. If no Python program drives this JVM (spark-sql, a Connect or Thrift server, a Scala
-  * application), the first question starts a [[PlannerProcess]], and so does the first question
-  * after its end. A call runs on the thread that asks, without a lock: Python may call back into
-  * the JVM, which may ask again.
+  * shim. If no Python program has attached (spark-sql, a Connect or Thrift server, a Scala
+  * application, a Python one that does not know of pyhudi), the first question starts a
+  * [[PlannerProcess]], and so does the first question after its end. A call runs on the thread that
+  * asks, without a lock: Python may call back into the JVM, which may ask again.
   */
 object Bridge {
 
   private final case class Registration(
       planner: Planner,
       secret: String,
+      application: SparkContext,
       process: Option[PlannerProcess]) {
 
-    def isAlive: Boolean = process.forall(_.isAlive)
+    def isAlive: Boolean = process.fold(!application.isStopped)(_.isAlive)
 
     def ask(question: Registration => String): String =
       process.fold(question(this))(_.asking(question(this)))
@@ -47,7 +49,7 @@ object Bridge {
     */
   def register(planner: Planner, secret: String, version: String): Unit = {
     requireVersion(version)
-    replace(Some(Registration(planner, secret, None)))
+    replace(Some(Registration(planner, secret, Compat.applicationSession.sparkContext, None)))
   }
 
   private[pyhudi] def requireVersion(version: String): Unit =
@@ -89,23 +91,16 @@ object Bridge {
   private def body(place: HudiPlace, request: Seq[(String, Any)]): String =
     Json.render(Map("place" -> place.toJson, "ask" -> request.toMap))
 
-  private def registration(): Registration = current.filter(_.isAlive).getOrElse {
-    if (PlannerProcess.pythonDrives)
-      throw new HudiAnalysisException(
-        "[SETUP_ERROR] pyhudi is not attached to this Spark session: call pyhudi.attach(spark) " +
-          "after the session is created.",
-        "SetupError")
-    started()
-  }
+  private def registration(): Registration = current.filter(_.isAlive).getOrElse(started())
 
   private def started(): Registration = {
     starting.lockInterruptibly()
     try
       current.filter(_.isAlive).getOrElse {
         val context = Compat.activeSession.sparkContext
-        val python = PlannerProcess.pythonOf(context.getConf, sys.env)
+        val python = DriverPython.of(context.getConf, sys.env)
         val (process, planner, secret) = PlannerProcess.start(context, python)
-        val fresh = Registration(planner, secret, Some(process))
+        val fresh = Registration(planner, secret, context, Some(process))
         replace(Some(fresh))
         fresh
       }
@@ -118,7 +113,7 @@ object Bridge {
       current = next
       before
     }
-    before.flatMap(_.process).foreach(_.end())
+    before.flatMap(_.process).foreach(_.retire())
   }
 
   private def answer(method: String)(question: Registration => String): JsonNode = {

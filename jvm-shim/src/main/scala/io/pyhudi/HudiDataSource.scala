@@ -47,11 +47,15 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
       case None => new HudiUnreadTable(schema, partitioning, () => snapshot(properties))
     }
 
+  /** An error if this session does not serve the name by which the source was found. */
+  protected def requireServed(): Unit = ()
+
   override def createRelation(
       context: SQLContext,
       mode: SaveMode,
       parameters: Map[String, String],
       data: DataFrame): BaseRelation = {
+    requireServed()
     val options = parameters match {
       case insensitive: CaseInsensitiveMap[_] => insensitive.originalMap.toMap[String, String]
       case plain => plain
@@ -74,6 +78,7 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
 
   private def snapshot(properties: util.Map[String, String]): HudiSnapshot =
     described.filter(_._1 == properties).map(_._2).getOrElse {
+      requireServed()
       val options = properties.asScala.toMap
       val fresh = HudiSnapshot.describe(
         HudiDataSource.path(options),
@@ -87,6 +92,11 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
 private[pyhudi] object HudiDataSource {
 
   val provider = "pyhudi"
+
+  /** Whether a provider's name is one of those that the session serves. */
+  def isNamedBy(provider: String): Boolean =
+    provider.equalsIgnoreCase(this.provider) ||
+      provider.equalsIgnoreCase(HudiMetastore.provider) && HudiNamedSource.isServed
 
   private val modeNames = Map(
     SaveMode.Append -> "append",

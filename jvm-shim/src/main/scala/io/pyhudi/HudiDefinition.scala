@@ -39,7 +39,7 @@ private[pyhudi] final case class HudiDefinition(
 
   /** Makes the table at `path`, or adopts an existing one.
     *
-    * @param options the options of a `df.write`, which count as properties of the table
+    * @param options the options of a `df.write`; those of the definition are there as well
     * @param adopt false if an existing table is an error
     */
   def create(
@@ -48,7 +48,7 @@ private[pyhudi] final case class HudiDefinition(
       adopt: Boolean = true): HudiDefinition.Made = {
     val answer = Bridge.ask(
       "create_table",
-      HudiPlace(path, properties = userProperties ++ options),
+      HudiPlace(path, HudiDefinition.options(properties) ++ options, userProperties),
       "table" -> table,
       "schema" -> Json.of(HudiDefinition.stored(shown)),
       "partitioning" -> partitioning,
@@ -117,6 +117,13 @@ private[pyhudi] object HudiDefinition {
   def userProperties(properties: Map[String, String]): Map[String, String] =
     properties.filter { case (key, _) =>
       !CatalogEntries.isReserved(key) && !key.startsWith(TableCatalog.OPTION_PREFIX)
+    }
+
+  /** The OPTIONS of a statement, which Spark keeps among the properties as `option.<name>`. */
+  private def options(properties: Map[String, String]): Map[String, String] =
+    properties.collect {
+      case (key, value) if key.startsWith(TableCatalog.OPTION_PREFIX) =>
+        key.stripPrefix(TableCatalog.OPTION_PREFIX) -> value
     }
 
   private def partitionColumn(transform: Transform): String =

@@ -21,6 +21,10 @@ private[pyhudi] object HudiMetastore {
   def servesHudi: Boolean =
     !Compat.conf.getConfString("spark.sql.extensions", "").contains("HoodieSparkSessionExtension")
 
+  /** Whether Spark keeps the catalog in a Hive Metastore, be it shared or embedded. */
+  def isHive: Boolean =
+    Compat.conf.getConfString("spark.sql.catalogImplementation", "in-memory") == "hive"
+
   /** The addresses of the metastore that this session shares with others; none for a catalog in
     * memory, an embedded metastore, or one behind Kerberos or TLS.
     */
@@ -32,8 +36,7 @@ private[pyhudi] object HudiMetastore {
       "hive.metastore.use.SSL",
       "metastore.sasl.enabled",
       "metastore.use.SSL")
-    val inHive = Compat.conf.getConfString("spark.sql.catalogImplementation", "in-memory") == "hive"
-    if (inHive && servesHudi && plain) {
+    if (isHive && servesHudi && plain) {
       conf.getTrimmedStrings("hive.metastore.uris").toSeq
     } else Nil
   }
@@ -83,19 +86,16 @@ private[pyhudi] object HudiMetastore {
 
   /** The changes of an ALTER TABLE other than columns, which Python has already changed. */
   def alter(target: HudiTarget, changes: Seq[TableChange]): Unit = {
-    val settings = changes.collect { case set: TableChange.SetProperty =>
-      set.property -> set.value
-    }
-    val dropped = changes.collect { case gone: TableChange.RemoveProperty => gone.property }
+    val (settings, dropped) = HudiProperties.of(changes)
     val comments = changes.collect {
       case said: TableChange.UpdateColumnComment => top(said) -> said.newComment
       case add: TableChange.AddColumn if add.comment != null => top(add) -> add.comment
     }
-    if ((settings ++ dropped ++ comments).nonEmpty) {
+    if (settings.nonEmpty || dropped.nonEmpty || comments.nonEmpty) {
       Bridge.ask(
         "alter_entry",
         target.place,
-        "given" -> settings.toMap,
+        "given" -> settings,
         "dropped" -> dropped,
         "comments" -> comments.toMap)
       ()

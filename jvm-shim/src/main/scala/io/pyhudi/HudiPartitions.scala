@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.sources._
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DataType, StructType, TimestampNTZType, TimestampType}
 
 /** SHOW PARTITIONS and ALTER TABLE DROP PARTITION. A partition exists through its rows: it cannot
   * be added without rows, and it has no metadata of its own.
@@ -25,27 +25,45 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
 
   override def listPartitionIdentifiers(
       names: Array[String],
-      values: InternalRow): Array[InternalRow] = {
+      values: InternalRow): Array[InternalRow] = matching(names, values).map(_._2).toArray
+
+  /** The folders of all partitions. */
+  def folders: Seq[String] =
+    if (partitionSchema().isEmpty) Nil else all(partitionSchema()).map(_._1)
+
+  /** The folders of the partitions with these values. */
+  def foldersOf(names: Array[String], values: InternalRow): Seq[String] =
+    matching(names, values).map(_._1)
+
+  private def matching(names: Array[String], values: InternalRow): Seq[(String, InternalRow)] = {
     val columns = partitionSchema()
     val wanted = names.zipWithIndex.map { case (name, at) =>
       val index = columns.fieldIndex(name)
       index -> values.get(at, columns(index).dataType)
     }
-    all(columns).filter { row =>
+    all(columns).filter { case (_, row) =>
       wanted.forall { case (at, value) => row.get(at, columns(at).dataType) == value }
-    }.toArray
+    }
   }
 
-  private def all(columns: StructType): Seq[InternalRow] = {
+  /** Each partition's folder and values. */
+  private def all(columns: StructType): Seq[(String, InternalRow)] = {
     val zone = Some(Compat.conf.sessionLocalTimeZone)
-    Bridge.ask("partition_values", snapshot.place, snapshot.question: _*).elements().asScala.map {
-      texts =>
-        InternalRow.fromSeq(columns.fields.toSeq.zip(texts.elements().asScala.toSeq).map {
-          case (_, text) if text.isNull => null
-          case (column, text) => Cast(Literal(text.asText), column.dataType, zone).eval()
-        })
+    val found = Bridge.ask("partition_values", snapshot.place, snapshot.question: _*)
+    found.elements().asScala.map { partition =>
+      val texts = partition.get("values").elements().asScala.toSeq
+      val values = columns.fields.toSeq.zip(texts).map {
+        case (_, text) if text.isNull => null
+        // Key generators write times as microseconds.
+        case (column, text)
+            if moments(column.dataType) && text.asText.matches("-?\\d+") => text.asText.toLong
+        case (column, text) => Cast(Literal(text.asText), column.dataType, zone).eval()
+      }
+      partition.get("path").asText -> InternalRow.fromSeq(values)
     }.toList
   }
+
+  private val moments = Set[DataType](TimestampType, TimestampNTZType)
 
   override def dropPartition(ident: InternalRow): Boolean = dropPartitions(Array(ident))
 
@@ -60,9 +78,29 @@ private[pyhudi] trait HudiPartitions extends SupportsAtomicPartitionManagement {
     there
   }
 
-  override def truncatePartition(ident: InternalRow): Boolean = dropPartition(ident)
+  override def truncatePartition(ident: InternalRow): Boolean = {
+    if (!dropPartition(ident)) {
+      val columns = partitionSchema().fields
+      val said = columns.zipWithIndex.map { case (column, at) =>
+        s"${column.name} = ${ident.get(at, column.dataType)}"
+      }
+      throw new HudiAnalysisException(
+        s"[PARTITIONS_NOT_FOUND] ${target.table} has no partition (${said.mkString(", ")}), so " +
+          s"nothing was changed: SHOW PARTITIONS ${target.table} lists those that there are.",
+        "ConfigError"
+      )
+    }
+    true
+  }
 
-  override def truncatePartitions(idents: Array[InternalRow]): Boolean = dropPartitions(idents)
+  /** Spark asks for several only if the statement names a part of the columns. */
+  override def truncatePartitions(idents: Array[InternalRow]): Boolean =
+    throw new HudiAnalysisException(
+      s"[CONFIG_ERROR] PARTITION must name all partition columns of ${target.table}: " +
+        s"${partitionSchema().fieldNames.mkString(", ")}. Nothing was changed. To delete the " +
+        "rows of several partitions, use DELETE FROM with a condition.",
+      "ConfigError"
+    )
 
   private def condition(ident: InternalRow): Filter =
     partitionSchema().fields.zipWithIndex.map { case (column, at) =>

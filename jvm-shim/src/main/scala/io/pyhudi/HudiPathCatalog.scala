@@ -83,7 +83,7 @@ class HudiPathCatalog extends HudiStaging with HudiProcedures {
     val path = located(ident)
     val provider = Option(properties.get(TableCatalog.PROP_PROVIDER))
     val location = Option(properties.get(TableCatalog.PROP_LOCATION))
-    if (provider.exists(!_.equalsIgnoreCase(HudiDataSource.provider))) {
+    if (provider.exists(!HudiDataSource.isNamedBy(_))) {
       throw unserved(s"$called.`$path` is a pyhudi table, not one of ${provider.get}")
     }
     if (location.exists(HudiDataSource.located(_) != path)) {

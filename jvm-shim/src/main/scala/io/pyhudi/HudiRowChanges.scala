@@ -49,11 +49,15 @@ private[pyhudi] class HudiRowChanges(
       override def build(): DeltaWrite = new HudiDeltaWrite(info)
     }
 
-  private class HudiDeltaWrite(info: LogicalWriteInfo) extends DeltaWrite with DeltaBatchWrite {
+  private class HudiDeltaWrite(info: LogicalWriteInfo)
+      extends DeltaWrite
+      with DeltaBatchWrite
+      with HudiEvaluated {
 
-    private val spool = new HudiSpool(
-      table.target.at(info.options().asCaseSensitiveMap().asScala.toMap),
-      HudiChangeWriter.schema(info.schema()))
+    override val place: HudiPlace =
+      table.target.at(info.options().asCaseSensitiveMap().asScala.toMap)
+
+    private val spool = new HudiSpool(place, HudiChangeWriter.schema(info.schema()))
 
     override def description(): String = HudiRowChanges.this.description()
 

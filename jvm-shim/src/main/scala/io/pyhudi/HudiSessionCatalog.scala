@@ -57,8 +57,8 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
       case cause: HudiAnalysisException if cause.errorClassName == "TableNotFound" =>
         throw new HudiAnalysisException(
           s"${cause.getMessage} But the catalog has $ident: its files were deleted, or it comes " +
-            "from CREATE TABLE ... LIKE, which makes no Hudi table. DROP TABLE removes it from " +
-            "the catalog.",
+            "from CREATE TABLE ... LIKE in a session without pyhudi's extension, which makes no " +
+            "Hudi table. DROP TABLE removes it from the catalog.",
           cause.errorClassName
         )
     }
@@ -74,8 +74,12 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   private def isHudi(provider: String): Boolean =
     provider.equalsIgnoreCase(HudiDataSource.provider)
 
+  /** Whether a table that a statement makes is one of ours. */
   private def isHudi(properties: util.Map[String, String]): Boolean =
-    Option(properties.get(TableCatalog.PROP_PROVIDER)).exists(isHudi)
+    Option(properties.get(TableCatalog.PROP_PROVIDER)).exists { provider =>
+      if (provider.equalsIgnoreCase(HudiMetastore.provider)) HudiNamedSource.requireServed()
+      HudiDataSource.isNamedBy(provider)
+    }
 
   // ---- create
 
@@ -189,9 +193,12 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
   // ---- drop
 
   /** A managed table is dropped with its rows, under its lock; of others only the entry. */
-  override def dropTable(ident: Identifier): Boolean = dropped(ident, super.dropTable(ident))
+  override def dropTable(ident: Identifier): Boolean =
+    dropped(ident, managed(ident), super.dropTable(ident))
 
-  override def purgeTable(ident: Identifier): Boolean = dropped(ident, super.purgeTable(ident))
+  /** With its rows, wherever they are. */
+  override def purgeTable(ident: Identifier): Boolean =
+    dropped(ident, known(ident), super.purgeTable(ident))
 
   override def dropNamespace(namespace: Array[String], cascade: Boolean): Boolean = {
     if (cascade && namespaceExists(namespace)) {
@@ -202,8 +209,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     super.dropNamespace(namespace, cascade)
   }
 
-  private def dropped(ident: Identifier, otherwise: => Boolean): Boolean =
-    managed(ident) match {
+  private def dropped(
+      ident: Identifier,
+      withRows: Option[CatalogTable],
+      otherwise: => Boolean): Boolean =
+    withRows match {
       case Some(stored) if deleted(stored) =>
         forget(ident, stored)
         true
@@ -227,6 +237,7 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
     val stored = entry(ident)
     stored.foreach { stored =>
       changes.foreach(requireServed(ident, _))
+      HudiProperties.check(HudiCatalogTable.target(stored), changes)
       val columns = changes.flatMap(HudiColumnChanges.told)
       if (columns.nonEmpty) {
         val target = HudiCatalogTable.target(stored)

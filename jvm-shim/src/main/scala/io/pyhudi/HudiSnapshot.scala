@@ -110,5 +110,5 @@ private[pyhudi] object HudiSnapshot {
   def texts(array: JsonNode): Seq[String] = array.elements().asScala.map(_.asText).toList
 
   def textMap(node: JsonNode): Map[String, String] =
-    node.fields().asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
+    node.properties().asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
 }

@@ -14,10 +14,12 @@ private[pyhudi] class HudiSpoolWrite(
     info: LogicalWriteInfo,
     table: Option[HudiCatalogTable])
     extends Write
-    with BatchWrite {
+    with BatchWrite
+    with HudiEvaluated {
 
-  private val spool =
-    new HudiSpool(target.at(info.options().asCaseSensitiveMap().asScala.toMap), info.schema())
+  override val place: HudiPlace = target.at(info.options().asCaseSensitiveMap().asScala.toMap)
+
+  private val spool = new HudiSpool(place, info.schema())
 
   override def description(): String = s"pyhudi overwrite partitions of ${target.table}"
 

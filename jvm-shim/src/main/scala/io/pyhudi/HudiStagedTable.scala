@@ -51,7 +51,7 @@ private[pyhudi] class HudiCreatedTable(
         override def toInsertableRelation: InsertableRelation =
           (data: DataFrame, overwrite: Boolean) => {
             create(HudiDataSource.withoutPath(info.options().asCaseSensitiveMap().asScala.toMap))
-            new HudiInsert(target, info, Overwrite.Nothing).toInsertableRelation
+            new HudiInsert(target, info, Overwrite.New).toInsertableRelation
               .insert(data, overwrite)
           }
       }

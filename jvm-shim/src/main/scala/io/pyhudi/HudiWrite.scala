@@ -13,6 +13,9 @@ private[pyhudi] object Overwrite {
   case object Nothing extends Overwrite("none")
   case object All extends Overwrite("all")
 
+  /** Nothing, since the table is new. */
+  case object New extends Overwrite("new")
+
   /** The table itself: REPLACE TABLE and `saveAsTable`. */
   case object Replace extends Overwrite("replace")
   final case class Matching(filters: Array[Filter]) extends Overwrite("filter")

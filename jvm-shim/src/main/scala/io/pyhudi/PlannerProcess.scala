@@ -7,7 +7,6 @@ import java.util.Base64
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, TimeUnit, TimeoutException}
 import java.util.concurrent.atomic.AtomicLong
 
-import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkConf, SparkContext}
@@ -30,6 +29,7 @@ private[pyhudi] final class PlannerProcess private (
   /** The running questions: the waiting thread, by the tag of the Spark jobs for the answer. */
   private val asked = new ConcurrentHashMap[String, Thread]
   private val count = new AtomicLong
+  @volatile private var isRetired = false
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
@@ -44,8 +44,15 @@ private[pyhudi] final class PlannerProcess private (
       finally {
         asked.remove(tag)
         context.removeJobTag(tag)
+        if (isRetired && asked.isEmpty) end()
       }
     }
+
+  /** Ends the process, or lets it first answer what it is asked: another planner has its place. */
+  def retire(): Unit = {
+    isRetired = true
+    if (asked.isEmpty) end()
+  }
 
   def end(): Unit = {
     try process.getOutputStream.close()
@@ -113,28 +120,6 @@ private[pyhudi] object PlannerProcess {
         throw failure
     }
   }
-
-  /** The driver's Python, from the same settings and in the same order as in spark-submit. */
-  def pythonOf(conf: SparkConf, environment: Map[String, String]): String =
-    conf.getOption("spark.pyspark.driver.python")
-      .orElse(conf.getOption("spark.pyspark.python"))
-      .orElse(environment.get("PYSPARK_DRIVER_PYTHON"))
-      .orElse(environment.get("PYSPARK_PYTHON"))
-      .getOrElse("python3")
-
-  /** Whether a Python program drives this JVM; then that program must attach. */
-  def pythonDrives: Boolean = {
-    val mains =
-      Set(
-        "org.apache.spark.api.python.PythonGatewayServer$",
-        "org.apache.spark.deploy.PythonRunner$")
-    Thread.getAllStackTraces.values.asScala
-      .exists(_.exists(frame => mains(frame.getClassName) && frame.getMethodName == "main")) &&
-    !servesConnect
-  }
-
-  private def servesConnect: Boolean = Compat.activeSession.sparkContext.getConf
-    .get("spark.plugins", "").contains("org.apache.spark.sql.connect.SparkConnectPlugin")
 
   private def launched(python: String, conf: SparkConf): Process = {
     val builder = new ProcessBuilder(python, "-m", module).redirectErrorStream(true)

@@ -6,12 +6,13 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "01046cab6ab8"
+  val version = "3392b2a9dd85"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
     "aggregate",
     "can_delete_where",
+    "check_properties",
     "check_row_changes",
     "count",
     "decide",
@@ -23,7 +24,8 @@ private[pyhudi] object Protocol {
     "plan_scan",
     "same_tables",
     "spool_abort",
-    "spool_begin"
+    "spool_begin",
+    "tell_failure"
   )
 
   /** A value of one of several classes, which its JSON names. */

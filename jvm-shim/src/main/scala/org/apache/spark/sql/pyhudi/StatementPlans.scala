@@ -113,9 +113,13 @@ object StatementPlans {
 
   /** The overwrite of partitions that reads tables in the states `fresh` and writes to `now`. */
   def overwriting(statement: LogicalPlan, fresh: Map[Table, Table], now: Table): LogicalPlan =
-    replaced(statement)(fresh).transform {
-      case OverwritePartitionsDynamic(written: DataSourceV2Relation, query, options, byName, _) =>
-        OverwritePartitionsDynamic(written.copy(table = now), query, options, byName)
+    // By names: Spark's lines give the command's class different fields.
+    replaced(statement)(fresh).transform { case dynamic: OverwritePartitionsDynamic =>
+      dynamic.table match {
+        case written: DataSourceV2Relation =>
+          dynamic.copy(table = written.copy(table = now), write = None)
+        case _ => dynamic
+      }
     }
 
   private def replaced(plan: LogicalPlan)(fresh: PartialFunction[Table, Table]): LogicalPlan =

@@ -1,0 +1,83 @@
+package io.pyhudi
+
+import java.io.{PrintWriter, StringWriter}
+
+import scala.annotation.tailrec
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.connector.write.Write
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Strategy, V2CommandExec}
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+
+/** A write whose rows Spark itself evaluates in a job of its own. */
+private[pyhudi] trait HudiEvaluated {
+
+  def place: HudiPlace
+
+  def description(): String
+}
+
+/** Plans such writes so that a failure of their job ends in one error of pyhudi's, as that of a job
+  * which Python runs.
+  */
+private[pyhudi] object HudiEvaluation extends SparkStrategy {
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = written(plan) match {
+    case Some(ours: HudiEvaluated) =>
+      new DataSourceV2Strategy(Compat.activeSession)(plan)
+        .map(HudiEvaluatedExec(_, ours.place, ours.description()))
+    case _ => Nil
+  }
+
+  private def written(plan: LogicalPlan): Option[Write] = plan match {
+    case delta: WriteDelta => delta.write
+    case dynamic: OverwritePartitionsDynamic => dynamic.write
+    case _ => None
+  }
+}
+
+private[pyhudi] case class HudiEvaluatedExec(
+    child: SparkPlan,
+    place: HudiPlace,
+    description: String)
+    extends V2CommandExec
+    with UnaryExecNode {
+
+  override def output: Seq[Attribute] = child.output
+
+  override protected def run(): Seq[InternalRow] =
+    try child.executeCollect().toSeq
+    catch {
+      case NonFatal(failure) if !isCancelled(failure) =>
+        ours(failure, 8).foreach(told => throw told)
+        Bridge.ask("tell_failure", place, "description" -> description, "text" -> text(failure))
+        throw failure
+    }
+
+  private def isCancelled(failure: Throwable): Boolean = failure match {
+    case job: SparkException =>
+      job.getCause == null && String.valueOf(job.getMessage).contains("cancelled")
+    case _ => false
+  }
+
+  @tailrec private def ours(failure: Throwable, deepest: Int): Option[HudiAnalysisException] =
+    failure match {
+      case told: HudiAnalysisException => Some(told)
+      case other if other == null || deepest == 0 => None
+      case other => ours(other.getCause, deepest - 1)
+    }
+
+  private def text(failure: Throwable): String = {
+    val told = new StringWriter
+    failure.printStackTrace(new PrintWriter(told, true))
+    told.toString
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan =
+    copy(child = newChild)
+}

@@ -1,0 +1,16 @@
+package io.pyhudi
+
+import org.apache.spark.sql.SparkSessionExtensions
+
+/** For `spark.sql.extensions`: statements of Hudi's SQL that Spark's own rules do not take.
+  *
+  * `pyhudi.configure` sets it. Without it the other statements work as before.
+  */
+class HudiExtension extends (SparkSessionExtensions => Unit) {
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectParser((_, spark) => HudiParser.over(spark))
+    extensions.injectResolutionRule(_ => HudiStatements)
+    extensions.injectPlannerStrategy(_ => HudiEvaluation)
+  }
+}

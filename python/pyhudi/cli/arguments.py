@@ -1,0 +1,29 @@
+"""What the commands' arguments mean: paths, and the settings of ``--conf``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from pyhudi.errors import ConfigError
+
+STORAGE, OPTIONS = "fs.s3a.", "hoodie."
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def path_of(text: str) -> str:
+    """A URI as it is; another path as it is from the working directory."""
+    return text if SCHEME.match(text) else os.path.abspath(text)
+
+
+def settings_of(texts: Sequence[str], *families: str) -> dict[str, str]:
+    """The settings of ``--conf``; ``ConfigError`` for a key outside ``families``."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith(families):
+            like = " or ".join(f"--conf {family}KEY=VALUE" for family in families)
+            raise ConfigError(f"'{text}' is not valid here. Use {like}.", key="--conf")
+        found[key] = value
+    return found

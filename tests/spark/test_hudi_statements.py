@@ -1,0 +1,103 @@
+"""Statements of Hudi's SQL that Spark takes by pyhudi's extension alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def rows(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
+    return sorted(map(tuple, spark.sql(query).collect()), key=str)
+
+
+def test_a_time_may_be_an_instant_of_17_or_14_digits(spark: SparkSession, name: str) -> None:
+    spark.sql(f"create table {name} (id int) using pyhudi")
+    spark.sql(f"insert into {name} values (1)")
+    (instant,) = spark.sql(f"select instant from {name}.history").first() or ()
+    spark.sql(f"insert into {name} values (2)")
+    then = f"select * from {name} timestamp as of '{instant}'"
+    assert rows(spark, then) == [(1,)]
+    assert rows(spark, f"with old as ({then}) select id + 1 from old") == [(2,)]
+    assert rows(spark, f"select id from {name} where id not in ({then})") == [(2,)]
+    assert rows(spark, f"select * from {name} timestamp as of '29991231235959'") == [(1,), (2,)]
+
+
+def test_an_insert_may_name_some_of_the_columns(spark: SparkSession, name: str) -> None:
+    spark.sql(
+        f"create table {name} (id int, fare double, note string, dt string) using pyhudi "
+        "partitioned by (dt) tblproperties (primaryKey = 'id')"
+    )
+    spark.sql(f"insert into {name} (dt, ID) values ('x', 1)")
+    spark.sql(f"insert into {name} partition (dt = 'y') (note, id) select 'n', 2")
+    assert rows(spark, f"select * from {name}") == [(1, None, None, "x"), (2, None, "n", "y")]
+    with pytest.raises(Exception, match="nothing"):
+        spark.sql(f"insert into {name} (id, nothing) values (3, 1)")
+    with pytest.raises(Exception, match=r"\[INVALID_RECORD\]"):
+        spark.sql(f"insert into {name} (fare, dt) values (1.0, 'x')")
+    assert spark.table(name).count() == 2
+
+
+def test_columns_are_shown(spark: SparkSession, name: str) -> None:
+    spark.sql(f"create table {name} (dt string, id int) using pyhudi partitioned by (dt)")
+    assert [row.col_name for row in spark.sql(f"show columns in {name}").collect()] == ["id", "dt"]
+
+
+def test_a_column_that_an_insert_leaves_out_has_its_default(spark: SparkSession, name: str) -> None:
+    columns = "id int, fare double default 1 + 0.5, note string"
+    spark.sql(f"create table {name} ({columns}) using pyhudi")
+    spark.sql(f"insert into {name} (id) values (1)")
+    spark.sql(f"insert into {name} (note, id) values ('n', 2)")
+    assert rows(spark, f"select * from {name}") == [(1, 1.5, None), (2, 1.5, "n")]
+
+
+def test_a_table_like_another_has_its_columns_and_its_key_and_no_rows(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    spark.sql(
+        f"create table {name} (id int, ts bigint, dt string) using pyhudi partitioned by (dt) "
+        "tblproperties (primaryKey = 'id', preCombineField = 'ts')"
+    )
+    spark.sql(f"insert into {name} values (1, 1, 'x')")
+    like, outside = f"{name}_like", f"{name}_outside"
+    try:
+        spark.sql(f"create table {like} like {name} using pyhudi")
+        spark.sql(f"create table if not exists {like} like {name}")
+        with pytest.raises(Exception, match=like):
+            spark.sql(f"create table {like} like {name} using pyhudi")
+        assert spark.table(like).schema == spark.table(name).schema
+        assert spark.table(like).count() == 0
+        spark.sql(f"insert into {like} values (1, 5, 'x')")
+        spark.sql(f"update {like} set ts = 6 where id = 1")
+        assert rows(spark, f"select *, _hoodie_record_key from {like}") == [(1, 6, "x", "1")]
+        spark.sql(f"create table {outside} like {name} using pyhudi location '{tmp_path}/t'")
+        assert (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+        assert rows(spark, f"select * from {name}") == [(1, 1, "x")]
+    finally:
+        for table in (like, outside):
+            spark.sql(f"drop table if exists {table}")
+
+
+def test_a_repair_finds_nothing_to_do_in_a_catalog_without_partitions(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"create table {name} (id int, dt string) using pyhudi partitioned by (dt)")
+    spark.sql(f"insert into {name} values (1, 'x')")
+    for statement in (
+        "msck repair table {}", "msck repair table {} sync partitions",
+        "alter table {} recover partitions",
+    ):  # fmt: skip
+        assert spark.sql(statement.format(name)).collect() == []
+    assert rows(spark, f"show partitions {name}") == [("dt=x",)]
+
+    plain = f"{name}_plain"
+    spark.sql(f"create table {plain} (id int) using pyhudi")
+    try:
+        with pytest.raises(AnalysisException, match="NOT_A_PARTITIONED_TABLE.*nothing was changed"):
+            spark.sql(f"msck repair table {plain}")
+    finally:
+        spark.sql(f"drop table {plain}")

@@ -1,0 +1,225 @@
+"""Ctrl-C in a program that writes: the write is cancelled, undone, and the program goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.spark.interrupts import Interrupts
+
+PROGRAM = """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+import pyhudi
+from pyspark.sql import SparkSession, functions as F
+from pyhudi.clock import SystemClock
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.filesystem import FilesystemLock
+from pyhudi.storage.open import open_storage
+
+folder = Path(sys.argv[1])
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.sql.warehouse.dir", str(folder))
+spark = pyhudi.configure(builder).getOrCreate()
+began = folder / "began"
+key = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.name": "t"}
+
+def slow(number):
+    began.touch()
+    time.sleep(1)
+    return number
+
+def is_there(holds, within_s=60):
+    end = time.monotonic() + within_s
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+
+def interrupted(holds, call):
+    began.unlink(missing_ok=True)
+    def later():
+        is_there(holds)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=later).start()
+    start = time.monotonic()
+    try:
+        call()
+        told = "no interrupt"
+    except KeyboardInterrupt as stop:
+        told = f"{type(stop).__name__}: {stop}"
+    return told, time.monotonic() - start
+
+late = F.udf(slow, "long")
+path = str(folder / "t")
+spark.range(3).write.format("pyhudi").options(**key).save(path)
+spark.sql(f"create table named using pyhudi location '{path}'")
+append = spark.range(0, 200, 1, 2).select(late("id").alias("id"))
+write = append.write.format("pyhudi").mode("append")
+found = [interrupted(began.exists, lambda: write.save(path))]
+spark.udf.register("late", late)
+update = "delete from named where late(id) < 100 and late(id + 1) > 0 and late(id + 2) > 0"
+found.append(interrupted(began.exists, lambda: spark.sql(update)))
+
+clock = SystemClock()
+lock = FilesystemLock(open_storage(path, {}, clock), clock)
+lock.acquire(20, LockOwner.this_process("20240501123005123"))
+files = len(list(Path(path).glob("*.parquet")))
+quick = spark.range(5, 7).write.format("pyhudi").mode("append")
+written = lambda: len(list(Path(path).glob("*.parquet"))) > files
+threading.Timer(8, lock.release).start()
+found.append(interrupted(written, lambda: quick.save(path)))
+is_there(lambda: not lock.held())
+
+found.append(spark.read.format("pyhudi").load(path).count())
+pending = [e.instant for e in pyhudi.history(path) if e.state.value != "completed"]
+print(json.dumps([*found, pending]))
+quick.save(path)
+print(spark.read.format("pyhudi").load(path).count())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_ctrl_c_cancels_a_write_wherever_it_is_and_leaves_a_program_that_works(
+    tmp_path: Path,
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        capture_output=True, text=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, rows = done.stdout.splitlines()[-2:]
+    *interrupts, left, pending = json.loads(first)
+    for told, seconds in interrupts:
+        assert told.startswith("KeyboardInterrupt: The statement was cancelled. Nothing"), told
+        assert seconds < 60, "it waited for the rows"
+    assert (left, pending) == (3, [])
+    assert rows == "5"
+    assert "Py4J" not in done.stderr
+    assert "failed to abort" not in done.stderr
+    assert len(done.stderr.splitlines()) < 3 * 30, done.stderr
+
+
+# -- without Spark: the handler of the signal
+
+_FRAMES: dict[str, Any] = {}
+exec(compile("def call(it): return it()", "/lib/py4j/clientserver.py", "exec"), _FRAMES)
+in_py4j: Callable[[Callable[[], Any]], Any] = _FRAMES["call"]
+COMMITTED = '{"ok": {"instant": "20240501123005123", "shown": null}}'
+FAILED = '{"error": {"kind": "WriteFailed", "message": "[WRITE_FAILED] x", "again_in_ms": null}}'
+UNKNOWN = '{"error": {"kind": "CommitUnknown", "message": "[COMMIT_UNKNOWN]", "again_in_ms": null}}'
+
+
+def nothing() -> None:
+    """What happens after a statement that could not be cancelled, in most tests."""
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def ends(answer: str, *, times: int = 1) -> tuple[str, KeyboardInterrupt | None]:
+    """What the JVM hears, and what the program gets, of a write that was interrupted."""
+    interrupts = Interrupts(nothing)
+
+    def conversation() -> str:
+        interrupts.begin("write")
+        for _ in range(times):
+            interrupt()
+        assert interrupts.told()
+        return interrupts.end("write", answer)
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return in_py4j(conversation), interrupts.take()
+    finally:
+        assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_write_that_was_interrupted_ends_as_an_interrupt() -> None:
+    heard, raised = ends(FAILED)
+    assert "[INTERRUPTED]" in heard
+    assert "Nothing of it is visible" in str(raised)
+
+
+def test_an_interrupt_that_came_too_late_names_the_commit() -> None:
+    heard, raised = ends(COMMITTED)
+    assert "[INTERRUPTED]" in heard
+    assert "was committed as 20240501123005123 before" in str(raised)
+
+
+def test_an_unknown_outcome_is_not_hidden_by_an_interrupt() -> None:
+    assert ends(UNKNOWN) == (UNKNOWN, None)
+
+
+def test_the_third_interrupt_leaves_the_write_as_it_is() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ends(FAILED, times=3)
+
+
+def test_a_statement_stays_cancellable_while_spark_spools_its_rows() -> None:
+    interrupts, before = Interrupts(nothing), signal.getsignal(signal.SIGINT)
+
+    def statement() -> str:
+        interrupts.begin("spool_begin")
+        interrupts.end("spool_begin", '{"ok": "folder"}')
+        interrupt()
+        interrupts.begin("spool_abort")
+        return interrupts.end("spool_abort", '{"ok": null}')
+
+    assert in_py4j(statement) == '{"ok": null}', "the abort itself succeeds"
+    assert "Nothing of it is visible" in str(interrupts.take())
+    assert interrupts.take() is None
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_at_the_prompt_an_interrupt_is_what_it_always_was() -> None:
+    interrupts = Interrupts(nothing)
+    interrupts.begin("spool_begin")
+    interrupts.end("spool_begin", '{"ok": "folder"}')
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert not interrupts.told()
+    assert interrupts.take() is None
+
+
+def test_an_interrupt_of_one_statement_does_not_cancel_the_next() -> None:
+    interrupts, before = Interrupts(nothing), signal.getsignal(signal.SIGINT)
+    ended = []
+
+    def first() -> None:
+        interrupts.begin("check_row_changes")
+        interrupts.end("check_row_changes", '{"ok": null}')
+        interrupt()
+
+    def second() -> None:
+        interrupts.begin("write")
+        ended.append((interrupts.told(), interrupts.end("write", COMMITTED)))
+
+    in_py4j(first)
+    in_py4j(second)
+    assert ended == [(False, COMMITTED)]
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_statement_that_ended_as_if_nothing_was_still_interrupts_the_program() -> None:
+    late = threading.Event()
+    interrupts, before = Interrupts(late.set), signal.getsignal(signal.SIGINT)
+
+    def statement() -> None:
+        interrupts.begin("check_row_changes")
+        interrupts.end("check_row_changes", '{"ok": null}')
+        interrupt()
+
+    in_py4j(statement)
+    assert late.wait(10)
+    signal.signal(signal.SIGINT, before)
