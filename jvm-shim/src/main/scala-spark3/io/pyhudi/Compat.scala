@@ -1,7 +1,9 @@
 package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.internal.SQLConf
 
 /** What differs between the Spark lines, for Spark 3.5. */
@@ -17,6 +19,10 @@ private[pyhudi] object Compat {
   def conf: SQLConf = activeSession.sessionState.conf
 
   def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()
+
+  /** Has `rule` see each statement before Spark's own rules rewrite it. */
+  def injectFirst(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
+    extensions.injectParser((_, spark) => HudiParser.over(spark, rule(_)))
 
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.

@@ -1,6 +1,9 @@
 package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
@@ -17,6 +20,10 @@ private[pyhudi] object Compat {
   def conf: SQLConf = activeSession.sessionState.conf
 
   def newHadoopConf(): Configuration = activeSession.sessionState.newHadoopConf()
+
+  /** Has `rule` see each statement before Spark's own rules rewrite it. */
+  def injectFirst(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
+    extensions.injectHintResolutionRule(_ => rule)
 
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.

@@ -33,6 +33,10 @@ private[pyhudi] object HudiColumns {
     */
   val fileNumber = "_file-number"
 
+  /** Whether a column of a table that has this name is one that users cannot set. */
+  def isHidden(name: String): Boolean =
+    (meta ++ Seq(file, position, fileNumber)).exists(_.equalsIgnoreCase(name))
+
   /** The identity of a row, for a statement that changes it. Spark sends it through its joins with
     * each row of the table; the number stands for partition and file in four bytes.
     */

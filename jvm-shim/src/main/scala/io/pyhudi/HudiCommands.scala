@@ -82,27 +82,35 @@ private[pyhudi] case class HudiTableLike(like: CreateTableLikeCommand) extends L
       Array(name.database.getOrElse(session.catalog.currentDatabase)),
       name.table)
     val ident = named(like.targetTable)
-    if (!catalog.tableExists(ident))
-      create(catalog, ident, catalog.loadTable(named(like.sourceTable)))
-    else if (!like.ifNotExists) throw new TableAlreadyExistsException(ident)
+    val location = like.fileFormat.locationUri.map { uri =>
+      TableCatalog.PROP_LOCATION -> CatalogUtils.URIToString(uri)
+    }
+    if (!catalog.tableExists(ident)) {
+      val source = catalog.loadTable(named(like.sourceTable))
+      HudiTableLike.create(catalog, ident, source, like.properties ++ location)
+    } else if (!like.ifNotExists) throw new TableAlreadyExistsException(ident)
     Nil
   }
+}
 
-  private def create(catalog: TableCatalog, ident: Identifier, source: Table): Unit = {
+private[pyhudi] object HudiTableLike {
+
+  /** The new table; `stated` has what its statement says of it. */
+  def create(
+      catalog: TableCatalog,
+      ident: Identifier,
+      source: Table,
+      stated: Map[String, String]): Table = {
     val settings = source match {
       case hudi: HudiCatalogTable => HudiDefinition.userProperties(hudi.properties.asScala.toMap)
       case _ => Map.empty[String, String]
     }
     val own = Set("hoodie.table.name", "hoodie.database.name")
-    val location = like.fileFormat.locationUri.map { uri =>
-      TableCatalog.PROP_LOCATION -> CatalogUtils.URIToString(uri)
-    }
-    val properties = (settings -- own) ++ like.properties ++ location +
+    val properties = (settings -- own) ++ stated +
       (TableCatalog.PROP_PROVIDER -> HudiDataSource.provider)
     val partitions = source.partitioning.map { transform =>
       Expressions.identity(transform.references.head.fieldNames.head): Transform
     }
     catalog.createTable(ident, source.columns, partitions, properties.asJava)
-    ()
   }
 }

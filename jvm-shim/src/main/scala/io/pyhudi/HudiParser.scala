@@ -15,7 +15,10 @@ import org.apache.spark.sql.types.StringType
   */
 private[pyhudi] object HudiParser {
 
-  def over(spark: ParserInterface): ParserInterface =
+  def over(spark: ParserInterface): ParserInterface = over(spark, changed(_))
+
+  /** A parser whose plans pass through `change`. */
+  def over(spark: ParserInterface, change: LogicalPlan => LogicalPlan): ParserInterface =
     Proxy.newProxyInstance(
       getClass.getClassLoader,
       Array(classOf[ParserInterface]),
@@ -24,7 +27,7 @@ private[pyhudi] object HudiParser {
           try method.invoke(spark, Option(arguments).getOrElse(Array.empty[AnyRef]): _*)
           catch { case failure: InvocationTargetException => throw failure.getCause }
         found match {
-          case plan: LogicalPlan => changed(plan)
+          case plan: LogicalPlan => change(plan)
           case other => other
         }
       }

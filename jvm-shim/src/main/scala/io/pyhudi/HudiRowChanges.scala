@@ -4,7 +4,7 @@ import java.util.{BitSet, Locale}
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{InternalRow, ProjectingInternalRow}
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
@@ -57,14 +57,27 @@ private[pyhudi] class HudiRowChanges(
     override val place: HudiPlace =
       table.target.at(info.options().asCaseSensitiveMap().asScala.toMap)
 
-    private val spool = new HudiSpool(place, HudiChangeWriter.schema(info.schema()))
+    /** The values' places in Spark's rows, which carry hidden columns if the statement has any. */
+    private val values = info.schema().fields.indices.filter { i =>
+      val column = info.schema().fields(i).name
+      table.schema.fieldNames.contains(column) || !HudiColumns.isHidden(column)
+    }
+
+    private val written = StructType(values.map(info.schema().fields(_)))
+
+    private val hidden = values.length < info.schema().length
+
+    private val spool = new HudiSpool(place, HudiChangeWriter.schema(written))
 
     override def description(): String = HudiRowChanges.this.description()
 
     override def toBatch: DeltaBatchWrite = this
 
     override def createBatchWriterFactory(physical: PhysicalWriteInfo): DeltaWriterFactory =
-      HudiChangeFactory(spool.begin(), info.schema().length)
+      HudiChangeFactory(
+        spool.begin(),
+        written.length,
+        if (hidden) Some(ProjectingInternalRow(written, values)) else None)
 
     override def commit(messages: Array[WriterCommitMessage]): Unit = {
       val statement = StatementPlans.running(HudiRowChanges.this)
@@ -106,19 +119,28 @@ private[pyhudi] object HudiRowChanges {
   }
 }
 
-private[pyhudi] final case class HudiChangeFactory(spool: HudiSpoolFactory, columns: Int)
+private[pyhudi] final case class HudiChangeFactory(
+    spool: HudiSpoolFactory,
+    columns: Int,
+    values: Option[ProjectingInternalRow])
     extends DeltaWriterFactory {
 
   override def createWriter(partition: Int, task: Long): DeltaWriter[InternalRow] =
-    new HudiChangeWriter(spool.createWriter(partition, task), columns)
+    new HudiChangeWriter(spool.createWriter(partition, task), columns, values)
 }
 
 /** A task's answer: its spool file, and the numbers of the files whose rows change. */
 private[pyhudi] final case class HudiChanges(spooled: WriterCommitMessage, files: Array[Int])
     extends WriterCommitMessage
 
-/** Spools each change as one row: its kind, the row that it changes, and the new values. */
-private[pyhudi] class HudiChangeWriter(spool: HudiSpoolWriter, columns: Int)
+/** Spools each change as one row: its kind, the row that it changes, and the new values.
+  *
+  * @param values the columns to write of Spark's rows, where those carry more
+  */
+private[pyhudi] class HudiChangeWriter(
+    spool: HudiSpoolWriter,
+    columns: Int,
+    values: Option[ProjectingInternalRow])
     extends DeltaWriter[InternalRow] {
 
   private val noRow = new GenericInternalRow(columns)
@@ -131,9 +153,17 @@ private[pyhudi] class HudiChangeWriter(spool: HudiSpoolWriter, columns: Int)
     change(HudiChangeWriter.deleted, id, noRow)
 
   override def update(metadata: InternalRow, id: InternalRow, row: InternalRow): Unit =
-    change(HudiChangeWriter.updated, id, row)
+    change(HudiChangeWriter.updated, id, of(row))
 
-  override def insert(row: InternalRow): Unit = write(HudiChangeWriter.inserted, nobody, row)
+  override def insert(row: InternalRow): Unit =
+    write(HudiChangeWriter.inserted, nobody, of(row))
+
+  private def of(row: InternalRow): InternalRow =
+    if (values.isEmpty) row
+    else {
+      values.get.project(row)
+      values.get
+    }
 
   private def change(kind: InternalRow, id: InternalRow, row: InternalRow): Unit = {
     files.set(id.getInt(HudiChangeWriter.fileNumber))

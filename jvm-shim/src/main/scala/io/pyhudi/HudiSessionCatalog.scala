@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
   * and partitioning from the table itself. Tables of other providers pass through unchanged.
   * Entries in a shared Hive Metastore have Apache Hudi's form: see [[HudiMetastore]].
   */
-class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging {
+class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging with TablesLike {
 
   // ---- load
 

@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.util.ResolveDefaultColumns
 import org.apache.spark.sql.connector.catalog.TableChange
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
 /** Statements on pyhudi's tables that Spark's own rules refuse, or answer in another form. */
 private[pyhudi] object HudiStatements extends Rule[LogicalPlan] {
@@ -21,12 +20,6 @@ private[pyhudi] object HudiStatements extends Rule[LogicalPlan] {
           whole(insert, table)
         case _ => insert
       }
-    case merge: MergeIntoTable if isEvolving(merge) && merge.sourceTable.resolved =>
-      merge.targetTable.collectFirst {
-        case relation: DataSourceV2Relation if relation.table.isInstanceOf[HudiCatalogTable] =>
-          relation
-      }.foreach(requireColumns(_, merge))
-      merge
     case alter: AlterTableCommand if alter.resolved =>
       alter.table match {
         case ResolvedTable(catalog, ident, table: HudiCatalogTable, _)
@@ -78,28 +71,6 @@ private[pyhudi] object HudiStatements extends Rule[LogicalPlan] {
         !Cast.canUpCast(column.dataType, retype.newDataType)
       }
     case _ => false
-  }
-
-  // ---- MERGE WITH SCHEMA EVOLUTION
-
-  /** Spark has the clause since 4.0, and passes over it where a table does not evolve by it. */
-  private def isEvolving(merge: MergeIntoTable): Boolean =
-    merge.getClass.getMethods.find(_.getName == "withSchemaEvolution")
-      .exists(_.invoke(merge) == java.lang.Boolean.TRUE)
-
-  private def requireColumns(target: DataSourceV2Relation, merge: MergeIntoTable): Unit = {
-    val more = merge.sourceTable.output
-      .filterNot(column => target.output.exists(c => same(c.name, column.name)))
-    if (more.nonEmpty) {
-      val columns = more.map(c => s"${c.name} ${c.dataType.sql}").mkString(", ")
-      throw new HudiAnalysisException(
-        s"[UNSUPPORTED_TABLE] WITH SCHEMA EVOLUTION does not add columns to ${target.name}, so " +
-          s"the values of ${more.map(_.name).mkString(", ")} would be lost. Nothing was " +
-          s"written. First run ALTER TABLE ${target.name} ADD COLUMNS ($columns), or leave them " +
-          "out of the source.",
-        "UnsupportedTable"
-      )
-    }
   }
 
   // ---- INSERT with some of the columns
