@@ -104,6 +104,34 @@ def test_readers_that_know_no_ids_lose_renamed_values_and_bring_dropped_ones_bac
         assert (row.get("price"), row.get("note")) == (None, "a"), name
 
 
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_fields_that_a_batch_adds_within_a_column_are_the_same_for_hudi(
+    version: str, peers: Peers, tmp_path: Path
+) -> None:
+    path = tmp_path / "rides"
+    ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
+    made = {**OPTIONS, "hoodie.write.table.version": version}
+    upsert = {**made, "hoodie.datasource.write.operation": "upsert"}
+
+    def written(writer: SparkPeer, key: int, **trip: object) -> None:
+        row = {"id": key, "trip": trip, "stops": [trip], "turn": 1, "city": "Oslo"}
+        writer.write(path, pa.Table.from_pylist([row]), upsert, mode="append")
+
+    written(ours, 1, km=1.0)
+    written(ours, 2, km=2.0, note="b")
+    written(hudi, 3, km=3.0, note="c")
+    written(ours, 4, km=4.0, note="d", stars=4)
+    written(ours, 1, km=1.5, note="a", stars=1)
+    trips = {1: (1.5, "a", 1), 2: (2.0, "b", None), 3: (3.0, "c", None), 4: (4.0, "d", 4)}
+    now = {
+        key: dict(zip(("km", "note", "stars"), trip, strict=True)) for key, trip in trips.items()
+    }
+    for reader in (ours, hudi):
+        rows = reader.read(path).rows
+        assert {row["id"]: row["trip"] for row in rows} == now, reader.name
+        assert {row["id"]: row["stops"] for row in rows} == {k: [t] for k, t in now.items()}
+
+
 @pytest.fixture
 def rowwise(peers: Peers) -> Iterator[SparkPeer]:
     """Apache Hudi as it reads fields within columns that have changed: not by vectors."""

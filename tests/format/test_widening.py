@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.widening import WIDENS, merged_type, typed
+from pyhudi.format.widening import WIDENS, Fields, merged_type, paths, typed
 
 
 def array(of: Any) -> dict[str, Any]:
@@ -121,3 +121,58 @@ def test_nulls_without_a_type_take_the_type_of_the_table_at_any_depth() -> None:
     )
     assert typed(struct(c="void"), table) == struct(c="void")
     assert typed("string", "long") == "string"
+
+
+def deep(of: Any) -> dict[str, Any]:
+    """``of`` inside a list, a struct and a map."""
+    return array(struct(m=dictionary("string", of)))
+
+
+@pytest.mark.parametrize("around", [lambda kind: kind, deep], ids=["plain", "deep"])
+def test_a_new_field_of_the_data_comes_last_and_may_be_null(around: Any) -> None:
+    new = struct(c="long", B="string", a="integer")
+    new["fields"][0]["nullable"] = False
+    merged = merged_type("s", around(struct(a="integer", b="string")), around(new), Fields.ADDED)
+    assert merged == around(struct(a="integer", b="string", c="long"))
+
+
+@pytest.mark.parametrize(("around", "path"), [(lambda k: k, "s.b"), (deep, "s.element.m.value.b")])
+def test_a_field_that_the_data_lacks_stays_if_it_may_be_null(around: Any, path: str) -> None:
+    table, less = around(struct(a="integer", b="string")), around(struct(a="integer", c="date"))
+    with pytest.raises(SchemaConflict, match=rf"Column '{path}' of the table is missing") as told:
+        merged_type("s", table, less, Fields.ADDED)
+    assert (told.value.column, told.value.rule) == (path, "missing column")
+    both = around(struct(a="integer", b="string", c="date"))
+    assert merged_type("s", table, less, Fields.EITHER) == both
+
+    required = struct(a="integer", b="string")
+    required["fields"][1]["nullable"] = False
+    with pytest.raises(SchemaConflict, match=rf"ALTER COLUMN {path} DROP NOT NULL"):
+        merged_type("s", around(required), less, Fields.EITHER)
+
+
+@pytest.mark.parametrize("fields", [Fields.ADDED, Fields.EITHER])
+def test_fields_of_other_types_and_keys_of_maps_are_refused(fields: Fields) -> None:
+    for table, incoming, said in (
+        (struct(a="integer"), struct(a="long"), "'s.a' is int .*inside a column cannot widen"),
+        (struct(a="integer"), struct(a="date"), "'s.a' is int .* but date"),
+        (struct(a="integer"), array("integer"), "'s' is struct<a:int> .* but array<int>"),
+        (
+            dictionary(struct(a="integer"), "string"),
+            dictionary(struct(a="integer", b="long"), "string"),
+            "'s.key.b' is absent in the table but bigint",
+        ),
+    ):
+        with pytest.raises(SchemaConflict, match=said):
+            merged_type("s", table, incoming, fields)
+
+
+def test_the_paths_inside_a_type() -> None:
+    assert paths("integer") == frozenset()
+    assert paths(deep(struct(A="long"))) == {
+        "element",
+        "element.m",
+        "element.m.key",
+        "element.m.value",
+        "element.m.value.a",
+    }

@@ -143,6 +143,22 @@ def test_a_column_that_one_side_dropped_is_not_reconciled() -> None:
         assert failed.value.facts["column"] == "old"
 
 
+def test_fields_are_reconciled_unless_one_side_dropped_them() -> None:
+    def trip(*names: str) -> SparkSchema:
+        fields = [{"name": n, "type": "string", "nullable": True, "metadata": {}} for n in names]
+        return SparkSchema((Column("trip", {"type": "struct", "fields": fields}),))
+
+    start, both = (
+        trip("a"),
+        settled(SchemaConflicts.RECONCILE, trip("a"), trip("a", "b"), trip("a", "c")),
+    )
+    assert both == trip("a", "b", "c")
+    for now, ours in ((trip("b"), trip("a", "c")), (trip("a", "c"), trip("b"))):
+        with pytest.raises(SchemaConflict) as failed:
+            settled(SchemaConflicts.RECONCILE, start, now, ours)
+        assert failed.value.facts["column"] in ("trip.a", "trip.b")
+
+
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("rule", SchemaConflicts)
 def test_a_schema_that_a_later_instant_would_hide_is_written_again(

@@ -6,6 +6,7 @@ Types are Spark's JSON forms: a text for plain types, a dict for nested ones.
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 from typing import Any
 
 from pyhudi.errors import SchemaConflict
@@ -38,16 +39,93 @@ NOT_INSIDE = "types inside a column cannot widen"
 DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
-def merged_type(column: str, table: Any, incoming: Any) -> Any:
+class Fields(Enum):
+    """Which fields of a struct the data may have beside the table's."""
+
+    SAME = auto()
+    #: each of the table's, and new ones, which the table gets
+    ADDED = auto()
+    #: new ones, and not each of the table's: those that are absent are null
+    EITHER = auto()
+
+
+def merged_type(column: str, table: Any, incoming: Any, fields: Fields = Fields.SAME) -> Any:
     """The type that holds both. If there is none, ``SchemaConflict`` names the innermost part that
-    differs, such as ``s.b.element``. Only whole columns widen, not their parts."""
+    differs, such as ``s.b.element``. Only whole columns widen, not their parts; structs may differ
+    by ``fields``, wherever they are but in the key of a map."""
     if same_type(table, incoming):
         return table
     if _widens(incoming, table):
         return table
     if _widens(table, incoming):
         return incoming
-    raise _conflict(column, table, incoming, "neither widens into the other")
+    if fields is Fields.SAME:
+        raise _conflict(column, table, incoming, "neither widens into the other")
+    return _with_fields(column, table, incoming, fields)
+
+
+def _with_fields(column: str, table: Any, incoming: Any, fields: Fields) -> Any:
+    if same_type(table, incoming):
+        return table
+    if isinstance(table, str) or isinstance(incoming, str) or table["type"] != incoming["type"]:
+        raise _conflict(column, table, incoming, "neither widens into the other")
+    if table["type"] == "struct":
+        return {**table, "fields": _fields(column, table, incoming, fields)}
+    part, name = ("valueType", "value") if table["type"] == "map" else ("elementType", "element")
+    if part == "valueType" and not same_type(table["keyType"], incoming["keyType"]):
+        raise _conflict(column, table, incoming, "neither widens into the other")
+    return {**table, part: _part(f"{column}.{name}", table[part], incoming[part], fields)}
+
+
+def _fields(column: str, table: Any, incoming: Any, fields: Fields) -> list[Any]:
+    given = {field["name"].lower(): field for field in incoming["fields"]}
+    found = []
+    for field in table["fields"]:
+        name = f"{column}.{field['name']}"
+        mine = given.pop(field["name"].lower(), None)
+        if mine is not None:
+            field = {**field, "type": _part(name, field["type"], mine["type"], fields)}
+        elif fields is Fields.ADDED:
+            raise missing(name, field["type"])
+        elif not field["nullable"]:
+            raise missing(name, field["type"], required=True)
+        found.append(field)
+    return found + [{**field, "nullable": True} for field in given.values()]
+
+
+def _part(column: str, table: Any, incoming: Any, fields: Fields) -> Any:
+    if _widens(table, incoming) or _widens(incoming, table):
+        raise _differs(column, table, incoming, NOT_INSIDE)
+    return _with_fields(column, table, incoming, fields)
+
+
+def missing(column: str, kind: Any, required: bool = False) -> SchemaConflict:
+    """The error for a ``column`` of the table, or a field such as ``s.b``, that the data lacks;
+    ``required``: it may not be null."""
+    advice = "set hoodie.write.set.null.for.missing.columns=true to write nulls."
+    if required:
+        advice = f"let it be null by ALTER TABLE ... ALTER COLUMN {column} DROP NOT NULL."
+    return SchemaConflict(
+        f"Column '{column}' of the table is missing in the data. Add it, or {advice}",
+        column=column,
+        ours=None,
+        theirs=kind,
+        rule="missing column",
+    )
+
+
+def paths(kind: Any, above: str = "") -> frozenset[str]:
+    """The dotted paths of all fields inside a type, in lower case; ``kind`` itself is ''."""
+    if isinstance(kind, str):
+        return frozenset()
+    if kind["type"] == "array":
+        inside = [("element", kind["elementType"])]
+    elif kind["type"] == "map":
+        inside = [(part, kind[f"{part}Type"]) for part in ("key", "value")]
+    else:
+        inside = [(field["name"].lower(), field["type"]) for field in kind["fields"]]
+    named = {f"{above}{name}": part for name, part in inside}
+    return frozenset(named).union(*(paths(part, f"{path}.") for path, part in named.items()))
 
 
 def _conflict(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict:

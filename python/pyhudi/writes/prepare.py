@@ -2,7 +2,8 @@
 
 Rule of alignment: by name; a missing column is filled with null only if the option says so, a new
 one is added at the end, and of two types the wider wins, if Hudi's readers can follow
-(spec/schema_evolution.md S1 to S3). Everything is decided before the first file is written.
+(spec/schema_evolution.md S1 to S3). The fields of a struct follow the same rule, without widening.
+Everything is decided before the first file is written.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from pyhudi.config import Operation, WriteOptions
-from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import HIDDEN_COLUMNS
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
-from pyhudi.format.widening import merged_type, typed
+from pyhudi.format.widening import Fields, merged_type, missing, typed
 from pyhudi.rows.spec import DELETE
 from pyhudi.tables.columns import check_distinct, check_names
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -81,7 +81,7 @@ def prepare(
     if current is not None:
         schema = with_key_columns(schema, incoming.schema, current, config, operation, options)
     target = StructType.fromJson(schema.json())
-    given = {f.name.lower(): f.name for f in incoming.schema.fields}
+    given = {f.name.lower(): f for f in incoming.schema.fields}
     data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     aligned = incoming.select(*data)
     columns = []
@@ -112,7 +112,7 @@ def prepare_partitions(
         operation = Operation.DELETE_PARTITION
         with_key_columns(current, df.schema, current, placing, operation, options)
         fields = StructType.fromJson(current.json()).fields
-        given = {f.name.lower(): f.name for f in df.schema.fields}
+        given = {f.name.lower(): f for f in df.schema.fields}
         own = [f for f in fields if f.name.lower() in given]
         df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
         path = partition_path(df.schema, config, timestamp_format(options))
@@ -135,10 +135,41 @@ def without_hidden_columns(df: DataFrame) -> DataFrame:
     return df.select(*[named(field.name) for field in own])
 
 
-def _aligned(given: str | None, name: str, kind: Any) -> Column:
+def _aligned(given: StructField | None, name: str, kind: DataType) -> Column:
     if given is None:
         return F.lit(None).cast(kind).alias(name)
-    return named(given).cast(kind).alias(name)
+    return _fitted(named(given.name), given.dataType, kind).alias(name)
+
+
+def _fitted(value: Column, given: DataType, wanted: DataType) -> Column:
+    """``value`` as ``wanted``: the fields of structs by their names, absent ones as nulls."""
+    if _names(given) == _names(wanted):
+        return value.cast(wanted)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        known = {field.name.lower(): field for field in given.fields}
+        fields = []
+        for field in wanted.fields:
+            mine = known.get(field.name.lower())
+            part = F.lit(None) if mine is None else value.getField(mine.name)
+            kind = NullType() if mine is None else mine.dataType
+            fields.append(_fitted(part, kind, field.dataType).alias(field.name))
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        elements = given.elementType, wanted.elementType
+        return F.transform(value, lambda each: _fitted(each, *elements))
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        values = given.valueType, wanted.valueType
+        return F.transform_values(value, lambda _, each: _fitted(each, *values))
+    return value.cast(wanted)
+
+
+def _names(kind: DataType) -> Any:
+    """The names inside a type, in their order: types of the same names are cast as a whole."""
+    if isinstance(kind, StructType):
+        return [(field.name.lower(), _names(field.dataType)) for field in kind.fields]
+    if isinstance(kind, ArrayType):
+        return [_names(kind.elementType)]
+    return [_names(kind.keyType), _names(kind.valueType)] if isinstance(kind, MapType) else None
 
 
 def table_schema_after(
@@ -162,22 +193,16 @@ def table_schema_after(
         check_names(ours)
         return ours
     by_lower_name = ours.by_lower_name()
+    fields = Fields.EITHER if options.null_for_missing else Fields.ADDED
     columns = []
     for column in current.columns:
         mine = by_lower_name.pop(column.lower_name, None)
         if mine is None:
             if not options.null_for_missing:
-                raise SchemaConflict(
-                    f"Column '{column.name}' of the table is missing in the data. Add it, or "
-                    "set hoodie.write.set.null.for.missing.columns=true to write nulls.",
-                    column=column.name,
-                    ours=None,
-                    theirs=column.type,
-                    rule="missing column",
-                )
+                raise missing(column.name, column.type)
             columns.append(column)
             continue
-        kind = merged_type(column.name, column.type, mine.type)
+        kind = merged_type(column.name, column.type, mine.type, fields)
         columns.append(replace(column, type=kind))
     added = tuple(replace(column, nullable=True) for column in by_lower_name.values())
     check_names(SparkSchema(added))

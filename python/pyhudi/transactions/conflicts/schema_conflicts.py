@@ -15,7 +15,7 @@ from pyhudi.choices import SchemaConflicts
 from pyhudi.errors import SchemaConflict
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.format.widening import merged_type, same_type
+from pyhudi.format.widening import Fields, merged_type, paths, same_type
 
 Rule = Callable[[SparkSchema | None, SparkSchema, SparkSchema], SparkSchema]
 
@@ -62,10 +62,10 @@ def _refuse(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -> S
 
 
 def _reconcile(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -> SparkSchema:
-    """Both changes in one schema, theirs first: columns added, types widened.
+    """Both changes in one schema, theirs first: columns and fields added, types widened.
 
     ``SchemaConflict`` if a column's types do not widen into each other, or if one side has dropped
-    a column that the other still declares.
+    a column or field that the other still declares.
     """
     mine = ours.by_lower_name()
     known = (start or SparkSchema()).by_lower_name()
@@ -75,7 +75,11 @@ def _reconcile(start: SparkSchema | None, now: SparkSchema, ours: SparkSchema) -
         if other is None and column.lower_name in known:
             raise _dropped(column.name, None, column.type)
         if other is not None:
-            column = replace(column, type=merged_type(column.name, column.type, other.type))
+            start_type = known[column.lower_name].type if column.lower_name in known else "void"
+            kept = paths(start_type) <= paths(column.type) & paths(other.type)
+            fields = Fields.EITHER if kept else Fields.SAME
+            kind = merged_type(column.name, column.type, other.type, fields)
+            column = replace(column, type=kind)
         found.append(column)
     for column in mine.values():
         if column.lower_name in known:
