@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -20,6 +22,7 @@ from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedC
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.heartbeat import last_beat_ms
 from pyhudi.transactions.recovery.rollback import roll_back
 from tests.fakes import FakeClock
 from tests.transactions.world import (
@@ -242,6 +245,29 @@ def test_an_abort_deletes_nothing_while_attempts_may_write(world: World, in_time
     assert asked == [600.0]
     assert len(world.data_files()) == (0 if in_time else 2)
     world.upsert({"j": "1"})
+    assert world.leftovers() == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Spark is gone"), KeyboardInterrupt()])
+def test_an_abort_that_nobody_tells_of_the_attempts_leaves_its_last_heartbeat(
+    world: World, error: BaseException
+) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+
+    def ended(timeout_s: float) -> bool:
+        raise error
+
+    transaction.quiet = ended
+    with pytest.raises(type(error)) if isinstance(error, KeyboardInterrupt) else nullcontext():
+        transaction.abort()
+
+    assert last_beat_ms(world.memory, transaction.instant) is not None
+    beating = [thread for thread in threading.enumerate() if transaction.instant in thread.name]
+    assert not beating, "this process lives on, but the write is given up"
+    assert len(world.data_files()) == 1
+    world.upsert({"j": "1"})
+    assert world.rows() == {"j": "1"}
     assert world.leftovers() == []
 
 

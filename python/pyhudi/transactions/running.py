@@ -217,28 +217,30 @@ class RunningInstant:
         """Undo a write that is known to have failed; not after an unknown outcome, and only once.
 
         As long as attempts may still write, nothing is undone: the instant and its last heartbeat
-        stay, and the next writer rolls it back when the heartbeat is stale. Raises no error, which
-        would hide the cause.
+        stay, and the next writer rolls it back when the heartbeat is stale, or at once if this
+        process has ended. So it is too if nobody can say, since Spark has ended. Raises no error,
+        which would hide the cause.
         """
         if not leads(self.phase, Phase.FAILED):
             return
         self._move(Phase.FAILED)
+        quiet = False
         try:
-            if not self._may_still_write:
-                self._may_still_write = not self._falls_quiet(self.quiet)
-            if self._may_still_write:
-                self._heartbeat.stop(settled=False)
-                return
-            with to_its_end():
-                self._undo()
+            quiet = not self._may_still_write and self._falls_quiet(self.quiet)
+            if quiet:
+                with to_its_end():
+                    self._undo()
         except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
             )
         finally:
             self._drop_markers()
+            self._stop_heartbeat(quiet)
+
+    def _stop_heartbeat(self, settled: bool) -> None:
         try:
-            self._heartbeat.stop()
+            self._heartbeat.stop(settled)
         except Exception as e:
             log.warning("%s: its heartbeat file remains: %s", self.instant, e)
 
