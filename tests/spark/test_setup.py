@@ -198,6 +198,31 @@ def test_a_driver_with_the_jar_of_another_spark_is_told_which() -> None:
     assert str(jar_for(own)) in told
 
 
+SECOND = """
+import sys
+import pyhudi
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder.getOrCreate().stop()
+spark = pyhudi.configure(builder).getOrCreate()
+spark.range(3).write.format("pyhudi").save(sys.argv[1])
+print(spark.read.format("pyhudi").load(sys.argv[1]).count())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.every_line
+def test_configure_works_in_a_jvm_that_runs_already(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND, str(tmp_path / "t")],
+        capture_output=True, text=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "3"
+
+
 UNATTACHED = """
 import json, os, sys
 from pyspark.sql import SparkSession

@@ -6,6 +6,7 @@ of a session.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import SetupError
@@ -136,6 +138,18 @@ def _check_jar(jvm: Any, wanted: Path) -> None:
             f"The pyhudi jar on the class path is for Spark {found[1]}: {place.toString()}. This "
             f"Spark needs {wanted}. Put that jar on the class path instead."
         )
+
+
+def bring_jar(jvm: Any, jar: Path) -> None:
+    """Put ``jar`` on the class path of a JVM that runs, as spark-submit does for ``--jars``.
+
+    Spark does this when it starts a JVM, but not for the builder's jars in one that runs already:
+    under spark-submit, and after another application of this program.
+    """
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource(BRIDGE_CLASS) is None:
+        with contextlib.suppress(Py4JError):  # a loader that takes no more: check_running tells
+            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
 
 
 def missing_jar(wanted: Path) -> SetupError:

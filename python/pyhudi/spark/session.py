@@ -37,7 +37,12 @@ from pyhudi.spark import typed_errors, worker_functions
 from pyhudi.spark.endpoint import Endpoint, keep_endpoints
 from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files
 from pyhudi.spark.handlers import Handlers
-from pyhudi.spark.installation import check_before_start, check_running, missing_jar
+from pyhudi.spark.installation import (
+    bring_jar,
+    check_before_start,
+    check_running,
+    missing_jar,
+)
 from pyhudi.spark.jars import jar_for
 from pyhudi.spark.jobs import SparkJobs, live
 from pyhudi.spark.main_thread import interruptible
@@ -63,6 +68,8 @@ AS_HUDI = "spark.pyhudi.as.hudi"
 EXTENSIONS = "spark.sql.extensions"
 #: statements of Hudi's SQL that Spark's own rules do not take
 EXTENSION = "io.pyhudi.HudiExtension"
+#: set in the builder of a Connect client
+REMOTE = "spark.remote"
 #: Spark's progress bar; by default Spark shows it only in its shells
 PROGRESS = "spark.ui.showConsoleProgress"
 #: rows in each Arrow batch for Python workers: larger batches cost less per row
@@ -82,7 +89,7 @@ def configure(builder: Builder, *, as_hudi: bool = False) -> Builder:
     Apache Hudi's bundle is on the class path. ``SetupError`` if no jar fits the installed Spark, if
     Java is missing or has a wrong version, or if the builder sets another session catalog.
     """
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not _has_jvm():
         check_before_start()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = spark_conf()
@@ -109,8 +116,20 @@ def configure(builder: Builder, *, as_hudi: bool = False) -> Builder:
 
 def _created(builder: Builder) -> Any:
     """The builder's session, attached; a remote one needs no attach."""
+    if _has_idle_jvm() and REMOTE not in builder._options and "SPARK_REMOTE" not in os.environ:
+        SparkContext._ensure_initialized()
+        bring_jar(SparkContext._jvm, jar_for(pyspark.__version__))
     session = type(builder).getOrCreate(builder)
     return attach(session) if isinstance(session, SparkSession) else session
+
+
+def _has_idle_jvm() -> bool:
+    """Whether there is a JVM without an application, as in the beginning under spark-submit."""
+    return _has_jvm() and SparkContext._active_spark_context is None
+
+
+def _has_jvm() -> bool:
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def spark_conf(version: str | None = None) -> dict[str, str]:
