@@ -19,6 +19,8 @@ DEV = [
     "greenlet>=3.1,<4",
     "hudi==0.5.0",
     "hypothesis>=6.100,<7",
+    "ipykernel>=6.29,<8",
+    "jupyter-client>=8.6,<9",
     "moto[server]>=5.0,<6",
     "mypy>=1.13,<3",
     "pandas-stubs<3",

@@ -124,6 +124,25 @@ def interrupted(spark: Any, folder: str, path: str) -> object:
     return found
 
 
+def cut_short(spark: Any, folder: str, first: str, setting: str, slow: str, *given: str) -> object:
+    """Statements, the third of which is cancelled when a line comes by stdin; the last a query."""
+    *changes, query = given
+    spark.sql(first)
+    spark.sql(setting)
+
+    def cancel() -> None:
+        sys.stdin.readline()
+        spark.interruptAll()
+
+    waiting = threading.Thread(target=cancel)
+    waiting.start()
+    error = message(lambda: spark.sql(slow))
+    waiting.join()
+    for statement in changes:
+        spark.sql(statement)
+    return {"error": error, "rows": rows(spark, query)}
+
+
 def slow_write(spark: Any, folder: str, path: str) -> object:
     began = time.monotonic()
     rows = slow(spark, f"{folder}/began")

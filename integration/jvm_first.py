@@ -245,6 +245,20 @@ def connect_server(folder: Path, line: str) -> Iterator[tuple[Place, ConnectClie
 
 
 @contextmanager
+def thrift_server(folder: Path, line: str) -> Iterator[tuple[Place, str]]:
+    """A Thrift server, and the address for JDBC clients; nothing of it is left behind."""
+    port = free_port()
+    variables = {"HIVE_SERVER2_THRIFT_PORT": str(port)}
+    variables["HIVE_SERVER2_THRIFT_BIND_HOST"] = "127.0.0.1"
+    here = Place(folder, line, variables=variables)
+    main = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+    with server(here, main, port) as running:
+        yield running, f"jdbc:hive2://127.0.0.1:{port}"
+        os.kill(running.jvm(), signal.SIGTERM)
+        assert running.is_deserted()
+
+
+@contextmanager
 def server(place: Place, main: str, port: int) -> Iterator[Place]:
     """The server whose main class is ``main``, once it answers on ``port``."""
     command = shown(f"spark-submit --class {main}")

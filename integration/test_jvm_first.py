@@ -24,10 +24,10 @@ from integration.jvm_first import (
     compiled,
     connect_server,
     run_to_its_end,
-    server,
     shown,
     spark_sql,
     started,
+    thrift_server,
 )
 from integration.strays import stray_files
 from pyhudi.clock import SystemClock
@@ -35,7 +35,6 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.locks.filesystem import FilesystemLock
 from pyhudi.storage.open import open_storage
 from tests.process_facts import eventually, threads
-from tests.servers.process import free_port
 from tests.spark_lines import LINES
 
 OLDEST, NEWEST = LINES
@@ -152,15 +151,8 @@ def test_an_application_on_the_jvm_leaves_nothing_behind(
 def thrift(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Place, str]]:
-    port = free_port()
-    variables = {"HIVE_SERVER2_THRIFT_PORT": str(port)}
-    variables["HIVE_SERVER2_THRIFT_BIND_HOST"] = "127.0.0.1"
-    here = Place(tmp_path_factory.mktemp("thrift"), request.param, variables=variables)
-    main = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-    with server(here, main, port) as running:
-        yield running, f"jdbc:hive2://127.0.0.1:{port}"
-        os.kill(running.jvm(), signal.SIGTERM)
-        assert running.is_deserted()
+    with thrift_server(tmp_path_factory.mktemp("thrift"), request.param) as running:
+        yield running
 
 
 class Beeline:
@@ -238,7 +230,8 @@ def test_a_statement_that_a_jdbc_client_cancels_leaves_nothing_pending(
 
     url = f"{url}/default?hoodie.spark.sql.insert.into.operation={operation}"
     slow = f"insert into {name} select id + 2, {SLOW} from range(0, 240, 1, 2)"
-    with cancelled_later(Place(tmp_path, here.line), url, name, slow) as process:
+    client = Place(tmp_path, here.line)
+    with cancelled_later(client, url, slow, *afterwards(name)) as process:
         assert eventually(lambda: instants(table, "requested") > begun, 120)
         shown, _ = process.communicate("now\n", timeout=ANSWER_S)
 
@@ -251,15 +244,20 @@ def test_a_statement_that_a_jdbc_client_cancels_leaves_nothing_pending(
 
 @contextmanager
 def cancelled_later(
-    client: Place, url: str, name: str, statement: str
+    client: Place, url: str, statement: str, *more: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A JDBC client that cancels ``statement`` once told to, and then adds a row to ``name``."""
+    """A JDBC client that cancels ``statement`` once told to, and then runs the others."""
     jar = compiled(client, REPO / "integration" / "Cancelled.java")
-    rows = f"select concat(id, ' ', n) from {name} order by id"
-    said = [url, statement, f"insert into {name} values (2, 2)", rows]
+    said = [url, statement, *more]
     command = f"java -cp '{client.spark_jars}/*:{jar}' Cancelled {shlex.join(said)}"
     with started(client, command) as process:
         yield process
+
+
+def afterwards(name: str) -> tuple[str, str]:
+    """A row more for the table, and its rows."""
+    rows = f"select concat(id, ' ', n) from {name} order by id"
+    return f"insert into {name} values (2, 2)", rows
 
 
 @pytest.mark.matrix
@@ -276,7 +274,8 @@ def test_a_statement_that_is_cancelled_while_it_waits_for_the_lock_commits_nothi
     files = len(list(table.glob("*.parquet")))
 
     url, quick = f"{url}/default", f"update {name} set n = 7"
-    with cancelled_later(Place(tmp_path, here.line), url, name, quick) as process:
+    client = Place(tmp_path, here.line)
+    with cancelled_later(client, url, quick, *afterwards(name)) as process:
         with locked(table):
             assert eventually(lambda: len(list(table.glob("*.parquet"))) > files, 120)
             time.sleep(3)  # what is behind the data file asks the lock alone

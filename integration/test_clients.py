@@ -1,0 +1,169 @@
+"""Each kind of client: the first table is one call, and a write stopped half way leaves nothing.
+
+The write is stopped when two of its four tasks have written their data files and the others have
+not. Then nothing of it may be visible or left in the table, and the client must still work.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.jvm_first import (
+    ANSWER_S,
+    Place,
+    connect_server,
+    spark_sql,
+    started,
+    thrift_server,
+)
+from integration.notebook import notebook
+from integration.strays import stray_files
+from integration.test_jvm_first import Beeline, cancelled_later
+from pyhudi.services.failed_writes import clean_failed_writes
+from pyhudi.timeline.history import history
+from tests.process_facts import eventually, marked
+from tests.spark_lines import LINES
+
+OLDEST, NEWEST = LINES
+BOTH = [OLDEST, pytest.param(NEWEST, marks=pytest.mark.matrix)]
+
+#: two tasks that end at once, and two that take a minute and a half
+SLOW = """select id, if(id < 200000 or id % 2000 > 0, id,
+length(reflect('java.lang.Thread', 'sleep', 2000L))) as n from range(100, 400000, 1, 4)"""
+FIRST = """create table rides using pyhudi tblproperties (primaryKey = 'id')
+as select id, id * 2 as n from range(3)"""
+INSERT = f"insert into rides {SLOW}"
+NEXT = "insert into rides values (9, 9)"
+ROWS = "select concat(id, ' ', n) from rides order by id"
+LEFT, AFTER = ["0 0", "1 2", "2 4"], ["0 0", "1 2", "2 4", "9 9"]
+BULK = "hoodie.spark.sql.insert.into.operation=bulk_insert"
+SETTING = f"set {BULK}"
+
+
+def is_half_written(table: Path) -> Callable[[], bool]:
+    """Whether the table has more data files than it has now."""
+    before = len(list(table.glob("*.parquet")))
+    return lambda: len(list(table.glob("*.parquet"))) > before
+
+
+def is_clean(table: Path) -> bool:
+    return stray_files(table) == set()
+
+
+ONE_CALL = """
+import pyhudi
+from pyspark.sql import SparkSession
+spark = pyhudi.configure(SparkSession.builder).getOrCreate()
+rides = spark.range(3).selectExpr("id", "id * 2 as n").write.format("pyhudi")
+rides.option("hoodie.datasource.write.recordkey.field", "id").save({path!r})
+"""
+LONG = """
+print("writing", flush=True)
+rows = spark.sql({slow!r}).write.format("pyhudi").mode("append")
+rows.option("hoodie.datasource.write.operation", "bulk_insert").save({path!r})
+"""
+COUNT = "print(sorted(tuple(r) for r in spark.read.format('pyhudi').load({path!r}).collect()))"
+MORE = "spark.sql('select 9L as id, 9L as n').write.format('pyhudi').mode('append').save({path!r})"
+
+
+@pytest.mark.parametrize("line", BOTH)
+def test_a_notebook(line: str, tmp_path: Path) -> None:
+    table = tmp_path / "rides"
+    first, long, count, more = (
+        cell.format(path=str(table), slow=SLOW) for cell in (ONE_CALL, LONG, COUNT, MORE)
+    )
+    with notebook(Place(tmp_path, line)) as cells:
+        assert cells.run(first) == ""
+        half_written = is_half_written(table)
+        cell = cells.begin(long)
+        assert eventually(half_written, ANSWER_S)
+        began = time.monotonic()
+        cells.interrupt()
+        _, error = cells.shown(cell)
+        assert "KeyboardInterrupt: The statement was cancelled. Nothing of it is visible." in error
+        assert time.monotonic() - began < 30
+        assert is_clean(table), "rolled back at once"
+        assert cells.run(count) == "[(0, 0), (1, 2), (2, 4)]"
+        cells.run(more)
+        assert cells.run(count) == "[(0, 0), (1, 2), (2, 4), (9, 9)]"
+
+
+@pytest.mark.parametrize("line", BOTH)
+def test_an_application_of_spark_submit(line: str, tmp_path: Path) -> None:
+    # Ctrl-C in a terminal ends the JVM of spark-submit, and with it the application.
+    table = tmp_path / "rides"
+    program = tmp_path / "rides.py"
+    program.write_text((ONE_CALL + LONG).format(path=str(table), slow=SLOW))
+    here = Place(tmp_path, line)
+    with started(here, f"spark-submit {program}") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        assert eventually(is_half_written(table), ANSWER_S)
+        for pid in marked(here.mark):
+            os.kill(pid, signal.SIGINT)
+        assert process.wait(60) != 0
+        assert here.is_deserted()
+    began = time.monotonic()
+    clean_failed_writes(str(table))
+    assert time.monotonic() - began < 5, "its process on this machine is known to have ended"
+    assert is_clean(table)
+    assert len([entry for entry in history(str(table)) if entry.action.value == "commit"]) == 1
+
+
+@pytest.mark.parametrize("line", BOTH)
+def test_the_shell_of_spark_sql(line: str, tmp_path: Path) -> None:
+    here = Place(tmp_path, line)
+    table = tmp_path / "lake" / "rides"
+    with spark_sql(here) as sql:
+        sql.run(FIRST)
+        sql.run(SETTING)
+        before = (tmp_path / "log").stat().st_size
+        half_written = is_half_written(table)
+        sql.send(INSERT)
+        assert eventually(half_written, ANSWER_S)
+        for pid in (here.jvm(), *here.planners()):
+            os.kill(pid, signal.SIGINT)
+        told = sql.error_since(before)
+        assert "cancelled" in told, told
+        assert is_clean(table), "rolled back at once"
+        assert sql.run(ROWS) == LEFT
+        sql.run(NEXT)
+        assert sql.run(ROWS) == AFTER
+
+
+@pytest.mark.parametrize("line", BOTH)
+def test_a_client_of_the_thrift_server(line: str, tmp_path: Path) -> None:
+    with thrift_server(tmp_path, line) as (here, url):
+        table = here.folder / "lake" / "rides"
+        clients = tmp_path / "clients"
+        clients.mkdir()
+        assert Beeline(here, url, clients).run(FIRST, ROWS) == LEFT
+        half_written = is_half_written(table)
+        url = f"{url}/default?{BULK}"
+        client = Place(clients, line)
+        with cancelled_later(client, url, INSERT, NEXT, ROWS) as process:
+            assert eventually(half_written, ANSWER_S)
+            shown, _ = process.communicate("now\n", timeout=ANSWER_S)
+        first, *rows = shown.splitlines()
+        assert first.startswith("error"), shown
+        assert rows == [f"row {row}" for row in AFTER]
+        assert eventually(lambda: is_clean(table), 30)
+
+
+@pytest.mark.parametrize("line", BOTH)
+def test_a_client_of_the_connect_server(line: str, tmp_path: Path) -> None:
+    with connect_server(tmp_path, line) as (here, client):
+        table = here.folder / "lake" / "rides"
+        process = client.start("cut_short", FIRST, SETTING, INSERT, NEXT, ROWS)
+        assert eventually(lambda: table.exists(), ANSWER_S)
+        assert eventually(is_half_written(table), ANSWER_S)
+        found = client.answer(process, "now\n")
+    assert "cancel" in found["error"].lower(), found["error"]
+    assert [row for (row,) in found["rows"]] == AFTER
+    assert is_clean(table)
