@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import LongType
 
-from tests import sql_suite
+from tests import mistakes, sql_suite
 
 KEY = "hoodie.datasource.write.recordkey.field"
 SLOW_ROWS = 120  # a second each, two at a time
@@ -71,6 +71,26 @@ def suite(spark: Any, folder: str, file: str) -> object:
     wrong = sql_suite.failures(given, run, {"folder": f"{folder}/{Path(file).stem}"})
     spark.sql("use default")
     spark.sql("drop database suite cascade")
+    return wrong
+
+
+def mistaken(spark: Any, folder: str, places: str, *given: str) -> object:
+    """After the statements given, the mistakes that get no clear error, or change files."""
+
+    def run(statement: str) -> None:
+        try:
+            spark.sql(statement).collect()
+        except Exception as error:
+            # Behind the text PySpark shows the server's stack of each error of Spark's.
+            raise RuntimeError(str(error).partition("\n\nJVM stacktrace:")[0]) from error
+
+    for statement in given:
+        spark.sql(statement)
+    found = json.loads(places)
+    before = mistakes.data_files(found)
+    wrong = mistakes.unclear(run, found)
+    if mistakes.data_files(found) != before:
+        wrong.append("files were changed")
     return wrong
 
 

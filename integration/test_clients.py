@@ -1,4 +1,5 @@
-"""Each kind of client: the first table is one call, and a write stopped half way leaves nothing.
+"""Each kind of client: its first table is one call, a write stopped half way leaves nothing, and
+mistakes get clear errors.
 
 The write is stopped when two of its four tasks have written their data files and the others have
 not. Then nothing of it may be visible or left in the table, and the client must still work.
@@ -6,17 +7,23 @@ not. Then nothing of it may be visible or left in the table, and the client must
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from integration.jvm_first import (
     ANSWER_S,
+    REPO,
+    ConnectClient,
     Place,
+    compiled,
     connect_server,
     spark_sql,
     started,
@@ -27,6 +34,7 @@ from integration.strays import stray_files
 from integration.test_jvm_first import Beeline, cancelled_later
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.history import history
+from tests.mistakes import TABLES, data_files, unclear
 from tests.process_facts import eventually, marked
 from tests.spark_lines import LINES
 
@@ -137,33 +145,90 @@ def test_the_shell_of_spark_sql(line: str, tmp_path: Path) -> None:
         assert sql.run(ROWS) == AFTER
 
 
-@pytest.mark.parametrize("line", BOTH)
-def test_a_client_of_the_thrift_server(line: str, tmp_path: Path) -> None:
-    with thrift_server(tmp_path, line) as (here, url):
-        table = here.folder / "lake" / "rides"
-        clients = tmp_path / "clients"
-        clients.mkdir()
-        assert Beeline(here, url, clients).run(FIRST, ROWS) == LEFT
-        half_written = is_half_written(table)
-        url = f"{url}/default?{BULK}"
-        client = Place(clients, line)
-        with cancelled_later(client, url, INSERT, NEXT, ROWS) as process:
-            assert eventually(half_written, ANSWER_S)
-            shown, _ = process.communicate("now\n", timeout=ANSWER_S)
-        first, *rows = shown.splitlines()
-        assert first.startswith("error"), shown
-        assert rows == [f"row {row}" for row in AFTER]
-        assert eventually(lambda: is_clean(table), 30)
+# -- servers: the same, and each mistake is one clear error
 
 
-@pytest.mark.parametrize("line", BOTH)
-def test_a_client_of_the_connect_server(line: str, tmp_path: Path) -> None:
-    with connect_server(tmp_path, line) as (here, client):
-        table = here.folder / "lake" / "rides"
-        process = client.start("cut_short", FIRST, SETTING, INSERT, NEXT, ROWS)
-        assert eventually(lambda: table.exists(), ANSWER_S)
-        assert eventually(is_half_written(table), ANSWER_S)
-        found = client.answer(process, "now\n")
+@pytest.fixture(scope="module", params=BOTH)
+def thrift(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, str]]:
+    with thrift_server(tmp_path_factory.mktemp("thrift"), request.param) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def connect(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, ConnectClient]]:
+    with connect_server(tmp_path_factory.mktemp("connect"), request.param) as running:
+        yield running
+
+
+def test_a_client_of_the_thrift_server(thrift: tuple[Place, str], tmp_path: Path) -> None:
+    here, url = thrift
+    table = here.folder / "lake" / "rides"
+    assert Beeline(here, url, tmp_path).run(FIRST, ROWS) == LEFT
+    half_written = is_half_written(table)
+    url = f"{url}/default?{BULK}"
+    with cancelled_later(Place(tmp_path, here.line), url, INSERT, NEXT, ROWS) as process:
+        assert eventually(half_written, ANSWER_S)
+        shown, _ = process.communicate("now\n", timeout=ANSWER_S)
+    first, *rows = shown.splitlines()
+    assert first.startswith("error"), shown
+    assert rows == [f"row {row}" for row in AFTER]
+    assert eventually(lambda: is_clean(table), 30)
+
+
+def test_a_client_of_the_connect_server(connect: tuple[Place, ConnectClient]) -> None:
+    here, client = connect
+    table = here.folder / "lake" / "rides"
+    process = client.start("cut_short", FIRST, SETTING, INSERT, NEXT, ROWS)
+    assert eventually(table.exists, ANSWER_S)
+    assert eventually(is_half_written(table), ANSWER_S)
+    found = client.answer(process, "now\n")
     assert "cancel" in found["error"].lower(), found["error"]
     assert [row for (row,) in found["rows"]] == AFTER
     assert is_clean(table)
+
+
+def prepared(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """The folders of the mistakes, and the statements that make their tables in a database."""
+    places = {"lake": str(folder / "lake"), "parquet": str(folder / "parquet")}
+    (folder / "parquet").mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3]}), folder / "parquet" / "some.parquet")
+    tables = [statement.replace("{lake}", places["lake"]) for statement in TABLES]
+    return places, ["CREATE DATABASE mistakes", "USE mistakes", *tables]
+
+
+@pytest.mark.matrix
+def test_mistakes_by_a_jdbc_client(thrift: tuple[Place, str], tmp_path: Path) -> None:
+    here, url = thrift
+    client = Place(tmp_path, here.line)
+    jar = compiled(client, REPO / "integration" / "Statements.java")
+    places, statements = prepared(tmp_path)
+    with started(client, f"java -cp '{client.spark_jars}/*:{jar}' Statements {url}") as process:
+
+        def run(statement: str) -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{statement}\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            if answer.startswith("error"):
+                # Behind the text Spark's Thrift server shows the stack of each of its errors.
+                raise RuntimeError(answer.replace("\\n", "\n").partition("\n\tat ")[0])
+            assert answer == "ok\n"
+
+        for statement in statements:
+            run(statement)
+        before = data_files(places)
+        wrong = unclear(run, places)
+    assert not wrong, "\n".join(wrong)
+    assert data_files(places) == before
+
+
+def test_mistakes_by_a_remote_session(connect: tuple[Place, ConnectClient], tmp_path: Path) -> None:
+    _, client = connect
+    places, statements = prepared(tmp_path)
+    wrong = client.run("mistaken", json.dumps(places), *statements)
+    assert not wrong, "\n".join(wrong)

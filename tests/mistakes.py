@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 #: lines of a message that a user sees at once
@@ -239,13 +241,18 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
+def data_files(places: dict[str, str]) -> list[tuple[str, int, int]]:
+    """All files but those of the timeline: a write that was rolled back is told there."""
+    found = [path for place in places.values() for path in Path(place).rglob("*")]
+    files = [path for path in found if path.is_file() and "timeline" not in path.parts]
+    return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+
+
 def unclear(run: Callable[[str], object], places: dict[str, str]) -> list[str]:
     """The mistakes that ``run`` answers with no error, a long one, or one that says too little.
 
     ``places`` has the folders of the statements.
     """
-    import re
-
     found = []
     for statement, says in MISTAKES:
         for name, place in places.items():

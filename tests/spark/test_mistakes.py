@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.errors import HudiError
-from tests.mistakes import MISTAKES, MOST_LINES, TABLES, unclear
+from tests.mistakes import MISTAKES, MOST_LINES, TABLES, data_files, unclear
 from tests.spark.tables import KEY, OPERATION
 
 pytestmark = pytest.mark.spark
@@ -31,13 +31,6 @@ def places(spark: SparkSession, tmp_path: Path) -> Iterator[dict[str, str]]:
     yield places
     spark.sql("USE default")
     spark.sql("DROP DATABASE mistakes CASCADE")
-
-
-def data_files(places: dict[str, str]) -> list[tuple[str, int, int]]:
-    """All files but those of the timeline: a write that was rolled back is told there."""
-    found = [path for place in places.values() for path in Path(place).rglob("*")]
-    files = [path for path in found if path.is_file() and "timeline" not in path.parts]
-    return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
 
 
 def test_mistakes_in_sql(spark: SparkSession, places: dict[str, str]) -> None:
