@@ -14,6 +14,8 @@ SPARK41 := 4.1.4
 SPARK42 := 4.2.1
 SPARK43 := 4.3.0
 SBT := 1.12.0
+# The newest whose parts are all on PyPI: a part of dbt-core 1.12 comes from elsewhere.
+DBT := dbt-core==1.11.16 dbt-spark==1.11.0
 SCALAFMT := $(shell sed -n 's/^version *= *//p' .scalafmt.conf)
 MINIO ?= latest
 
@@ -64,6 +66,15 @@ $(VENV)/.ready: setup.py | .tools/given
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install -q -e '.[all,dev]' pyspark==$(SPARK$*)
 	@touch $@
+
+# In a session of its own: dbt pins what other tools need in other versions.
+.venv-dbt/.ready: setup.py | .tools/given
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q -e '.[hive]' pyspark==$(SPARK3) $(DBT)
+	@touch $@
+
+.PHONY: dbt
+dbt: .venv-dbt/.ready ## Install dbt, which the tests run on pyhudi, beside the other environments
 
 SBT_LAUNCH := $(MAVEN_REPO)/org/scala-sbt/sbt-launch/$(SBT)/sbt-launch-$(SBT).jar
 $(SBT_LAUNCH): | .tools/given
@@ -163,11 +174,11 @@ quick: check jars ## Checks, and what needs no Spark, no server and no long expl
 	PYHUDI_QUICK=1 $(PYTEST) tests -q -m 'not spark and not matrix and not long' $(ARGS)
 
 .PHONY: test
-test: check jars peers dynamodb $(NEWEST)/.ready ## All tests, each on one Spark line or where its code is
+test: check jars peers dynamodb dbt $(NEWEST)/.ready ## All tests, each on one Spark line or where its code is
 	$(call run_suites,$(SUITES)) LINES=--one-line
 
 .PHONY: test-all
-test-all: check jars peers dynamodb $(ENVIRONMENTS) ## All on the oldest and the newest line, the kernel on each
+test-all: check jars peers dynamodb dbt $(ENVIRONMENTS) ## All on the oldest and the newest line, the kernel on each
 	$(call run_suites,$(SUITES) $(KERNELS))
 
 .PHONY: test-plain
@@ -195,11 +206,11 @@ test-lines: $(ENVIRONMENTS) jars peers ## spark-sql, Connect and Apache Hudi bes
 	  'spark_sql or remote or each_spark_line' $(ARGS)
 
 .PHONY: test-integration
-test-integration: $(VENV)/.ready jars peers dynamodb ## A sample of each integration matrix
+test-integration: $(VENV)/.ready jars peers dynamodb dbt ## A sample of each integration matrix
 	$(PYTEST) $(COST) integration integration -m 'not matrix' $(ARGS)
 
 .PHONY: integration
-integration: $(ENVIRONMENTS) jars peers minio ## The integration matrices, whole
+integration: $(ENVIRONMENTS) jars peers minio dbt ## The integration matrices, whole
 	$(PYTEST) integration $(ARGS)
 	$(if $(ARGS),,$(PYTEST) tests -m 'spark and matrix')
 
