@@ -110,6 +110,25 @@ def test_properties_and_comments_stay_with_the_catalog(spark: SparkSession, name
     assert listing(folder_of(spark, name)) == before
 
 
+def test_the_comment_of_a_table_stays_until_it_is_changed(spark: SparkSession, name: str) -> None:
+    def comment() -> str | None:
+        rows = spark.sql(f"describe extended {name}").collect()
+        return {row.col_name: row.data_type for row in rows}.get("Comment")
+
+    spark.sql(
+        f"create table {name} (id int) using pyhudi comment 'rides' "
+        "tblproperties (primaryKey = 'id')"
+    )
+    spark.sql(f"alter table {name} add columns (n int)")
+    spark.sql(f"alter table {name} set tblproperties (team = 'fares')")
+    spark.sql(f"alter table {name} unset tblproperties (team)")
+    assert comment() == "rides"
+    spark.sql(f"comment on table {name} is 'fares'")
+    assert comment() == "fares"
+    spark.sql(f"alter table {name} unset tblproperties (comment)")
+    assert comment() is None
+
+
 # ---- ALTER TABLE ... RENAME TO
 
 

@@ -281,12 +281,28 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
       stored: Option[CatalogTable],
       changes: Seq[TableChange]): Unit = {
     val placed = stored.fold(changes)(HudiColumnChanges.beforePartitions(_, changes))
-    try super.alterTable(ident, placed: _*)
-    catch {
-      case _: IllegalArgumentException
-          if changes.exists(_.isInstanceOf[TableChange.ColumnChange]) =>
-        super.alterTable(ident, changes.filterNot(_.isInstanceOf[TableChange.ColumnChange]): _*)
+    val said = stored.flatMap(keptComment(_, changes))
+    val (columns, others) = placed.partition(_.isInstanceOf[TableChange.ColumnChange])
+    try {
+      super.alterTable(ident, placed ++ said: _*)
+      if (columns.nonEmpty && HudiMetastore.isHive) {
+        val catalog = Compat.activeSession.sessionState.catalog
+        stored.foreach(CatalogEntries.alterColumns(catalog, _, columns))
+      }
+    } catch {
+      case _: IllegalArgumentException if columns.nonEmpty =>
+        super.alterTable(ident, others ++ said: _*)
     }
+  }
+
+  /** The table's comment once more: Spark's catalog forgets it when anything else changes. */
+  private def keptComment(stored: CatalogTable, changes: Seq[TableChange]): Option[TableChange] = {
+    val changed = changes.exists {
+      case set: TableChange.SetProperty => set.property == TableCatalog.PROP_COMMENT
+      case gone: TableChange.RemoveProperty => gone.property == TableCatalog.PROP_COMMENT
+      case _ => false
+    }
+    if (changed) None else stored.comment.map(TableChange.setProperty(TableCatalog.PROP_COMMENT, _))
   }
 
   private def requireServed(ident: Identifier, change: TableChange): Unit = change match {

@@ -5,7 +5,7 @@ import java.net.URI
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog._
-import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, V1Table}
+import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, TableChange, V1Table}
 import org.apache.spark.sql.internal.SharedState
 import org.apache.spark.sql.types.StructType
 
@@ -50,6 +50,20 @@ object CatalogEntries {
   /** Turns an entry with a location into one of a managed table, as if the place had been free. */
   def manage(catalog: SessionCatalog, entry: CatalogTable): Unit =
     catalog.alterTable(entry.copy(tableType = CatalogTableType.MANAGED))
+
+  /** Changes the columns that Hive's catalog keeps of an entry: it does so only in a call of its
+    * own, not when Spark alters the table.
+    */
+  def alterColumns(
+      catalog: SessionCatalog,
+      entry: CatalogTable,
+      changes: Seq[TableChange]): Unit = {
+    val altered =
+      CatalogV2Util.applySchemaChanges(entry.schema, changes, entry.provider, "ALTER TABLE")
+    val data = altered.filterNot(field => entry.partitionColumnNames.contains(field.name))
+    catalog.externalCatalog
+      .alterTableDataSchema(entry.database, entry.identifier.table, StructType(data))
+  }
 
   /** The place of a managed table with this name. */
   def location(catalog: SessionCatalog, database: String, table: String): URI =

@@ -1,0 +1,65 @@
+"""A metastore embedded in one session, as Spark makes it in the folder where it runs.
+
+Spark's own client keeps the entries there. They are what ``SHOW TABLE EXTENDED`` tells other tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from integration.conftest import NEWEST_PYTHON
+from integration.peers import SparkPeer, pyhudi_on_spark
+
+
+@pytest.fixture(scope="module", params=["oldest", pytest.param("newest", marks=pytest.mark.matrix)])
+def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkPeer]:
+    folder = tmp_path_factory.mktemp("embedded")
+    conf = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={folder}/metastore;create=true"
+        ),
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={folder}/derby.log",
+        "spark.driver.memory": "1g",
+    }
+    if request.param == "newest":
+        peer = pyhudi_on_spark("pyhudi-newest", str(NEWEST_PYTHON), conf=conf)
+    else:
+        peer = pyhudi_on_spark(conf=conf)
+    yield peer
+    peer.close()
+
+
+def columns(session: SparkPeer, name: str) -> dict[str, str]:
+    """The comment of each column that DESCRIBE shows."""
+    shown = session.texts(f"describe {name}")
+    return {row[0]: row[2] for row in shown if row[0] and not row[0].startswith("#")}
+
+
+def test_an_alter_changes_the_columns_and_comments_of_the_entry(session: SparkPeer) -> None:
+    session.sql(
+        "create table rides (id int, fare double, gone int, city string comment 'of the start') "
+        "using pyhudi partitioned by (city) comment 'all rides' tblproperties (primaryKey = 'id')"
+    )
+    session.sql("insert into rides values (1, 2.5, 3, 'Oslo')")
+    session.sql("alter table rides alter column fare comment 'in euros'")
+    session.sql("alter table rides add columns (tip double comment 'after the ride')")
+    session.sql("alter table rides rename column fare to price")
+    session.sql("alter table rides drop column gone")
+    session.sql("alter table rides set tblproperties ('team' = 'rides')")
+
+    assert columns(session, "rides") == {
+        "id": "NULL", "price": "in euros", "tip": "after the ride", "city": "of the start"
+    }  # fmt: skip
+    ((*_, entry),) = session.texts("show table extended like 'rides'")
+    schema = [line.split()[1] for line in entry.splitlines() if line.startswith(" |-- ")]
+    assert schema == ["id:", "price:", "tip:", "city:"]
+    assert "Comment: all rides" in entry
+    session.sql("insert into rides values (2, 1.5, 0.5, 'Lima')")
+    assert session.texts("select id, price, tip, city from rides order by id") == [
+        ["1", "2.5", "NULL", "Oslo"], ["2", "1.5", "0.5", "Lima"]
+    ]  # fmt: skip
