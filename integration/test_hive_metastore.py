@@ -6,139 +6,13 @@ session of its own without the bundle, on either line of Spark.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from integration.conftest import NEWEST_PYTHON
-from integration.peers import PeerError, SparkPeer, apache_hudi, maven, pyhudi_on_spark
-from tests.servers.hive_metastore import META, HiveMetastore
-
-KEYED = "tblproperties (primaryKey = 'id', preCombineField = 'v', type = 'cow')"
-_numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Lake:
-    """A database that both engines know, and what its metastore has of a table."""
-
-    ours: SparkPeer
-    hudi: SparkPeer
-    metastore: HiveMetastore
-    folder: Path
-    database: str
-
-    def new(self, columns: str, more: str = "", by: str = "pyhudi", properties: str = KEYED) -> str:
-        """A table made by ``by``; its name with that of the database."""
-        name = f"{self.database}.t{next(_numbers)}"
-        writer = self.ours if by == "pyhudi" else self.hudi
-        writer.sql(f"create table {name} ({columns}) using {by} {more} {properties}")
-        return name
-
-    def entry(self, name: str) -> Any:
-        with self.metastore.client() as client:
-            return client.get_table(*name.split("."))
-
-    def partitions(self, name: str) -> list[list[str]]:
-        with self.metastore.client() as client:
-            return sorted(one.values for one in client.get_partitions(*name.split("."), -1))
-
-    def refresh(self, name: str) -> None:
-        """Have Apache Hudi's session forget the files of the table, which Spark keeps there."""
-        self.hudi.sql(f"refresh table {name}")
-
-    def rows(self, name: str, columns: str) -> list[tuple[Any, ...]]:
-        """The rows that both engines read by name."""
-        self.refresh(name)
-        found = [
-            sorted(
-                tuple(row[c.strip()] for c in columns.split(","))
-                for row in peer.sql(f"select {columns} from {name}").rows
-            )
-            for peer in (self.ours, self.hudi)
-        ]
-        assert found[0] == found[1], "pyhudi reads other rows than Apache Hudi"
-        return found[0]
-
-    def in_hive(self, name: str, columns: str) -> list[tuple[Any, ...]]:
-        """The rows that Hive's reader finds with what the metastore says alone.
-
-        Spark is that reader, with Hudi's input format: for a copy of the entry without the
-        properties from which Spark would take it for a table of a data source.
-        """
-        copied = f"{name}_in_hive"
-        with self.metastore.client() as client:
-            entry, partitions = self.entry(name), client.get_partitions(*name.split("."), -1)
-            entry.tableName, entry.tableType = copied.split(".")[1], "EXTERNAL_TABLE"
-            entry.parameters = {"EXTERNAL": "TRUE"}
-            for one in (entry, *partitions):
-                one.sd.serdeInfo.parameters = {"serialization.format": "1"}
-            client.create_table(entry)
-            for one in partitions:
-                one.tableName = entry.tableName
-                client.add_partition(one)
-        try:
-            self.hudi.sql("set spark.sql.hive.convertMetastoreParquet=false")
-            found = self.hudi.sql(f"select {columns} from {copied}").rows
-        finally:
-            self.hudi.sql(f"drop table {copied}")
-        return sorted(tuple(row[c.strip()] for c in columns.split(",")) for row in found)
-
-    def seen(self, name: str, columns: str) -> list[tuple[Any, ...]]:
-        """The rows that all find by name: pyhudi, Apache Hudi, and Hive's reader."""
-        rows = self.rows(name, columns)
-        assert self.in_hive(name, columns) == rows, "Hive's reader finds other rows"
-        return rows
-
-    def columns(self, name: str) -> list[str]:
-        """The columns that the metastore tells Hive, without the meta columns."""
-        entry = self.entry(name)
-        assert entry.sd.inputFormat == "org.apache.hudi.hadoop.HoodieParquetInputFormat"
-        return [one.name for one in (*entry.sd.cols, *entry.partitionKeys) if one.name not in META]
-
-
-@pytest.fixture(scope="module")
-def hudi(metastore: HiveMetastore) -> Iterator[SparkPeer]:
-    peer = apache_hudi("1.2.0", conf=_conf(metastore))
-    try:
-        peer.sql("set hoodie.metadata.enable=false")
-        yield peer
-    finally:
-        peer.close()
-
-
-def _conf(server: HiveMetastore) -> dict[str, str]:
-    return {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.hive.metastore.uris": server.uri,
-        "spark.driver.memory": "1g",
-    }
-
-
-@pytest.fixture(scope="module", params=["oldest", pytest.param("newest", marks=pytest.mark.matrix)])
-def lake(
-    request: pytest.FixtureRequest,
-    hudi: SparkPeer,
-    metastore: HiveMetastore,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Lake]:
-    newest = request.param == "newest"
-    folder = tmp_path_factory.mktemp("lake")
-    database = f"lake_{next(_numbers)}"
-    with ExitStack() as stack:
-        ours = (
-            pyhudi_on_spark("pyhudi-newest", str(NEWEST_PYTHON), conf=_conf(metastore))
-            if newest
-            else pyhudi_on_spark(conf=_conf(metastore))
-        )
-        stack.callback(ours.close)
-        ours.sql(f"create database {database} location 'file:{folder}'")
-        yield Lake(ours, hudi, metastore, folder, database)
+from integration.lake import KEYED, Lake, by_name, numbers
+from integration.peers import PeerError, maven, pyhudi_on_spark
+from tests.servers.hive_metastore import META
 
 
 def test_a_table_of_pyhudi_is_read_and_written_by_apache_hudi(lake: Lake) -> None:
@@ -187,52 +61,6 @@ def test_a_new_table_and_its_first_rows_are_seen_by_name(lake: Lake) -> None:
     lake.ours.sql(f"insert into {like} values (2, 1, 'b')")
     assert lake.seen(like, "id, v, city") == [(1, 1, "a"), (2, 1, "b")]
     assert lake.seen(table, "id") == []
-
-
-@pytest.mark.matrix
-def test_each_alter_is_seen_by_name(lake: Lake) -> None:
-    table = lake.new("id int, v int, city string", "partitioned by (city)")
-    lake.ours.sql(f"insert into {table} values (1, 1, 'a'), (2, 1, 'b'), (3, 1, 'c')")
-    lake.ours.sql(f"alter table {table} add columns (tip string, note string)")
-    assert lake.columns(table) == ["id", "v", "tip", "note", "city"]
-    # Otherwise Hudi's input format gives Spark no value that it can read for an added column.
-    lake.hudi.sql("set hoodie.schema.on.read.enable=true")
-    assert lake.seen(table, "id, tip") == [(1, None), (2, None), (3, None)]
-    lake.ours.sql(f"insert into {table} (id, v, city, tip, note) values (4, 1, 'd', 'few', 'n')")
-    lake.ours.sql(f"alter table {table} rename column note to remark")
-    assert lake.columns(table) == ["id", "v", "tip", "remark", "city"]
-    assert lake.seen(table, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
-    lake.ours.sql(f"alter table {table} drop column tip")
-    assert lake.columns(table) == ["id", "v", "remark", "city"]
-    assert lake.seen(table, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
-    path, adopted = lake.entry(table).sd.location, f"{table}_adopted"
-    lake.ours.sql(f"create table {adopted} using pyhudi location '{path}'")
-    assert lake.columns(adopted) == ["id", "v", "remark", "city"]
-    assert lake.seen(adopted, "id, remark") == [(1, None), (2, None), (3, None), (4, "n")]
-
-
-@pytest.mark.matrix
-def test_each_statement_on_partitions_and_whole_tables_is_seen_by_name(lake: Lake) -> None:
-    table = lake.new("id int, v int, city string", "partitioned by (city)")
-    lake.ours.sql(f"insert into {table} values (1, 1, 'a'), (2, 1, 'b'), (3, 1, null)")
-    assert lake.seen(table, "id") == [(1,), (2,), (3,)]
-    lake.ours.sql(f"alter table {table} drop partition (city = 'a')")
-    assert lake.seen(table, "id") == [(2,), (3,)]
-    lake.ours.sql(f"truncate table {table} partition (city = 'b')")
-    assert lake.seen(table, "id") == [(3,)]
-    assert lake.partitions(table) == [["__HIVE_DEFAULT_PARTITION__"]]
-    renamed = f"{table}_renamed"
-    lake.ours.sql(f"alter table {table} rename to {renamed}")
-    assert lake.seen(renamed, "id, v") == [(3, 1)]
-    lake.ours.sql(f"truncate table {renamed}")
-    assert lake.seen(renamed, "id, v") == []
-
-    folder = Path(lake.entry(renamed).sd.location.removeprefix("file:"))
-    lake.ours.sql(f"drop table {renamed} purge")
-    assert not list(folder.rglob("*.parquet"))
-    for name in (table, renamed):
-        with pytest.raises(PeerError, match="TABLE_OR_VIEW_NOT_FOUND"):
-            lake.hudi.sql(f"select * from {name}")
 
 
 @pytest.mark.matrix
@@ -292,7 +120,7 @@ def test_properties_and_comments_are_kept_in_the_metastore(lake: Lake) -> None:
 def test_a_renamed_table_is_one_table_under_its_new_name(lake: Lake) -> None:
     table = lake.new("id string, v int, city string", "partitioned by (city)")
     lake.ours.sql(f"insert into {table} values ('a', 1, 'x')")
-    other = f"{lake.database}.renamed_{next(_numbers)}"
+    other = f"{lake.database}.renamed_{next(numbers)}"
     lake.ours.sql(f"alter table {table} rename to {other}")
     lake.hudi.sql(f"insert into {other} values ('b', 1, 'y')")
     lake.ours.sql(f"insert into {other} values ('c', 1, 'z')")
@@ -316,8 +144,8 @@ def test_a_dropped_table_is_gone_for_both(lake: Lake) -> None:
 
 @pytest.mark.matrix
 def test_external_tables_are_adopted_and_made_of_queries(lake: Lake, tmp_path: Path) -> None:
-    made = f"{lake.database}.made_{next(_numbers)}"
-    adopted = f"{lake.database}.adopted_{next(_numbers)}"
+    made = f"{lake.database}.made_{next(numbers)}"
+    adopted = f"{lake.database}.adopted_{next(numbers)}"
     lake.ours.sql(
         f"create table {made} using pyhudi location '{tmp_path}/t' "
         "tblproperties (primaryKey = 'id') as select 1 id, 'x' name"
@@ -332,7 +160,7 @@ def test_external_tables_are_adopted_and_made_of_queries(lake: Lake, tmp_path: P
 
 
 def test_partitions_are_registered_at_adoption_and_by_a_repair(lake: Lake, tmp_path: Path) -> None:
-    path, name = f"{tmp_path}/t", f"{lake.database}.adopted_{next(_numbers)}"
+    path, name = f"{tmp_path}/t", f"{lake.database}.adopted_{next(numbers)}"
     lake.ours.sql(
         f"create table pyhudi.`{path}` (id int, v int, city string) partitioned by (city) {KEYED}"
     )
@@ -389,7 +217,7 @@ def test_a_session_with_hudis_extension_leaves_hudis_tables_to_it(lake: Lake) ->
     table = lake.new("id string, v int")
     lake.ours.sql(f"insert into {table} values ('a', 1)")
     conf = {
-        **_conf(lake.metastore),
+        **by_name(lake.metastore),
         "spark.jars": str(maven.jar(maven.HUDI["1.2.0"])),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -398,7 +226,7 @@ def test_a_session_with_hudis_extension_leaves_hudis_tables_to_it(lake: Lake) ->
     try:
         (row,) = both.sql(f"select * from {table}").rows
         assert row["_hoodie_record_key"] == "a"  # Apache Hudi shows its columns, pyhudi hides them
-        own = f"{lake.database}.own_{next(_numbers)}"
+        own = f"{lake.database}.own_{next(numbers)}"
         both.sql(f"create table {own} (id string, v int) using pyhudi {KEYED}")
         both.sql(f"insert into {own} values ('b', 2)")
         assert both.sql(f"select * from {own}").rows == ({"id": "b", "v": 2},)
