@@ -62,12 +62,12 @@ def line(spark: String, scala: String, folders: Seq[String]): Project = {
   )
 }
 
-lazy val spark35 = shim("3.5.9", "2.12.18", "scala-spark3", "scala-until42")
-lazy val spark40 = shim("4.0.4", "2.13.16", "scala-spark4", "scala-until42")
-lazy val spark41 = shim("4.1.3", "2.13.17", "scala-spark4", "scala-until42")
-lazy val spark42 = shim("4.2.0", "2.13.18", "scala-spark4", "scala-until42")
+lazy val spark35 = shim("3.5.9", "2.12.18", "scala-spark3", "scala-until41")
+lazy val spark40 = shim("4.0.4", "2.13.16", "scala-spark4", "scala-until41")
+lazy val spark41 = shim("4.1.3", "2.13.17", "scala-spark4", "scala-until41")
+lazy val spark42 = shim("4.2.0", "2.13.18", "scala-spark4", "scala-spark42")
 lazy val spark43 =
-  shimOfPySpark("4.3.0", "2.13.18", ".venv-spark43", "scala-spark4", "scala-spark43")
+  shimOfPySpark("4.3.0", "2.13.18", ".venv-spark43", "scala-spark4", "scala-spark42")
 lazy val root = project
   .in(file("."))
   .aggregate(spark35, spark40, spark41, spark42, spark43)

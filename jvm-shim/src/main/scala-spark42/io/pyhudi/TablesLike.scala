@@ -4,7 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.connector.catalog._
 
-/** CREATE TABLE ... LIKE, as Spark hands it to a catalog since 4.3. */
+/** CREATE TABLE ... LIKE, as Spark hands it to a catalog since 4.2. */
 private[pyhudi] trait TablesLike extends TableCatalog {
 
   override def createTableLike(ident: Identifier, info: TableInfo, source: Table): Table = {
