@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pydoc
+import rlcompleter
+
 import pytest
 
 import pyhudi
@@ -33,3 +36,21 @@ def test_each_is_there_and_says_what_it_does(name: str) -> None:
 def test_another_name_is_an_ordinary_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'clean'"):
         _ = pyhudi.clean
+
+
+def test_dir_and_completion_show_the_public_names_and_nothing_else() -> None:
+    public = sorted([*pyhudi.__all__, "errors"])
+    assert dir(pyhudi) == public
+    completer = rlcompleter.Completer({"pyhudi": pyhudi})
+    found = {
+        text.removeprefix("pyhudi.").rstrip("()") for text in completer.attr_matches("pyhudi.")
+    }
+    assert found == {name for name in public if not name.startswith("_")}
+
+
+def test_help_says_what_each_function_does() -> None:
+    told = pydoc.plain(pydoc.render_doc(pyhudi))
+    for name in ("attach", "commits", "configure", "history", "on_commit"):
+        assert f"\n    {name}(" in told
+    assert "import_module" not in told
+    assert "SetupError" not in told.partition("FILE")[2]

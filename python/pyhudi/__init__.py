@@ -53,6 +53,11 @@ _HOMES = {
 _OWN_NAMES = {"Table": "InspectedTable"}
 
 
+def __dir__() -> list[str]:
+    """What completion and ``help`` show."""
+    return sorted([*__all__, "errors"])
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+#: in a field's metadata, False keeps it from being a column
+COLUMN = "column"
 #: the largest number of rows that are shown; the list has all of them
 SHOWN = 40
 
@@ -33,7 +35,8 @@ class Listing(list[T], Generic[T]):
     @property
     def columns(self) -> list[str]:
         """The fields' names."""
-        return [field.name for field in dataclasses.fields(self._kind)]  # type: ignore[arg-type]
+        fields = dataclasses.fields(self._kind)  # type: ignore[arg-type]
+        return [field.name for field in fields if field.metadata.get(COLUMN, True)]
 
     def records(self) -> list[dict[str, Any]]:
         """Each entry as a dict of plain values."""

@@ -22,7 +22,7 @@ STAT = WriteStat(
 )
 METADATA = CommitMetadata(operation="UPSERT", stats=(STAT,), extra={"schema": "{}"})
 DONE = Instant(T, Action.COMMIT, State.COMPLETED, C)
-NOTICE = CommitNotice("/data/rides", "rides", entry_of(DONE, C, METADATA))
+NOTICE = CommitNotice("/data/rides", "rides", entry_of(DONE, C, METADATA, True))
 
 Log = pytest.LogCaptureFixture
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,33 @@ def test_a_commit_is_told_by_its_statistics(tmp_path: Path) -> None:
     assert second.bytes_written > 0
     assert second.completed_at is not None
     assert second.completed_at > second.instant
+
+
+def test_times_are_moments_too(tmp_path: Path) -> None:
+    for entry in history(str(BY_NAME["h120_v9-cow_restore"].unzip(tmp_path))):
+        assert entry.time.tzinfo is not None
+        assert entry.time.strftime("%Y%m%d%H%M%S") == entry.instant[:14]
+        assert entry.completion_time is not None
+        assert entry.completion_time > entry.time
+    pending = HistoryEntry(entry.instant, Action.COMMIT, State.INFLIGHT)
+    assert pending.completion_time is None
+    assert pending.time == datetime.strptime(f"{entry.instant}+0000", "%Y%m%d%H%M%S%f%z")
+
+
+def test_moments_are_no_columns_and_both_histories_are_one_kind_of_listing(tmp_path: Path) -> None:
+    root = str(BY_NAME["h120_v9-cow_restore"].unzip(tmp_path))
+    found, same = pyhudi.history(root), pyhudi.Table(root).history()
+    assert type(found) is type(same)
+    assert found == same
+    assert found.columns == same.columns
+    assert not {"utc", "time", "completion_time"} & set(found.columns)
+
+
+def test_the_last_of_the_commits_is_a_commit_even_after_a_failed_write(tmp_path: Path) -> None:
+    table = pyhudi.Table(str(BY_NAME["h120_v9-cow_failed.midfail"].unzip(tmp_path)))
+    assert table.history()[-1].state is not State.COMPLETED
+    last = table.commits()[-1]
+    assert table.commit(last.instant).entry == last == table.commit().entry
 
 
 def test_other_actions_are_told_without_numbers(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def after_commit(
 ) -> None:
     """Note the commit, call the callbacks, then ask the planners of table services, if any."""
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
-    entry = entry_of(instant, done.completion_time, done.metadata)
+    entry = entry_of(instant, done.completion_time, done.metadata, table.config.utc)
     path, name = table.storage.root, table.config.name
     runtime.last_commit.note(path, name, entry, done)
     notice = CommitNotice(path, name, entry)

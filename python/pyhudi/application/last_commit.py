@@ -65,7 +65,7 @@ class Shown:
 def sql_tab(done: Committed) -> Shown:
     """What is shown of a commit that this application made."""
     instant = Instant(done.instant, Action.COMMIT, State.COMPLETED, done.completion_time)
-    entry = entry_of(instant, done.completion_time, done.metadata)
+    entry = entry_of(instant, done.completion_time, done.metadata, utc=True)
     facts = (
         ("rows inserted", "sum", entry.rows_inserted),
         ("rows updated", "sum", entry.rows_updated),

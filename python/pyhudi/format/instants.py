@@ -184,6 +184,12 @@ def parse_time(time: InstantTime, utc: bool) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1) + int(padded[_SECONDS_ONLY:])
 
 
+def moment_of(time: InstantTime, utc: bool) -> datetime:
+    """An instant time with its zone: UTC, else that of this machine; errors of ``parse_time``."""
+    moment = _EPOCH + timedelta(milliseconds=parse_time(time, utc))
+    return moment if utc else moment.astimezone()
+
+
 def padded_time(time: str) -> InstantTime:
     """A time that can be compared as text: 14 digits get ``999`` (spec/timeline.md T3)."""
     return InstantTime(time + "999" if len(time) == _SECONDS_ONLY else time)

@@ -6,12 +6,13 @@ It is read from the timeline alone, without Spark and without data files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from pyhudi.clock import SystemClock
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.listing import Listing
+from pyhudi.format.instants import Action, Instant, InstantTime, State, moment_of
+from pyhudi.listing import COLUMN, Listing
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
@@ -28,7 +29,7 @@ class HistoryEntry:
     it is pending. ``operation`` is Hudi's name in lower case, empty if the instant is not a commit.
     The numbers are rows and bytes of the files that the instant wrote: ``rows_written`` counts all
     their rows, copied ones included. ``replaced_groups`` is the number of file groups that it
-    replaced.
+    replaced. ``utc``: the table's times are in UTC, not in the zone of the machine that wrote.
     """
 
     instant: InstantTime
@@ -44,6 +45,17 @@ class HistoryEntry:
     rows_deleted: int = 0
     bytes_written: int = 0
     archived: bool = False
+    utc: bool = field(default=True, metadata={COLUMN: False})
+
+    @property
+    def time(self) -> datetime:
+        """The instant as a moment with its zone; of instants in local time that of this machine."""
+        return moment_of(self.instant, self.utc)
+
+    @property
+    def completion_time(self) -> datetime | None:
+        """``completed_at`` as such a moment."""
+        return None if self.completed_at is None else moment_of(self.completed_at, self.utc)
 
     @property
     def is_commit(self) -> bool:
@@ -85,7 +97,9 @@ def table_history(table: Table, archived: bool = False) -> list[HistoryEntry]:
     if archived:
         known = {(entry.instant, entry.action) for entry in entries}
         entries += [
-            entry_of(found.instant, found.instant.completion_time, found.commit(), archived=True)
+            entry_of(
+                found.instant, found.instant.completion_time, found.commit(), table.config.utc, True
+            )
             for found in archived_instants(table.storage, table.config)
             if (found.instant.time, found.instant.action) not in known
         ]
@@ -100,16 +114,20 @@ def table_entry(table: Table, timeline: Timeline, instant: Instant) -> HistoryEn
     metadata = CommitMetadata(operation="")
     if instant.state is State.COMPLETED and instant.action in COMMIT_ACTIONS:
         metadata = COMMITS.get(table.storage, timeline, instant)
-    return entry_of(instant, completed_at, metadata)
+    return entry_of(instant, completed_at, metadata, table.config.utc)
 
 
 def entry_of(
     instant: Instant,
     completed_at: InstantTime | None,
     metadata: CommitMetadata,
+    utc: bool,
     archived: bool = False,
 ) -> HistoryEntry:
-    """The entry of an instant; ``metadata`` is that of its commit, empty for other instants."""
+    """The entry of an instant; ``metadata`` is that of its commit, empty for other instants.
+
+    ``utc`` says whether the table's times are in UTC.
+    """
     stats = metadata.stats
     is_commit = instant.action in COMMIT_ACTIONS
     return HistoryEntry(
@@ -126,6 +144,7 @@ def entry_of(
         rows_deleted=_total(stat.num_deletes for stat in stats),
         bytes_written=_total(stat.total_write_bytes for stat in stats),
         archived=archived,
+        utc=utc,
     )
 
 
