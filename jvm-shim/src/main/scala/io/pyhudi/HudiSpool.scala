@@ -1,5 +1,9 @@
 package io.pyhudi
 
+import java.io.{File, FileOutputStream}
+
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.spark.sql.catalyst.InternalRow
@@ -94,7 +98,15 @@ private[pyhudi] class HudiSpoolWriter(path: String, factory: HudiSpoolFactory, p
     HudiSpoolFile(writer.map(_ => path))
   }
 
-  override def abort(): Unit = writer.foreach(_.close())
+  /** A Parquet writer that has failed leaves its file open. On a full disk an open file keeps its
+    * room after it is deleted, and then there is none to undo the statement.
+    */
+  override def abort(): Unit =
+    try writer.foreach(_.close())
+    catch { case NonFatal(_) if local.exists => new FileOutputStream(local).close() }
+
+  /** The file, if it is on this machine: Hadoop names it with a scheme. */
+  private def local = new File(path.stripPrefix("file:"))
 
   override def close(): Unit = ()
 }
