@@ -84,11 +84,15 @@ def mistaken(spark: Any, folder: str, places: str, *given: str) -> object:
             # Behind the text PySpark shows the server's stack of each error of Spark's.
             raise RuntimeError(str(error).partition("\n\nJVM stacktrace:")[0]) from error
 
+    def failing(number: int) -> int:
+        raise ValueError("not this one")
+
     for statement in given:
         spark.sql(statement)
+    spark.udf.register("failing", failing, LongType())
     found = json.loads(places)
     before = mistakes.data_files(found)
-    wrong = mistakes.unclear(run, found)
+    wrong = mistakes.unclear(run, found, mistakes.BY_UDF)
     if mistakes.data_files(found) != before:
         wrong.append("files were changed")
     return wrong

@@ -101,6 +101,28 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
         "null record key",
     ),
     ("MERGE INTO rides t USING news s ON t.id = s.id", "at least one WHEN clause"),
+    (
+        (
+            "MERGE INTO rides t USING (SELECT 1L id UNION ALL SELECT 1L) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET fare = 9"
+        ),
+        "MERGE_CARDINALITY_VIOLATION.*Leave one row of the source",
+    ),
+    # ---- rows that cannot be computed
+    *(
+        (statement, r"\[WRITE_FAILED\].*Nothing of it is visible")
+        for statement in (
+            "INSERT INTO rides SELECT 9, double(raise_error('boom')), 3, 'Porto'",
+            "INSERT OVERWRITE rides SELECT 9, double(raise_error('boom')), 3, 'Porto'",
+            "UPDATE rides SET fare = double(raise_error('boom'))",
+            "DELETE FROM rides WHERE boolean(raise_error('boom'))",
+            (
+                "MERGE INTO rides t USING news s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET fare = double(raise_error('boom'))"
+            ),
+            "CREATE TABLE bad USING pyhudi AS SELECT double(raise_error('boom')) AS fare",
+        )
+    ),
     # ---- CREATE
     ("CREATE TABLE rides (id INT) USING pyhudi", "already exists"),
     ("CREATE TABLE bad USING pyhudi", "has no columns: name them"),
@@ -228,16 +250,30 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
     ("SHOW PARTITIONS ridez", NO_TABLE),
     ("DROP TABLE ridez", NO_TABLE),
     ("DROP VIEW rides", "DROP TABLE|(?i:view)"),
-    ("DESCRIBE HISTORY rides", "HISTORY"),
-    ("DESCRIBE DETAIL rides", "DETAIL"),
-    ("OPTIMIZE rides", SYNTAX),
-    ("VACUUM rides", SYNTAX),
-    ("RESTORE TABLE rides TO VERSION AS OF 1", SYNTAX),
+    ("DESCRIBE HISTORY rides", r"write: SELECT \* FROM rides\.history"),
+    ("desc history rides limit 1", r"write: SELECT \* FROM rides\.history"),
+    ("DESCRIBE DETAIL pyhudi.`{lake}/rides`", r"SELECT \* FROM pyhudi\.`{lake}/rides`\.files"),
+    ("OPTIMIZE rides", r"run_clustering\(table => 'rides'\)"),
+    ("OPTIMIZE rides WHERE city = 'Porto' ZORDER BY (ts)", "run_clustering"),
+    ("VACUUM rides RETAIN 0 HOURS", "run_clean"),
+    ("RESTORE TABLE rides TO VERSION AS OF 1", "TIMESTAMP AS OF '<instant>'"),
+    ("VACUUM", SYNTAX),
     ("ANALYZE TABLE rides COMPUTE STATISTICS", "ANALYZE TABLE"),
     ("MSCK REPAIR TABLE ridez", NO_TABLE),
     ("CREATE INDEX i ON rides (fare)", "(?i:index)"),
     ("REFRESH TABLE ridez", NO_TABLE),
     ("LOAD DATA INPATH '/x' INTO TABLE rides", "LOAD DATA"),
+)
+
+
+#: the same with a Python function ``failing``, for clients that register it
+BY_UDF: Final = tuple(
+    (statement, r"\[WRITE_FAILED\].*ValueError: not this one\. Nothing of it is visible")
+    for statement in (
+        "INSERT INTO rides SELECT failing(id), 2.0, 3, 'Porto' FROM rides",
+        "UPDATE rides SET fare = failing(id)",
+        "DELETE FROM rides WHERE failing(id) = 1",
+    )
 )
 
 
@@ -248,13 +284,17 @@ def data_files(places: dict[str, str]) -> list[tuple[str, int, int]]:
     return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
 
 
-def unclear(run: Callable[[str], object], places: dict[str, str]) -> list[str]:
+def unclear(
+    run: Callable[[str], object],
+    places: dict[str, str],
+    more: tuple[tuple[str, str], ...] = (),
+) -> list[str]:
     """The mistakes that ``run`` answers with no error, a long one, or one that says too little.
 
-    ``places`` has the folders of the statements.
+    ``places`` has the folders of the statements; ``more`` are further statements.
     """
     found = []
-    for statement, says in MISTAKES:
+    for statement, says in (*MISTAKES, *more):
         for name, place in places.items():
             statement = statement.replace("{" + name + "}", place)
             says = says.replace("{" + name + "}", re.escape(place))

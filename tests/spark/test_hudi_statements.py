@@ -42,6 +42,14 @@ def test_an_insert_may_name_some_of_the_columns(spark: SparkSession, name: str) 
     assert spark.table(name).count() == 2
 
 
+def test_a_table_named_history_is_described(spark: SparkSession) -> None:
+    spark.sql("create table history (id int) using pyhudi")
+    try:
+        assert spark.sql("describe history id").collect()[0].info_value == "id"
+    finally:
+        spark.sql("drop table history")
+
+
 def test_columns_are_shown(spark: SparkSession, name: str) -> None:
     spark.sql(f"create table {name} (dt string, id int) using pyhudi partitioned by (dt)")
     assert [row.col_name for row in spark.sql(f"show columns in {name}").collect()] == ["id", "dt"]

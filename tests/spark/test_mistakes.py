@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.errors import HudiError
-from tests.mistakes import MISTAKES, MOST_LINES, TABLES, data_files, unclear
+from tests.mistakes import BY_UDF, MISTAKES, MOST_LINES, TABLES, data_files, unclear
 from tests.spark.tables import KEY, OPERATION
 
 pytestmark = pytest.mark.spark
@@ -36,7 +36,12 @@ def places(spark: SparkSession, tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_mistakes_in_sql(spark: SparkSession, places: dict[str, str]) -> None:
     assert len({statement for statement, _ in MISTAKES}) >= 140
     before = data_files(places), rows(spark)
-    wrong = unclear(lambda statement: spark.sql(statement).collect(), places)
+
+    def failing(number: int) -> int:
+        raise ValueError("not this one")
+
+    spark.udf.register("failing", failing, "bigint")
+    wrong = unclear(lambda statement: spark.sql(statement).collect(), places, BY_UDF)
     assert not wrong, "\n".join(wrong)
     assert (data_files(places), rows(spark)) == before
     assert not spark.sql("SHOW TABLES LIKE 'bad'").collect()

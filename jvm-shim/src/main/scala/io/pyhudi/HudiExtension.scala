@@ -9,6 +9,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 class HudiExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectParser(HudiForeignStatements.over(_, _))
     extensions.injectParser((_, spark) => HudiParser.over(spark))
     Compat.injectFirst(extensions, HudiChecks)
     extensions.injectResolutionRule(_ => HudiStatements)
