@@ -123,7 +123,8 @@ class WriteHandlers:
 
     def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
         """A MERGE that only inserts; Spark passes it as an INSERT."""
-        return self._change(inserted_rows(self._frame(jdf)), at, Operation.UPSERT, ask.reads)
+        rows = inserted_rows(self._frame(jdf), f"pyhudi merge {at.root}: read the input")
+        return self._change(rows, at, Operation.UPSERT, ask.reads)
 
     def _change(
         self, rows: DataFrame, at: Target, operation: Operation, read: protocol.Reads

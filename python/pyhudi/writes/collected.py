@@ -252,7 +252,7 @@ def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) 
     task_of = balanced(assignment.bytes_of, tasks)
     blobs = list(_blobs(rows, ordinals, task_of, tasks))
     work = group_work(write, assignment.groups, task_of)
-    return write.stage.run_blobs(blobs, work)
+    return write.stage(len(assignment.groups)).run_blobs(blobs, work)
 
 
 def _blobs(

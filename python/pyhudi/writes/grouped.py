@@ -46,7 +46,7 @@ class Grouped:
     @classmethod
     def of(cls, write: Write, only_new_groups: bool = False) -> Grouped:
         """Evaluate the input and find the partitions that it has rows of."""
-        rows = write.kept.checkpointed(write.prepared)
+        rows = write.kept.checkpointed(write.prepared, write.describe("read the input"))
         partitions = partition_counts(write, rows)
         if only_new_groups or not partitions:
             return cls(write, rows, bool(partitions), ())
@@ -123,4 +123,4 @@ def write_placed(write: Write, placed: Placed) -> Written:
         .select(*[F.col(f"`{c}`") for c in wanted])
     )
     work = group_work(write, groups, task_of)
-    return write.stage.run(rows, work)
+    return write.stage(len(groups)).run(rows, work)

@@ -18,6 +18,7 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.schema_saving import check_columns
 from pyhudi.writes.prepare import Prepared
+from pyhudi.writes.stage import checkpointed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class Kept:
             self.matches = {}
             self._shape = shape
 
-    def checkpointed(self, prepared: Prepared) -> DataFrame:
-        """The rows on the executors; no task computes them again."""
+    def checkpointed(self, prepared: Prepared, description: str) -> DataFrame:
+        """The rows on the executors; no task computes them again. The text names the Spark job."""
         if self.rows is None:
-            self.rows = prepared.rows.localCheckpoint(eager=False)
+            self.rows = checkpointed(prepared.rows, description)
         return self.rows

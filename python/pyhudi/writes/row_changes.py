@@ -22,7 +22,7 @@ from pyhudi.index.kinds import kind_of, rows_move
 from pyhudi.rows.spec import DELETE
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.prepare import HOME, Prepared, Survey, named, timestamp_format
-from pyhudi.writes.stage import job
+from pyhudi.writes.stage import checkpointed, job
 
 #: the kind of a change, before the row's identity and its new values
 CHANGE = "_pyhudi_change"
@@ -79,11 +79,14 @@ def prepare_changes(
     return Prepared(rows, current, current.arrow(), current.names, True, named_keys, survey)
 
 
-def inserted_rows(rows: DataFrame) -> DataFrame:
-    """New rows as changes, evaluated once, since they are checked before they are written."""
+def inserted_rows(rows: DataFrame, description: str) -> DataFrame:
+    """New rows as changes, evaluated once, since they are checked before they are written.
+
+    ``description`` names the Spark job.
+    """
     nobody = [F.lit(None).cast("string").alias(name) for name in IDENTITY]
     changes = rows.select(F.lit(INSERTED).alias(CHANGE), *nobody, *map(named, rows.columns))
-    return changes.localCheckpoint(eager=False)
+    return checkpointed(changes, description)
 
 
 def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:

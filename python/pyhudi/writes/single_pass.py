@@ -32,4 +32,4 @@ class SinglePass:
         few = self.write.few_rows(rows, HERE_BYTES)
         if few is not None:
             return run_here(bulk_work_here(self.write), few)
-        return self.write.stage.run(rows, bulk_work(self.write))
+        return self.write.stage().run(rows, bulk_work(self.write))

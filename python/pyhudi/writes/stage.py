@@ -208,6 +208,12 @@ class job:  # noqa: N801 - reads as a statement
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
+def checkpointed(rows: DataFrame, description: str) -> DataFrame:
+    """``rows``, which no task computes twice; their joins may run before this returns."""
+    with job(rows.sparkSession, description):
+        return rows.localCheckpoint(eager=False)
+
+
 def _written(row: dict[str, Any]) -> WriteStat:
     """One row of the stage's result (``STAT_SCHEMA``), as a commit records it."""
     return WriteStat(

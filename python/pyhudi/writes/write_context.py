@@ -55,10 +55,10 @@ class Write:
         """The key by which the shim's listener knows the jobs of this attempt."""
         return tracked_key(self.table.storage.root, self.instant)
 
-    @property
-    def stage(self) -> Stage:
-        """The job that writes the files of this attempt."""
-        return Stage(self.runtime.jobs, self.spark, self.tracked_as, self.describe("write files"))
+    def stage(self, files: int | None = None) -> Stage:
+        """The job that writes the files of this attempt; their number, if it is known."""
+        step = "write files" if files is None else f"write files, {files} in all"
+        return Stage(self.runtime.jobs, self.spark, self.tracked_as, self.describe(step))
 
     @property
     def view(self) -> FileSystemView:

@@ -51,13 +51,22 @@ private[pyhudi] case class HudiEvaluatedExec(
   override def output: Seq[Attribute] = child.output
 
   override protected def run(): Seq[InternalRow] =
-    try child.executeCollect().toSeq
+    try named(child.executeCollect().toSeq)
     catch {
       case NonFatal(failure) if !isCancelled(failure) =>
         ours(failure, 8).foreach(told => throw told)
         Bridge.ask("tell_failure", place, "description" -> description, "text" -> text(failure))
         throw failure
     }
+
+  /** Runs Spark jobs under this name. */
+  private def named[T](jobs: => T): T = {
+    val key = "spark.job.description"
+    val before = sparkContext.getLocalProperty(key)
+    sparkContext.setLocalProperty(key, s"$description: evaluate the statement")
+    try jobs
+    finally sparkContext.setLocalProperty(key, before)
+  }
 
   private def isCancelled(failure: Throwable): Boolean = failure match {
     case job: SparkException =>
