@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pyspark
 import pytest
 from py4j import java_gateway, protocol
@@ -27,6 +28,11 @@ _dynamodb_by: list[str] = []
 
 
 os.environ.update(BRIEF_SPARK)
+# A busy machine makes no example wrong.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -95,7 +95,7 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "optimizewrite": "hoodie.bulkinsert.sort.mode and hoodie.parquet.small.file.limit arrange rows",
     "usermetadata": "Options that begin with _ go to the commit's metadata, as in _reason",
     "checkpointlocation": "pyhudi has no streaming sink yet: write each batch by foreachBatch",
-    "dataChange".lower(): "Each write of rows is a change of the table",
+    "datachange": "Each write of rows is a change of the table",
 }  # fmt: skip
 
 

@@ -122,7 +122,8 @@ def test_a_filter_over_partition_values_is_true_false_or_open(
     ("kind", "text", "own", "other"),
     [
         ("timestamp", "1704103200000000", Moment(1704103200000000), Moment(1)),
-        ("timestamp_ntz", "-5", LocalMoment(-5), LocalMoment(5)),
+        ("timestamp_ntz", "0", LocalMoment(0), LocalMoment(5)),
+        ("timestamp_ntz", "-500000000000000", LocalMoment(-5 * 10**14), LocalMoment(5)),
         ("decimal(10,2)", "1.50", Exact("1.5"), Exact("2.50")),
     ],
 )
@@ -137,7 +138,13 @@ def test_a_folder_of_a_time_or_a_decimal_has_its_value(
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("timestamp", "2024-01-01 10%3A00%3A00"), ("timestamp", "01"), ("decimal(4,1)", "NaN")],
+    [
+        ("timestamp", "2024-01-01 10%3A00%3A00"),
+        ("timestamp", "01"),
+        ("timestamp", "1704067200000"),  # milliseconds, as key generators write timestamp-millis
+        ("timestamp_ntz", "-5"),
+        ("decimal(4,1)", "NaN"),
+    ],
 )
 def test_a_folder_whose_text_is_no_such_value_decides_nothing(kind: str, text: str) -> None:
     assert typed_values(config("p"), {"p": kind}, text) == {}

@@ -185,7 +185,24 @@ def test_a_base_file_of_an_older_schema_is_widened_and_filled(tmp_path: Path) ->
             [decimal.Decimal("1.01"), None, decimal.Decimal("-2.50"), None],
         ),
         (pa.array([decimal.Decimal("1.50")], pa.decimal128(4, 2)), pa.string(), ["1.50"]),
-        (pa.array([" 2.345", "x"]), pa.decimal128(4, 2), [decimal.Decimal("2.35"), None]),
+        (
+            pa.array([decimal.Decimal("0E-8"), decimal.Decimal("0.00000012")], pa.decimal128(9, 8)),
+            pa.string(),
+            ["0E-8", "1.2E-7"],
+        ),
+        (
+            pa.array([" 2.345", "x", "1_0", "\u0663", "1e1", ".5"]),
+            pa.decimal128(4, 2),
+            [
+                decimal.Decimal("2.35"),
+                None,
+                None,
+                None,
+                decimal.Decimal("10"),
+                decimal.Decimal(".5"),
+            ],
+        ),
+        (pa.array(["\u0662024-01-01"]), pa.date32(), [None]),
         (
             pa.array(["2024-01-31", "2024-2", "2024-13-01", "no", None]),
             pa.date32(),
@@ -198,6 +215,13 @@ def test_values_of_old_files_are_cast_as_spark_casts_them(
     old: pa.Array, kind: pa.DataType, new: list[Any]
 ) -> None:
     assert converted(old, kind, exact=False).to_pylist() == new
+
+
+def test_dates_that_python_has_not_are_days_all_the_same() -> None:
+    texts = ["12024-02-29", "9999-12-31", "-0044-03-15", "0001-01-01", "2023-02-29"]
+    days = converted(pa.array(texts), pa.date32(), exact=False).cast(pa.int32())
+    # As java.time.LocalDate gives them.
+    assert days.to_pylist() == [3672207, 2932896, -735525, -719162, None]
 
 
 def test_a_base_file_whose_column_cannot_become_the_tables_type_is_corruption(

@@ -90,6 +90,25 @@ def test_a_table_like_another_has_its_columns_and_its_key_and_no_rows(
             spark.sql(f"drop table if exists {table}")
 
 
+def test_a_table_like_a_view_or_one_with_buckets_is_what_they_are(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"create table {name} (other int) using pyhudi")
+    spark.sql(
+        f"create table {name}_buckets (id int) using parquet clustered by (id) into 2 buckets"
+    )
+    try:
+        spark.sql(f"create or replace temp view {name}_view as select 1 as id, 'x' as note")
+        spark.sql(f"create table {name}_like like {name}_view using pyhudi")
+        assert spark.table(f"{name}_like").columns == ["id", "note"]
+        with pytest.raises(Exception, match="(?i)bucket"):
+            spark.sql(f"create table {name}_no like {name}_buckets using pyhudi")
+    finally:
+        spark.catalog.dropTempView(f"{name}_view")
+        for table in ("_buckets", "_like", "_no"):
+            spark.sql(f"drop table if exists {name}{table}")
+
+
 def test_a_repair_finds_nothing_to_do_in_a_catalog_without_partitions(
     spark: SparkSession, name: str
 ) -> None:

@@ -88,6 +88,7 @@ spark.stop()
 
 
 @pytest.mark.spark
+@pytest.mark.every_line
 def test_ctrl_c_cancels_a_write_wherever_it_is_and_leaves_a_program_that_works(
     tmp_path: Path,
 ) -> None:
@@ -164,6 +165,70 @@ def test_an_unknown_outcome_is_not_hidden_by_an_interrupt() -> None:
 def test_the_third_interrupt_leaves_the_write_as_it_is() -> None:
     with pytest.raises(KeyboardInterrupt):
         ends(FAILED, times=3)
+
+
+@pytest.mark.parametrize("method", ["drop_table", "create_table", "rename_table", "delete_where"])
+def test_what_is_done_without_a_commit_is_not_told_as_cancelled(method: str) -> None:
+    late = threading.Event()
+    interrupts, before = Interrupts(late.set), signal.getsignal(signal.SIGINT)
+    done = '{"ok": null}'
+
+    def statement() -> str:
+        interrupts.begin(method)
+        interrupt()
+        return interrupts.end(method, done)
+
+    assert in_py4j(statement) == done
+    assert late.wait(10), "the program is interrupted after it"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_handler_of_every_spark_line_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    for module in ("pyspark.context", "pyspark.core.context"):
+        called: list[int] = []
+
+        def handler(number: int, frame: object, called: list[int] = called) -> None:
+            called.append(number)
+
+        handler.__module__ = module
+        signal.signal(signal.SIGINT, handler)
+        interrupts = Interrupts(nothing)
+        interrupts.install(nothing, nothing)
+        try:
+            assert signal.getsignal(signal.SIGINT) == interrupts._signalled
+            with pytest.raises(KeyboardInterrupt):
+                interrupt()
+            assert called == [signal.SIGINT]
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def test_a_statement_that_ended_without_a_word_leaves_the_programs_handler() -> None:
+    interrupts, before = Interrupts(nothing), signal.getsignal(signal.SIGINT)
+    called: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: called.append(number))
+    own = signal.getsignal(signal.SIGINT)
+
+    def explained() -> None:
+        interrupts.begin("check_row_changes")
+        interrupts.end("check_row_changes", '{"ok": null}')
+
+    def described() -> None:
+        interrupts.begin("describe")
+        interrupts.end("describe", '{"ok": null}')
+
+    try:
+        in_py4j(explained)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+        assert called == [signal.SIGINT], "the program's own handler came first"
+        assert signal.getsignal(signal.SIGINT) is own
+        in_py4j(explained)
+        in_py4j(described)
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_statement_stays_cancellable_while_spark_spools_its_rows() -> None:

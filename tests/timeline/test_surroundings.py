@@ -56,6 +56,9 @@ def test_a_partition_names_its_table(tmp_path: Path) -> None:
     root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
     partition = pyhudi.Table(str(root)).partitions()[0].partition
     assert f"It is a partition of the table at {root}:" in said(root / partition)
+    deep = root / partition / ".hoodie_partition_metadata"
+    deep.write_bytes(deep.read_bytes().replace(b"partitionDepth=1", b"partitionDepth=99"))
+    assert "It is the folder of a partition, but no table is above it" in said(root / partition)
 
 
 def test_a_folder_of_tables_names_one(tmp_path: Path) -> None:

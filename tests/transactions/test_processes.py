@@ -151,7 +151,7 @@ def test_a_writer_whose_process_has_ended_is_rolled_back_at_once(
     with caplog.at_level(logging.WARNING):
         settle(world, on(Machine(ended=True), policy))
     assert world.table().timeline().at(dead.instant) == ()
-    assert world.clock.monotonic() - before < 5
+    assert world.clock.monotonic() - before < 10
     assert "process 7 on this host, has ended" in caplog.text
 
 

@@ -208,8 +208,10 @@ def _parsed(kind: Any, text: str | None) -> Any:
         if kind == "date":
             return datetime.date.fromisoformat(text)
         if kind in MOMENTS:
-            # Microseconds, which key generators write; Hudi's SQL writes a time without its zone.
-            return MOMENTS[kind](int(text)) if str(int(text)) == text else _UNKNOWN
+            # Microseconds or milliseconds, by the column's Avro type, which is not known here; as
+            # milliseconds a large number would be after the year 5138. Hudi's SQL writes a text.
+            sure = str(int(text)) == text and (abs(int(text)) >= 10**14 or text == "0")
+            return MOMENTS[kind](int(text)) if sure else _UNKNOWN
         if isinstance(kind, str) and kind.startswith("decimal"):
             found = Decimal(text)
             return found if found.is_finite() else _UNKNOWN

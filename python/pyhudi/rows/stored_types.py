@@ -144,7 +144,8 @@ def converted(
 
 def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(array.type):
-        return pa.array([None if v is None else f"{v:f}" for v in array.to_pylist()], kind)
+        # Java's text of a decimal: 0.00000012 is 1.2E-7.
+        return pa.array([None if v is None else str(v) for v in array.to_pylist()], kind)
     return array.cast(kind)
 
 
@@ -156,8 +157,11 @@ def _rounded(value: float | str | None, precision: int, scale: int) -> Decimal |
     """The value, rounded half up; null if it is no number or too large."""
     with localcontext() as context:
         context.prec = 80
+        text = repr(value) if isinstance(value, float) else str(value).strip()
+        if not NUMBER.fullmatch(text):
+            return None
         try:
-            found = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+            found = Decimal(text)
             found = found.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
         except InvalidOperation:
             return None
@@ -166,22 +170,28 @@ def _rounded(value: float | str | None, precision: int, scale: int) -> Decimal |
 
 
 def _as_day(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.array([None if v is None else _day(v) for v in array.to_pylist()], kind)
+    days = pa.array([None if v is None else _day(v) for v in array.to_pylist()], pa.int32())
+    return days.cast(kind)
 
 
-def _day(text: str) -> datetime.date | None:
-    """The date that a text begins with, as far as its parts go; null if there is none."""
+def _day(text: str) -> int | None:
+    """The date that a text begins with, as far as its parts go, in days since 1970; null if there
+    is none. Python's own dates end with the year 9999, the calendar repeats after 400 years."""
     found = DAY.fullmatch(text.strip())
     if found is None:
         return None
     year, month, day = (int(part or 1) for part in found.groups())
     try:
-        return datetime.date(year, month, day)
+        alike = datetime.date(year % 400 + 400, month, day).toordinal()
     except ValueError:
         return None
+    return alike + (year // 400 - 1) * DAYS_OF_400_YEARS - EPOCH
 
 
-DAY = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?")
+DAY = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+DAYS_OF_400_YEARS = 146_097
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 _CASTS = {
     ("int", "text"): _as_text,
     ("decimal", "text"): _as_text,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from pyhudi.spark.protocol import Failure
+from pyhudi.spark.protocol import LOOKS, QUESTIONS, Failure
 from pyhudi.spark.wire import encode
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _AGAIN_S: Final = 0.2
 #: after these questions Spark evaluates or writes rows, until one of the others ends the statement
 _OPENS: Final = ("check_row_changes", "spool_begin")
 ABORTS: Final = "spool_abort"
-_CLOSES: Final = ("insert_spooled", "change_rows", ABORTS)
+_CLOSES: Final = ("insert_spooled", "change_rows", "delete_where", ABORTS)
 _CONVERSATION: Final = "py4j/clientserver.py"
 NOTHING: Final = "The statement was cancelled. Nothing of it is visible."
 
@@ -49,6 +49,7 @@ class Interrupts:
         self._outside: Callable[[int, FrameType | None], Any] = signal.default_int_handler
         self._depth = 0
         self._open = False
+        self._opened: FrameType | None = None
         self._count = 0
         self._frame: FrameType | None = None
         self._raised: KeyboardInterrupt | None = None
@@ -61,7 +62,7 @@ class Interrupts:
         """
         self._cancel, self._hang_up = cancel, hang_up
         before = signal.getsignal(signal.SIGINT)
-        if callable(before) and getattr(before, "__module__", "") == "pyspark.context":
+        if callable(before) and getattr(before, "__module__", "").endswith(".context"):
             self._outside = before
             signal.signal(signal.SIGINT, self._signalled)
 
@@ -73,8 +74,12 @@ class Interrupts:
         """A question begins; on the main thread the signal waits for its end."""
         if not _is_main():
             return
-        if _conversation(sys._getframe()) is not self._frame:
+        conversation = _conversation(sys._getframe())
+        if conversation is not self._frame:
             self._forget()
+        if self._open and conversation is not self._opened:
+            self._open = False  # a statement that ended without a question: EXPLAIN, an error
+            self._restore()
         if self._depth == 0 and signal.getsignal(signal.SIGINT) != self._signalled:
             # A notebook sets its own handler for each cell.
             self._before = signal.signal(signal.SIGINT, self._signalled)
@@ -88,6 +93,7 @@ class Interrupts:
         found = json.loads(answer) if self._depth == 0 else {}
         if method in _OPENS:
             self._open = "error" not in found
+            self._opened = _conversation(sys._getframe())
         if method in _CLOSES:
             self._open = False
         if self._depth > 0 or self._open:
@@ -95,6 +101,8 @@ class Interrupts:
         self._restore()
         if self._count == 0 or method == ABORTS:
             return answer  # of an abort Spark knows the cause, which ``take`` replaces
+        if "ok" in found and _changes(method) and _instant(found) is None:
+            return answer  # done, such as a DROP TABLE: the interrupt comes after the statement
         told = _outcome(found)
         self._forget()
         if told is None:
@@ -125,10 +133,11 @@ class Interrupts:
         self._count += 1
         if conversation is None or self._count >= LAST:
             self._depth, self._open = 0, False
+            outside = self._before or self._outside
             self._restore()
             self._forget()
             if conversation is None:
-                self._outside(number, frame)  # PySpark's also ends the jobs of other threads
+                outside(number, frame)  # PySpark's also ends the jobs of other threads
             elif self._hang_up is not None:
                 self._hang_up()  # the next statement must not hear the answer to this one
             raise KeyboardInterrupt
@@ -164,10 +173,19 @@ def _outcome(answer: Any) -> str | None:
     """What became of an interrupted statement; None if its own error is to be seen."""
     if "error" in answer:
         return None if answer["error"]["kind"] == "CommitUnknown" else NOTHING
-    done = answer["ok"]
-    if isinstance(done, dict) and done.get("instant"):
-        return f"The write was committed as {done['instant']} before it could be cancelled."
+    if (instant := _instant(answer)) is not None:
+        return f"The write was committed as {instant} before it could be cancelled."
     return NOTHING
+
+
+def _instant(answer: Any) -> str | None:
+    done = answer.get("ok")
+    return done.get("instant") if isinstance(done, dict) else None
+
+
+def _changes(method: str) -> bool:
+    asked = QUESTIONS.get(method)
+    return asked is not None and asked.effect is not LOOKS
 
 
 def _conversation(frame: FrameType | None) -> FrameType | None:

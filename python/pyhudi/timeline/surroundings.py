@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from pyhudi.errors import ConfigError, HudiError
@@ -55,7 +56,9 @@ def _found(storage: Storage) -> str:
         return "A path with * or ? is no table: name one folder, and filter its partitions."
     with suppress(FileNotFoundError, NotADirectoryError):
         _, depth = parse(storage.read(FILE_NAME), FILE_NAME)
-        table = list(_above(root))[depth - 1] if depth else root
+        table = next(islice(_above(root), depth - 1, None), None) if depth else root
+        if table is None:
+            return "It is the folder of a partition, but no table is above it: load the table."
         return f"It is a partition of the table at {table}: load that, and filter its partition."
     folders = storage.list_folders("")
     for folder in folders[:LOOKS]:

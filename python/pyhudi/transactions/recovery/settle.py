@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 #: what the JVM and the workers of a killed driver take to notice it and to end
-DYING_S = 2
+DYING_S = 5
 #: milliseconds that a writer may take from its first file to its first beat
 FIRST_BEAT_MS = 2_000
 

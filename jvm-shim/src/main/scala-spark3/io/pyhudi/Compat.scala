@@ -1,10 +1,12 @@
 package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
 /** What differs between the Spark lines, for Spark 3.5. */
 private[pyhudi] object Compat {
@@ -22,7 +24,13 @@ private[pyhudi] object Compat {
 
   /** Has `rule` see each statement before Spark's own rules rewrite it. */
   def injectFirst(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
-    extensions.injectParser((_, spark) => HudiParser.over(spark, rule(_)))
+    extensions.injectParser { (_, spark) =>
+      HudiParser.over(
+        spark,
+        plan =>
+          try rule(plan)
+          catch { case cause: HudiAnalysisException => HudiRefusal(cause) })
+    }
 
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.
@@ -33,4 +41,9 @@ private[pyhudi] object Compat {
         key.startsWith("hoodie.") || key == SQLConf.PARTITION_OVERWRITE_MODE.key
       }
     }
+}
+
+/** A statement that is refused: a parser itself may throw no error but its own. */
+private[pyhudi] case class HudiRefusal(cause: HudiAnalysisException) extends LeafRunnableCommand {
+  override def run(session: SparkSession): Seq[Row] = throw cause
 }

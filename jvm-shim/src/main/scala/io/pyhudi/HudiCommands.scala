@@ -5,12 +5,11 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{ResolvedPartitionSpec, TableAlreadyExistsException}
-import org.apache.spark.sql.catalyst.catalog.CatalogUtils
+import org.apache.spark.sql.catalyst.catalog.{CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.connector.catalog._
-import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.execution.command.{CreateTableLikeCommand, LeafRunnableCommand}
-import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.pyhudi.{CatalogEntries, HudiAnalysisException}
 import org.apache.spark.sql.types.StringType
 
 /** SHOW PARTITIONS: the folders, as Apache Hudi shows them; none for a table without partitions. */
@@ -86,7 +85,11 @@ private[pyhudi] case class HudiTableLike(like: CreateTableLikeCommand) extends L
       TableCatalog.PROP_LOCATION -> CatalogUtils.URIToString(uri)
     }
     if (!catalog.tableExists(ident)) {
-      val source = catalog.loadTable(named(like.sourceTable))
+      val known =
+        session.sessionState.catalog.getTempViewOrPermanentTableMetadata(like.sourceTable)
+      val source =
+        if (known.tableType == CatalogTableType.VIEW) CatalogEntries.table(known)
+        else catalog.loadTable(named(like.sourceTable))
       HudiTableLike.create(catalog, ident, source, like.properties ++ location)
     } else if (!like.ifNotExists) throw new TableAlreadyExistsException(ident)
     Nil
@@ -108,9 +111,6 @@ private[pyhudi] object HudiTableLike {
     val own = Set("hoodie.table.name", "hoodie.database.name")
     val properties = (settings -- own) ++ stated +
       (TableCatalog.PROP_PROVIDER -> HudiDataSource.provider)
-    val partitions = source.partitioning.map { transform =>
-      Expressions.identity(transform.references.head.fieldNames.head): Transform
-    }
-    catalog.createTable(ident, source.columns, partitions, properties.asJava)
+    catalog.createTable(ident, source.columns, source.partitioning, properties.asJava)
   }
 }

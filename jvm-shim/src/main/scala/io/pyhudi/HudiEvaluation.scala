@@ -68,9 +68,11 @@ private[pyhudi] case class HudiEvaluatedExec(
     finally sparkContext.setLocalProperty(key, before)
   }
 
+  private def cancelled = "^(\\[SPARK_JOB_CANCELLED\\] )?Job \\d+ cancelled".r
+
   private def isCancelled(failure: Throwable): Boolean = failure match {
     case job: SparkException =>
-      job.getCause == null && String.valueOf(job.getMessage).contains("cancelled")
+      job.getCause == null && cancelled.findFirstIn(String.valueOf(job.getMessage)).isDefined
     case _ => false
   }
 

@@ -18,6 +18,9 @@ object CatalogEntries {
     case _ => None
   }
 
+  /** The table of an entry as Spark's own rules see it, such as one of a view. */
+  def table(entry: CatalogTable): Table = V1Table(entry)
+
   def schema(columns: Array[Column]): StructType = CatalogV2Util.v2ColumnsToStructType(columns)
 
   def columns(schema: StructType): Array[Column] = CatalogV2Util.structTypeToV2Columns(schema)
