@@ -62,3 +62,20 @@ def test_a_read_refuses_what_would_show_other_rows(key: str, value: str) -> None
 
 def test_a_read_passes_over_what_shows_the_same_rows() -> None:
     resolve_read({"readChangeFeed": "false", "branch": "main", "mergeSchema": "true"})
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("compression", "hoodie.parquet.compression.codec"),
+        ("header", "knows its columns"),
+        ("mode", r"df.write.mode\('append'\)"),
+        ("comment", "COMMENT ON TABLE"),
+        ("fs.s3a.access.key", "spark.hadoop.fs.s3a.access.key"),
+        ("fs.s3a.bucket.b.endpoint", "spark.hadoop.fs.s3a.bucket.b.endpoint"),
+    ],
+)
+def test_an_option_of_other_sources_says_what_serves_here(key: str, advice: str) -> None:
+    for refuse in (lambda: refuse_unknown_write({key: "x"}), lambda: resolve_read({key: "x"})):
+        with pytest.raises(ConfigError, match=f"'{key}' is an option of other.*{advice}"):
+            refuse()

@@ -84,10 +84,10 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("maxrecordsperfile", "targetfilesizebytes", "targetfilesize", "maxfilesize",
                      "writetargetfilesizebytes", "parquetblocksize"), _SIZE),
     **dict.fromkeys(("header", "inferschema", "sep", "delimiter", "quote", "escape", "multiline",
-                     "nullvalue", "encoding", "charset", "linesep", "dateformat", "mode",
+                     "nullvalue", "encoding", "charset", "linesep", "dateformat",
                      "timestampformat", "timestampntzformat", "columnnameofcorruptrecord",
                      "ignoreleadingwhitespace", "ignoretrailingwhitespace", "emptyvalue",
-                     "enforceschema", "primitivesasstring", "allowcomments", "comment",
+                     "enforceschema", "primitivesasstring", "allowcomments",
                      "fetchsize", "dbtable", "rowtag"), _TYPES),
     **dict.fromkeys(("basepath", "recursivefilelookup", "partitioncolumn", "numpartitions"),
                     _FOLDER),
@@ -95,6 +95,8 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "optimizewrite": "hoodie.bulkinsert.sort.mode and hoodie.parquet.small.file.limit arrange rows",
     "usermetadata": "Options that begin with _ go to the commit's metadata, as in _reason",
     "checkpointlocation": "pyhudi has no streaming sink yet: write each batch by foreachBatch",
+    "mode": "The mode of a write is a method of its own: df.write.mode('append')",
+    "comment": "A table's comment is that of CREATE TABLE or COMMENT ON TABLE",
     "datachange": "Each write of rows is a change of the table",
 }  # fmt: skip
 
@@ -131,6 +133,8 @@ def foreign_read(key: str, text: str) -> bool:
 def _refuse_meaningless(key: str) -> None:
     """Options that mean nothing here would be taken for options that work."""
     instead = _MEANINGLESS.get(_letters(key))
+    if key.lower().startswith("fs."):
+        instead = f"The session has the settings of storage: spark.hadoop.{key}"
     if instead is not None:
         raise ConfigError(
             f"'{key}' is an option of other sources and means nothing for a Hudi table. {instead}. "
