@@ -17,7 +17,7 @@ from tests.spark.tables import KEY, OPERATION
 pytestmark = pytest.mark.spark
 
 ROOM = 3 << 20
-BULKY = "concat(uuid(), uuid(), uuid(), uuid()) as text"
+BULKY = "concat(sha2(cast(id as string), 512), sha2(cast(-id as string), 512)) as text"
 
 
 @pytest.fixture

@@ -52,6 +52,12 @@ def test_a_relative_path_is_refused(path: str) -> None:
     assert refused.value.facts["key"] == "path"
 
 
+def test_a_path_in_the_home_folder_is_shown_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/data/ada")
+    with pytest.raises(ConfigError, match="as in '/data/ada/trips'"):
+        normalize_root("~/trips")
+
+
 def test_a_file_uri_with_a_host_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"names the host 'data'.*file:///data/trips"):
         normalize_root("file://data/trips")

@@ -50,6 +50,16 @@ def test_an_empty_or_absent_folder_is_empty(tmp_path: Path) -> None:
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     put(tmp_path / "file")
     assert "Check the path" in said(tmp_path / "file")
+    put(tmp_path / "a.parquet")
+    assert "a file is no table: name the table's folder" in said(tmp_path / "a.parquet")
+    put(tmp_path / "folder.parquet" / "a.parquet")
+    assert "It holds Parquet files" in said(tmp_path / "folder.parquet")
+
+
+def test_a_folder_of_the_table_itself_names_the_table(tmp_path: Path) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    for folder in (".hoodie", ".hoodie/timeline"):
+        assert f"inside the table at {root}: load that" in said(root / folder)
 
 
 def test_a_partition_names_its_table(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def normalize_root(uri: str) -> str:
         if not uri.startswith("/"):
             raise ConfigError(
                 f"The table path '{uri}' is not absolute. Write it in full, as in "
-                f"'{os.path.abspath(uri)}'.",
+                f"'{os.path.abspath(os.path.expanduser(uri))}'.",
                 key="path",
             )
         return _clean(uri)

@@ -33,6 +33,10 @@ def what_is_there(storage: Storage) -> str:
         return "Check the path, or write to it first."
 
 
+#: ends of names that files have
+_FILE: Final = re.compile(r"\.(parquet|orc|avro|csv|json)$")
+
+
 def refuse_inside_table(root: str, storage: Callable[[str], Storage]) -> None:
     """``ConfigError`` if a folder above ``root`` holds a table, whose files these would become.
 
@@ -54,6 +58,8 @@ def _found(storage: Storage) -> str:
     root = storage.root
     if re.search(r"[*?{}\[\]]", root):
         return "A path with * or ? is no table: name one folder, and filter its partitions."
+    if (inside := re.fullmatch(r"(.+)/\.hoodie(?:/.*)?", root)) is not None:
+        return f"It is a folder of Hudi's inside the table at {inside[1]}: load that."
     with suppress(FileNotFoundError, NotADirectoryError):
         _, depth = parse(storage.read(FILE_NAME), FILE_NAME)
         table = next(islice(_above(root), depth - 1, None), None) if depth else root
@@ -73,6 +79,8 @@ def _found(storage: Storage) -> str:
             "It holds Parquet files: read them with spark.read.parquet, or write their rows to a "
             "new table with operation bulk_insert."
         )
+    if not files and not folders and _FILE.search(root):
+        return "No folder is there, and a file is no table: name the table's folder."
     if not files and not folders:
         return "Nothing is there. Check the path, or write to it first."
     return "It holds other files. Check the path, or write to another one first."
