@@ -1,6 +1,6 @@
 package io.pyhudi
 
-import java.io.{File, FileOutputStream}
+import java.io.{File, RandomAccessFile}
 
 import scala.util.control.NonFatal
 
@@ -88,8 +88,15 @@ private[pyhudi] class HudiSpoolWriter(path: String, factory: HudiSpoolFactory, p
 
   private var writer: Option[OutputWriter] = None
 
+  /** The file of `writer`, opened once more, if it is on this machine. */
+  private var file: Option[RandomAccessFile] = None
+
   override def write(row: InternalRow): Unit = {
-    if (writer.isEmpty) writer = Some(factory.open(path, partition))
+    if (writer.isEmpty) {
+      writer = Some(factory.open(path, partition))
+      val local = new File(path.stripPrefix("file:"))
+      if (local.exists) file = Some(new RandomAccessFile(local, "rw"))
+    }
     writer.get.write(row)
   }
 
@@ -99,14 +106,11 @@ private[pyhudi] class HudiSpoolWriter(path: String, factory: HudiSpoolFactory, p
   }
 
   /** A Parquet writer that has failed leaves its file open. On a full disk an open file keeps its
-    * room after it is deleted, and then there is none to undo the statement.
+    * room after it is deleted, which another task's failure may have done already.
     */
   override def abort(): Unit =
     try writer.foreach(_.close())
-    catch { case NonFatal(_) if local.exists => new FileOutputStream(local).close() }
+    catch { case NonFatal(_) if file.nonEmpty => file.foreach(_.setLength(0)) }
 
-  /** The file, if it is on this machine: Hadoop names it with a scheme. */
-  private def local = new File(path.stripPrefix("file:"))
-
-  override def close(): Unit = ()
+  override def close(): Unit = file.foreach(_.close())
 }
