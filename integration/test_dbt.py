@@ -132,6 +132,8 @@ def test_a_project_is_built_twice_and_apache_hudi_reads_its_tables(
             fares = client.get_table("rides", "fares")
         assert sorted(days) == [[day["date"]] for day, *_ in DAYS]
         assert fares.parameters["spark.sql.sources.provider"] == "hudi"
+        assert fares.parameters["comment"] == "a ride's newest fare"
+        assert {c.name: c.comment for c in fares.sd.cols}["ride"] == "the ride's number"
 
 
 def test_the_page_shows_what_the_project_has() -> None:
