@@ -12,18 +12,33 @@ import pytest
 from integration.conftest import NEWEST_PYTHON
 from integration.peers import SparkPeer, pyhudi_on_spark
 
+#: the catalog's warnings are seen, whatever the level of other loggers
+LOGGERS = """\
+rootLogger.level = error
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+logger.hive.name = org.apache.spark.sql.hive.HiveExternalCatalog
+logger.hive.level = warn
+"""
+
 
 @pytest.fixture(scope="module", params=["oldest", pytest.param("newest", marks=pytest.mark.matrix)])
 def session(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkPeer]:
     folder = tmp_path_factory.mktemp("embedded")
+    (folder / "log.properties").write_text(LOGGERS)
     conf = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={folder}/metastore;create=true"
         ),
-        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={folder}/derby.log",
+        "spark.driver.extraJavaOptions": (
+            f"-Dderby.stream.error.file={folder}/derby.log "
+            f"-Dlog4j2.configurationFile={folder}/log.properties"
+        ),
         "spark.driver.memory": "1g",
     }
     if request.param == "newest":
@@ -46,12 +61,17 @@ def test_an_alter_changes_the_columns_and_comments_of_the_entry(session: SparkPe
         "using pyhudi partitioned by (city) comment 'all rides' tblproperties (primaryKey = 'id')"
     )
     session.sql("insert into rides values (1, 2.5, 3, 'Oslo')")
+    assert "which is NOT compatible with Hive" in session.log.read_text()
+    said = len(session.log.read_text())
     session.sql("alter table rides alter column fare comment 'in euros'")
     session.sql("alter table rides add columns (tip double comment 'after the ride')")
     session.sql("alter table rides rename column fare to price")
     session.sql("alter table rides drop column gone")
     session.sql("alter table rides set tblproperties ('team' = 'rides')")
 
+    assert "HiveException" not in session.log.read_text()[said:]
+    session.sql("create table others (id int) using pyhudi")
+    assert "which is NOT compatible with Hive" in session.log.read_text()[said:]
     assert columns(session, "rides") == {
         "id": "NULL", "price": "in euros", "tip": "after the ride", "city": "of the start"
     }  # fmt: skip

@@ -85,6 +85,11 @@ class SparkPeer:
         env = child_environment(python)
         self._process = LineProcess(name, command, env, scratch / "log")
 
+    @property
+    def log(self) -> Path:
+        """What its process has said."""
+        return self._process.log
+
     def read(
         self,
         path: Place,

@@ -283,9 +283,11 @@ class HudiSessionCatalog extends DelegatingCatalogExtension with HudiStaging wit
     val placed = stored.fold(changes)(HudiColumnChanges.beforePartitions(_, changes))
     val said = stored.flatMap(keptComment(_, changes))
     val (columns, others) = placed.partition(_.isInstanceOf[TableChange.ColumnChange])
+    def altered(): Unit = super.alterTable(ident, placed ++ said: _*)
     try {
-      super.alterTable(ident, placed ++ said: _*)
-      if (columns.nonEmpty && HudiMetastore.isHive) {
+      if (columns.isEmpty || !HudiMetastore.isHive) altered()
+      else CatalogEntries.withoutHiveWarnings {
+        altered()
         val catalog = Compat.activeSession.sessionState.catalog
         stored.foreach(CatalogEntries.alterColumns(catalog, _, columns))
       }

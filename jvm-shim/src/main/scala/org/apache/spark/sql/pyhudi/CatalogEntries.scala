@@ -3,6 +3,9 @@ package org.apache.spark.sql.pyhudi
 import java.net.URI
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.logging.log4j.{Level, LogManager}
+import org.apache.logging.log4j.core.LoggerContext
+import org.apache.logging.log4j.core.config.Configurator
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog._
 import org.apache.spark.sql.connector.catalog.{CatalogV2Util, Column, Table, TableChange, V1Table}
@@ -63,10 +66,36 @@ object CatalogEntries {
       changes: Seq[TableChange]): Unit = {
     val altered =
       CatalogV2Util.applySchemaChanges(entry.schema, changes, entry.provider, "ALTER TABLE")
-    val data = altered.filterNot(field => entry.partitionColumnNames.contains(field.name))
-    catalog.externalCatalog
-      .alterTableDataSchema(entry.database, entry.identifier.table, StructType(data))
+    // From Spark 4.1 on Spark's own statement has done it.
+    if (catalog.getTableMetadata(entry.identifier).schema != altered) {
+      val data = altered.filterNot(field => entry.partitionColumnNames.contains(field.name))
+      catalog.externalCatalog
+        .alterTableDataSchema(entry.database, entry.identifier.table, StructType(data))
+    }
   }
+
+  private val hiveCatalog = "org.apache.spark.sql.hive.HiveExternalCatalog"
+
+  /** Does `work` while Spark does not say, in a hundred lines, that Hive cannot read the columns of
+    * an entry: it never can, if Spark alone has made the entry.
+    */
+  def withoutHiveWarnings[A](work: => A): A = {
+    val restore = hiveWarningsOff()
+    try work
+    finally restore()
+  }
+
+  private def hiveWarningsOff(): () => Unit =
+    try {
+      val loggers = LogManager.getContext(false).asInstanceOf[LoggerContext].getConfiguration
+      val known = loggers.getLoggerConfig(hiveCatalog)
+      val before = if (known.getName == hiveCatalog) known.getLevel else null
+      Configurator.setLevel(hiveCatalog, Level.ERROR)
+      () => Configurator.setLevel(hiveCatalog, before)
+    } catch {
+      // Another library writes the logs.
+      case _: LinkageError | _: ClassCastException => () => ()
+    }
 
   /** The place of a managed table with this name. */
   def location(catalog: SessionCatalog, database: String, table: String): URI =
