@@ -276,6 +276,46 @@ def test_an_interrupt_of_one_statement_does_not_cancel_the_next() -> None:
     signal.signal(signal.SIGINT, before)
 
 
+def test_an_interrupt_that_ended_no_statement_comes_though_the_next_one_runs() -> None:
+    late = threading.Event()
+    interrupts, before = Interrupts(late.set), signal.getsignal(signal.SIGINT)
+
+    def first() -> None:
+        interrupts.begin("check_row_changes")
+        interrupts.end("check_row_changes", '{"ok": null}')
+        interrupt()
+
+    def second() -> str:
+        interrupts.begin("write")
+        answer = interrupts.end("write", COMMITTED)
+        assert late.wait(10)
+        return answer
+
+    in_py4j(first)
+    assert in_py4j(second) == COMMITTED
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_program_that_waits_for_streams_is_interrupted_at_once() -> None:
+    interrupts, before = Interrupts(nothing), signal.getsignal(signal.SIGINT)
+    frames: dict[str, Any] = {}
+    code = "def awaitTermination(it): return it()"
+    exec(compile(code, "/lib/pyspark/sql/streaming/query.py", "exec"), frames)
+
+    def waiting() -> None:
+        interrupts.begin("describe")
+        interrupts.end("describe", '{"ok": null}')
+        signal.signal(signal.SIGINT, interrupts._signalled)
+        interrupt()
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            frames["awaitTermination"](lambda: in_py4j(waiting))
+        assert not interrupts.told()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_statement_that_ended_as_if_nothing_was_still_interrupts_the_program() -> None:
     late = threading.Event()
     interrupts, before = Interrupts(late.set), signal.getsignal(signal.SIGINT)

@@ -32,6 +32,8 @@ _OPENS: Final = ("check_row_changes", "spool_begin")
 ABORTS: Final = "spool_abort"
 _CLOSES: Final = ("insert_spooled", "change_rows", "delete_where", ABORTS)
 _CONVERSATION: Final = "py4j/clientserver.py"
+#: in these the program only waits for streams, whose batches run on other threads
+_WAITS: Final = ("awaitTermination", "awaitAnyTermination", "processAllAvailable")
 NOTHING: Final = "The statement was cancelled. Nothing of it is visible."
 
 
@@ -53,6 +55,8 @@ class Interrupts:
         self._count = 0
         self._frame: FrameType | None = None
         self._raised: KeyboardInterrupt | None = None
+        #: the statement of which the program has not heard yet that it was interrupted
+        self._owed: FrameType | None = None
 
     def install(self, cancel: Callable[[], None], hang_up: Callable[[], None]) -> None:
         """Take the signal from PySpark's handler.
@@ -105,6 +109,7 @@ class Interrupts:
             return answer  # done, such as a DROP TABLE: the interrupt comes after the statement
         told = _outcome(found)
         self._forget()
+        self._owed = None
         if told is None:
             return answer
         self._raised = KeyboardInterrupt(told)
@@ -116,6 +121,8 @@ class Interrupts:
             return None
         raised = self._raised or (KeyboardInterrupt(NOTHING) if self._count else None)
         self._forget()
+        if raised is not None:
+            self._owed = None
         return raised
 
     def _forget(self) -> None:
@@ -131,17 +138,20 @@ class Interrupts:
         if conversation is not self._frame:
             self._forget()
         self._count += 1
+        if _waits(frame):
+            conversation = None
         if conversation is None or self._count >= LAST:
             self._depth, self._open = 0, False
             outside = self._before or self._outside
             self._restore()
             self._forget()
+            self._owed = None
             if conversation is None:
                 outside(number, frame)  # PySpark's also ends the jobs of other threads
             elif self._hang_up is not None:
                 self._hang_up()  # the next statement must not hear the answer to this one
             raise KeyboardInterrupt
-        self._frame = conversation
+        self._frame = self._owed = conversation
         if self._count == 1:
             log.warning(
                 "Interrupted: the statement is cancelled, and what it wrote is undone. To leave "
@@ -161,8 +171,9 @@ class Interrupts:
                     log.debug("its jobs could not be cancelled: %s", error)
             pause.wait(_AGAIN_S)
         pause.wait(_AGAIN_S)
-        if self._frame is conversation:
+        if self._owed is conversation:
             # It succeeded before it could be cancelled: the program is still to be interrupted.
+            self._owed = None
             self._interrupt()
 
 
@@ -196,6 +207,15 @@ def _conversation(frame: FrameType | None) -> FrameType | None:
             found = frame
         frame = frame.f_back
     return found
+
+
+def _waits(frame: FrameType | None) -> bool:
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in _WAITS and "/pyspark/" in code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _frame_of_main() -> FrameType | None:
