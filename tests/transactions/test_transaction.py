@@ -9,6 +9,7 @@ import pytest
 from pyhudi.errors import (
     CommitConflict,
     FileExists,
+    HudiError,
     StorageError,
     WriteFailed,
     WriterFenced,
@@ -246,6 +247,22 @@ def test_an_abort_deletes_nothing_while_attempts_may_write(world: World, in_time
     assert len(world.data_files()) == (0 if in_time else 2)
     world.upsert({"j": "1"})
     assert world.leftovers() == []
+
+
+@pytest.mark.parametrize("error", [HudiError("no roll-back now"), KeyboardInterrupt()])
+def test_an_abort_that_cannot_roll_back_leaves_its_last_heartbeat(
+    world: World, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transaction = world.begin()
+    work(transaction, {"k": "1"})
+
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(transaction, "_undo", fails)
+    with pytest.raises(type(error)) if isinstance(error, KeyboardInterrupt) else nullcontext():
+        transaction.abort()
+    assert last_beat_ms(world.memory, transaction.instant) is not None
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Spark is gone"), KeyboardInterrupt()])

@@ -224,19 +224,19 @@ class RunningInstant:
         if not leads(self.phase, Phase.FAILED):
             return
         self._move(Phase.FAILED)
-        quiet = False
+        undone = False
         try:
-            quiet = not self._may_still_write and self._falls_quiet(self.quiet)
-            if quiet:
+            if not self._may_still_write and self._falls_quiet(self.quiet):
                 with to_its_end():
                     self._undo()
+                undone = True
         except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
             )
         finally:
             self._drop_markers()
-            self._stop_heartbeat(quiet)
+            self._stop_heartbeat(undone)
 
     def _stop_heartbeat(self, settled: bool) -> None:
         try:
