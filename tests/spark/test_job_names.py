@@ -34,7 +34,8 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collected, "COLLECT_BYTES", -1)
 
 
-INDEXES = ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET"]
+MORE = [pytest.param(index, marks=pytest.mark.matrix) for index in ("GLOBAL_SIMPLE", "BLOOM")]
+INDEXES = ["SIMPLE", "GLOBAL_BLOOM", "BUCKET", *MORE]
 
 
 @pytest.mark.parametrize("index", INDEXES)
