@@ -74,24 +74,27 @@ object CatalogEntries {
     }
   }
 
-  private val hiveCatalog = "org.apache.spark.sql.hive.HiveExternalCatalog"
+  /** Who says so: Spark, with the trace, and Hive in this process. */
+  private val warners = Seq(
+    "org.apache.spark.sql.hive.HiveExternalCatalog",
+    "org.apache.hadoop.hive.metastore.HiveAlterHandler")
 
-  /** Does `work` while Spark does not say, in a hundred lines, that Hive cannot read the columns of
-    * an entry: it never can, if Spark alone has made the entry.
+  /** Does `work` while nobody says, in a hundred lines, that Hive cannot read the columns of an
+    * entry: it never can, if Spark alone has made the entry. Failures are still thrown.
     */
   def withoutHiveWarnings[A](work: => A): A = {
-    val restore = hiveWarningsOff()
+    val restored = warners.map(silenced)
     try work
-    finally restore()
+    finally restored.foreach(_())
   }
 
-  private def hiveWarningsOff(): () => Unit =
+  private def silenced(logger: String): () => Unit =
     try {
       val loggers = LogManager.getContext(false).asInstanceOf[LoggerContext].getConfiguration
-      val known = loggers.getLoggerConfig(hiveCatalog)
-      val before = if (known.getName == hiveCatalog) known.getLevel else null
-      Configurator.setLevel(hiveCatalog, Level.ERROR)
-      () => Configurator.setLevel(hiveCatalog, before)
+      val known = loggers.getLoggerConfig(logger)
+      val before = if (known.getName == logger) known.getLevel else null
+      Configurator.setLevel(logger, Level.OFF)
+      () => Configurator.setLevel(logger, before)
     } catch {
       // Another library writes the logs.
       case _: LinkageError | _: ClassCastException => () => ()
