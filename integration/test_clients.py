@@ -179,7 +179,7 @@ def test_a_client_of_the_thrift_server(thrift: tuple[Place, str], tmp_path: Path
     first, *rows = shown.splitlines()
     assert first.startswith("error"), shown
     assert rows == [f"row {row}" for row in AFTER]
-    assert eventually(lambda: is_clean(table), 30)
+    assert eventually(lambda: stray_files(table) == set(), 30)
 
 
 def test_a_client_of_the_connect_server(connect: tuple[Place, ConnectClient]) -> None:
