@@ -133,11 +133,14 @@ def test_an_adopted_table_is_seen_with_what_others_add(readers: Readers, tmp_pat
     readers.see(table, "id, city", [(2, "c/d"), (3, "b")])
 
 
-def test_columns_are_seen_after_each_change(readers: Readers) -> None:
+def test_columns_are_seen_after_each_change(
+    readers: Readers, request: pytest.FixtureRequest
+) -> None:
     lake = readers.lake
     table = lake.new(COLUMNS, BY_CITY)
     # Otherwise Hudi's input format gives Spark no value that it can read for an added column.
     lake.hudi.sql("set hoodie.schema.on.read.enable=true")
+    request.addfinalizer(lambda: lake.hudi.sql("reset hoodie.schema.on.read.enable"))
     lake.ours.sql(f"insert into {table} values (1, 1, 'a'), (2, 1, 'b')")
     lake.ours.sql(f"alter table {table} add columns (tip string comment 'paid', note string)")
     assert lake.columns(table) == ["id", "v", "tip", "note", "city"]
