@@ -8,6 +8,7 @@ Each is started at its first use.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -28,6 +29,9 @@ _dynamodb_by: list[str] = []
 
 
 os.environ.update(BRIEF_SPARK)
+# A program in the background inherits that Ctrl-C is ignored.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # A busy machine makes no example wrong.
 hypothesis.settings.register_profile(
     "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

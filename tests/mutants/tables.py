@@ -192,7 +192,7 @@ TABLES: Final = (
             Mutant(
                 "an interrupt cancels the next statement too",
                 "Interrupts.begin",
-                (("_conversation(sys._getframe()) is not self._frame", "False"),),
+                (("conversation is not self._frame", "False"),),
                 ("test_an_interrupt_of_one_statement_does_not_cancel_the_next",),
             ),
         ),

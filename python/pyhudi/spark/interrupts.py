@@ -142,7 +142,7 @@ class Interrupts:
             conversation = None
         if conversation is None or self._count >= LAST:
             self._depth, self._open = 0, False
-            outside = self._before or self._outside
+            outside = self._before if callable(self._before) else self._outside
             self._restore()
             self._forget()
             self._owed = None
