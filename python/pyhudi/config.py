@@ -37,6 +37,7 @@ from pyhudi.choices import (
     TimestampType,
 )
 from pyhudi.errors import ConfigError
+from pyhudi.foreign_options import letters_of
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.hudi_keys import FIXED, INSTEAD, UNSERVED_FAMILIES, UNSERVED_READS, has_no_effect
@@ -250,14 +251,14 @@ def resolve_read(
                 key=key,
             )
     for key in given.other:
-        if not travels and _letters(key) in _FOREIGN_TIME_TRAVEL:
+        if not travels and letters_of(key) in _FOREIGN_TIME_TRAVEL:
             raise ConfigError(
                 f"'{key}' is not a pyhudi option. For time travel set as.of.instant to an instant "
                 "or a time.",
                 key=key,
                 nearest="as.of.instant",
             )
-    travel = {key for key in given.other if travels and _letters(key) in _FOREIGN_TIME_TRAVEL}
+    travel = {key for key in given.other if travels and letters_of(key) in _FOREIGN_TIME_TRAVEL}
     refuse_unknown_read({key: text for key, text in given.other.items() if key not in travel})
     if given.found.get("as_of", ("", "given"))[1] is None:
         raise ConfigError(
@@ -430,10 +431,6 @@ def _refuse_unknown(keys: Iterable[str]) -> None:
             key=key,
             nearest=near,
         )
-
-
-def _letters(key: str) -> str:
-    return re.sub("[^a-z]", "", key.lower())
 
 
 def _text(value: object) -> str:

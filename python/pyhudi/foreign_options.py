@@ -106,33 +106,31 @@ def foreign_write(key: str, text: str) -> bool:
 
     ``ConfigError`` for one that has a meaning in another format, or for Spark's file sources.
     """
-    served, instead = _FOREIGN.get(_letters(key), ("", ""))
+    lost = "the write would leave other rows or columns than you asked for. Nothing was written."
+    return _is_served(key, text, _FOREIGN, lost)
+
+
+def foreign_read(key: str, text: str) -> bool:
+    """``foreign_write`` for an option of a read."""
+    lost = "the read would show other rows than you asked for."
+    served = _is_served(key, text, _FOREIGN_READS, lost)
+    return served or letters_of(key) in ("mergeschema", "overwriteschema")
+
+
+def _is_served(key: str, text: str, known: Mapping[str, tuple[str | None, str]], lost: str) -> bool:
+    served, instead = known.get(letters_of(key), ("", ""))
     if instead and text.strip().lower() != served:
         raise ConfigError(
-            f"'{key}' is not a pyhudi option, and without it the write would leave other rows "
-            f"or columns than you asked for. Nothing was written. {instead}.",
+            f"'{key}' is not a pyhudi option, and without it {lost} {instead}.",
             key=key,
         )
     _refuse_meaningless(key)
     return bool(instead)
 
 
-def foreign_read(key: str, text: str) -> bool:
-    """``foreign_write`` for an option of a read."""
-    served, instead = _FOREIGN_READS.get(_letters(key), ("", ""))
-    if instead and text.strip().lower() != served:
-        raise ConfigError(
-            f"'{key}' is not a pyhudi option, and without it the read would show other rows "
-            f"than you asked for. {instead}.",
-            key=key,
-        )
-    _refuse_meaningless(key)
-    return bool(instead) or _letters(key) in ("mergeschema", "overwriteschema")
-
-
 def _refuse_meaningless(key: str) -> None:
     """Options that mean nothing here would be taken for options that work."""
-    instead = _MEANINGLESS.get(_letters(key))
+    instead = _MEANINGLESS.get(letters_of(key))
     if key.lower().startswith("fs."):
         instead = f"The session has the settings of storage: spark.hadoop.{key}"
     if instead is not None:
@@ -143,5 +141,6 @@ def _refuse_meaningless(key: str) -> None:
         )
 
 
-def _letters(key: str) -> str:
+def letters_of(key: str) -> str:
+    """A key's letters in lower case: others spell one name with dots, hyphens or capitals."""
     return re.sub("[^a-z]", "", key.lower())

@@ -8,13 +8,12 @@ is nearly an option's is refused there. Keys that begin with ``hoodie.`` are jud
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 from pyhudi.errors import ConfigError
-from pyhudi.foreign_options import foreign_read, foreign_write
+from pyhudi.foreign_options import foreign_read, foreign_write, letters_of
 from pyhudi.hudi_keys import FIXED, without_effect
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 
@@ -110,7 +109,7 @@ def _refuse(key: str, what: str, since: str) -> None:
 
 def _meant(key: str) -> str | None:
     """The option that ``key`` spells without its prefix, with a slip, or as others call it."""
-    letters = _letters(key)
+    letters = letters_of(key)
     if letters in _CALLED:
         return _CALLED[letters]
     prefix, dot, rest = key.partition(".")
@@ -131,10 +130,6 @@ def _meant(key: str) -> str | None:
 
 def _alike(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
-
-
-def _letters(key: str) -> str:
-    return re.sub("[^a-z]", "", key.lower())
 
 
 @cache
@@ -162,5 +157,5 @@ def _by_letters() -> Mapping[str, str]:
             short = not key.startswith(("hoodie.", "spark."))
             tail = key if short else ".".join(key.split(".")[-2:])
             if short or len(key.split(".")) > 3:
-                found.setdefault(_letters(tail), key)
+                found.setdefault(letters_of(tail), key)
     return found

@@ -115,16 +115,8 @@ def missing(column: str, kind: Any, required: bool = False) -> SchemaConflict:
 
 
 def paths(kind: Any, above: str = "") -> frozenset[str]:
-    """The dotted paths of all fields inside a type, in lower case; ``kind`` itself is ''."""
-    if isinstance(kind, str):
-        return frozenset()
-    if kind["type"] == "array":
-        inside = [("element", kind["elementType"])]
-    elif kind["type"] == "map":
-        inside = [(part, kind[f"{part}Type"]) for part in ("key", "value")]
-    else:
-        inside = [(field["name"].lower(), field["type"]) for field in kind["fields"]]
-    named = {f"{above}{name}": part for name, part in inside}
+    """The dotted paths of all parts inside a type, in lower case; none of a plain one."""
+    named = {f"{above}{name}": part for name, part in _inside(kind).items()}
     return frozenset(named).union(*(paths(part, f"{path}.") for path, part in named.items()))
 
 
@@ -143,12 +135,19 @@ def _parts(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
     """(name, type, type) of the parts of two types of one kind; ``None`` for a missing part."""
     if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
         return []
-    if a["type"] == "array":
-        return [("element", a["elementType"], b["elementType"])]
-    if a["type"] == "map":
-        return [(part, a[f"{part}Type"], b[f"{part}Type"]) for part in ("key", "value")]
-    ours, theirs = ({f["name"].lower(): f["type"] for f in kind["fields"]} for kind in (a, b))
+    ours, theirs = _inside(a), _inside(b)
     return [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
+
+
+def _inside(kind: Any) -> dict[str, Any]:
+    """Name -> type of the parts of a type, in their order; none of a plain one."""
+    if isinstance(kind, str):
+        return {}
+    if kind["type"] == "array":
+        return {"element": kind["elementType"]}
+    if kind["type"] == "map":
+        return {part: kind[f"{part}Type"] for part in ("key", "value")}
+    return {field["name"].lower(): field["type"] for field in kind["fields"]}
 
 
 def _differs(column: str, table: Any, incoming: Any, why: str) -> SchemaConflict:

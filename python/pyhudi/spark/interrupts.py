@@ -15,7 +15,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -202,20 +202,22 @@ def _changes(method: str) -> bool:
 def _conversation(frame: FrameType | None) -> FrameType | None:
     """The frame in which the main thread waits for the JVM, or answers it; None if it does not."""
     found = None
-    while frame is not None:
-        if frame.f_code.co_filename.endswith(_CONVERSATION):
-            found = frame
-        frame = frame.f_back
+    for each in _stack(frame):
+        if each.f_code.co_filename.endswith(_CONVERSATION):
+            found = each
     return found
 
 
 def _waits(frame: FrameType | None) -> bool:
+    codes = (each.f_code for each in _stack(frame))
+    return any(code.co_name in _WAITS and "/pyspark/" in code.co_filename for code in codes)
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frame and those that called it, the innermost first."""
     while frame is not None:
-        code = frame.f_code
-        if code.co_name in _WAITS and "/pyspark/" in code.co_filename:
-            return True
+        yield frame
         frame = frame.f_back
-    return False
 
 
 def _frame_of_main() -> FrameType | None:

@@ -1,10 +1,9 @@
 package io.pyhudi
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 
@@ -29,7 +28,7 @@ private[pyhudi] object Compat {
         spark,
         plan =>
           try rule(plan)
-          catch { case cause: HudiAnalysisException => HudiRefusal(cause) })
+          catch { case cause: HudiAnalysisException => HudiRefused(cause) })
     }
 
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
@@ -41,9 +40,4 @@ private[pyhudi] object Compat {
         key.startsWith("hoodie.") || key == SQLConf.PARTITION_OVERWRITE_MODE.key
       }
     }
-}
-
-/** A statement that is refused: a parser itself may throw no error but its own. */
-private[pyhudi] case class HudiRefusal(cause: HudiAnalysisException) extends LeafRunnableCommand {
-  override def run(session: SparkSession): Seq[Row] = throw cause
 }

@@ -45,7 +45,9 @@ private[pyhudi] object HudiForeignStatements {
       }
     ).asInstanceOf[ParserInterface]
 
-  private def refused(text: String): Option[HudiRefused] = advice(text).map(HudiRefused)
+  private def refused(text: String): Option[HudiRefused] = advice(text).map { said =>
+    HudiRefused(new HudiAnalysisException(s"[UNSUPPORTED_TABLE] $said", "UnsupportedTable"))
+  }
 
   private def isUnknown(session: SparkSession, text: String): Boolean = text match {
     case Describe(word, _) => !session.catalog.tableExists(word)
@@ -78,9 +80,8 @@ private[pyhudi] object HudiForeignStatements {
   }
 }
 
-/** A statement that fails with `advice` and does nothing. */
-private[pyhudi] case class HudiRefused(advice: String) extends LeafRunnableCommand {
+/** A statement that fails with `cause` and does nothing: parsers throw no error but their own. */
+private[pyhudi] case class HudiRefused(cause: HudiAnalysisException) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] =
-    throw new HudiAnalysisException(s"[UNSUPPORTED_TABLE] $advice", "UnsupportedTable")
+  override def run(session: SparkSession): Seq[Row] = throw cause
 }
