@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration.peers import SparkPeer, apache_hudi, pyhudi_on_spark
 from tests.servers.hive_metastore import META, HiveMetastore
 from tests.spark_lines import NEWEST, python
@@ -99,6 +101,12 @@ class Lake:
         entry = self.entry(name)
         assert entry.sd.inputFormat == "org.apache.hudi.hadoop.HoodieParquetInputFormat"
         return [one.name for one in (*entry.sd.cols, *entry.partitionKeys) if one.name not in META]
+
+
+def read_by_ids(hudi: SparkPeer, request: pytest.FixtureRequest) -> None:
+    """Have Apache Hudi's session, which tests share, read with schema-on-read in this test."""
+    hudi.sql("set hoodie.schema.on.read.enable=true")
+    request.addfinalizer(lambda: hudi.sql("reset hoodie.schema.on.read.enable"))
 
 
 def by_name(server: HiveMetastore) -> dict[str, str]:

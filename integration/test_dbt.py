@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from integration.lake import read_by_ids
 from integration.peers import SparkPeer
 from tests.servers.hive_metastore import HiveMetastore
 from tests.servers.process import BRIEF_SPARK
@@ -117,8 +118,7 @@ def test_a_project_is_built_twice_and_apache_hudi_reads_its_tables(
 
     shutil.copy(project.folder / "later" / "trips.csv", project.folder / "seeds")
     assert project.build() == first
-    hudi.sql("set hoodie.schema.on.read.enable=true")
-    request.addfinalizer(lambda: hudi.sql("reset hoodie.schema.on.read.enable"))
+    read_by_ids(hudi, request)
     assert project.rows(hudi, "fares", "ride city fare tip") == FARES
     assert project.rows(hudi, "days", "day rides fares") == DAYS
     assert project.rows(hudi, "visits", "city ride") == VISITS

@@ -35,7 +35,7 @@ key = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.name": "t"
 
 def slow(number):
     began.touch()
-    time.sleep(1)
+    time.sleep(3)
     return number
 
 def is_there(holds, within_s=60):
@@ -43,11 +43,12 @@ def is_there(holds, within_s=60):
     while not holds() and time.monotonic() < end:
         time.sleep(0.05)
 
-def interrupted(holds, call):
+def interrupted(holds, call, then=lambda: None):
     began.unlink(missing_ok=True)
     def later():
         is_there(holds)
         os.kill(os.getpid(), signal.SIGINT)
+        then()
     threading.Thread(target=later).start()
     start = time.monotonic()
     try:
@@ -74,8 +75,10 @@ lock.acquire(20, LockOwner.this_process("20240501123005123"))
 files = len(list(Path(path).glob("*.parquet")))
 quick = spark.range(5, 7).write.format("pyhudi").mode("append")
 written = lambda: len(list(Path(path).glob("*.parquet"))) > files
-threading.Timer(8, lock.release).start()
-found.append(interrupted(written, lambda: quick.save(path)))
+def release():
+    time.sleep(2)
+    lock.release()
+found.append(interrupted(written, lambda: quick.save(path), then=release))
 is_there(lambda: not lock.held())
 
 found.append(spark.read.format("pyhudi").load(path).count())
