@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
+    from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
@@ -30,6 +31,7 @@ __all__ = [
     "Table",
     "__version__",
     "attach",
+    "clean",
     "clean_failed_writes",
     "commits",
     "configure",
@@ -42,6 +44,7 @@ __all__ = [
 _HOMES = {
     "Table": "pyhudi.timeline.inspection",
     "attach": "pyhudi.spark.session",
+    "clean": "pyhudi.services.clean",
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",

@@ -121,6 +121,12 @@ class FailedWrites(str, Enum):
     NEVER = "NEVER"
 
 
+class CleanPolicy(str, Enum):
+    COMMITS = "KEEP_LATEST_COMMITS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+    VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
 class TimestampType(str, Enum):
     UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
     DATE_STRING = "DATE_STRING"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.choices import (
     BloomType,
+    CleanPolicy,
     Codec,
     ConcurrencyMode,
     ConflictRule,
@@ -223,6 +224,28 @@ class WriteOptions:
     # ---- after the commit
     table_services: bool = option(True, "hoodie.table.services.enabled", W,
         "Plans table services that are due; false if a separate job does that.")
+    clean_inline: bool = option(False, "hoodie.clean.automatic", W,
+        "Cleans the table after the commit, if a clean is due; Hudi's default is true.")
+    clean_trigger: int = option(1, "hoodie.clean.trigger.max.commits", W,
+        "An inline clean is due after so many commits.", "hoodie.clean.max.commits", minimum=1)
+    clean_policy: CleanPolicy = option(CleanPolicy.COMMITS, "hoodie.clean.policy", W,
+        "Old versions of files are kept by commits, by hours, or by their number.",
+        "hoodie.cleaner.policy")
+    commits_retained: int = option(10, "hoodie.clean.commits.retained", W,
+        "By commits: what the last so many commits show is kept.",
+        "hoodie.cleaner.commits.retained", minimum=1)
+    hours_retained: int = option(24, "hoodie.clean.hours.retained", W,
+        "By hours: what the commits of the last so many hours show is kept.",
+        "hoodie.cleaner.hours.retained", minimum=1)
+    versions_retained: int = option(3, "hoodie.clean.fileversions.retained", W,
+        "By versions: so many of each file group are kept.",
+        "hoodie.cleaner.fileversions.retained", minimum=1)
+    clean_partitions: str | None = option(None, "hoodie.clean.partition.filter.selected", W,
+        "Only these partition paths are cleaned, separated by commas.",
+        "hoodie.cleaner.partition.filter.selected")
+    clean_partition_regex: str | None = option(None, "hoodie.clean.partition.filter.regex", W,
+        "Only partition paths that match as a whole are cleaned; a list of partitions goes first.",
+        "hoodie.cleaner.partition.filter.regex")
     callback_on: bool = option(False, CALLBACK + "on", W,
         "Posts a message about each commit to a URL, as Hudi does.")
     callback_url: str | None = option(None, CALLBACK + "http.url", W,

@@ -80,7 +80,7 @@ def test_what_a_session_says_holds_for_its_calls(
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("clean('trips')", "there is no procedure"),
+        ("vacuum('trips')", "there is no procedure"),
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
@@ -103,4 +103,28 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         listed = spark.sql(f"show procedures in {place}").collect()
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
-        assert names == {"clean_failed_writes", "sync_partitions"}
+        assert names == {"clean", "clean_failed_writes", "sync_partitions"}
+
+
+def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(4):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    dry = f"call pyhudi.system.clean(table => '{name}', dry_run => true, options => "
+    keep = "map('hoodie.clean.commits.retained', '1'))"
+
+    would = spark.sql(dry + keep).collect()
+    assert [row.fate for row in would] == ["would be deleted", "would be deleted", "kept"]
+    done = spark.sql(dry.replace("true", "false") + keep).collect()
+
+    assert [row.fate for row in done] == ["deleted", "deleted", "kept"]
+    assert done[0].partition == would[0].partition
+    assert done[0].file == would[0].file
+    assert "rewrote it before" in done[0].why
+    assert not (folder_of(spark, name) / done[0].partition / done[0].file).exists()
+    assert table(spark, name) == [(1, "a", 3, "x")]
+    assert spark.sql(f"call pyhudi.system.clean('{name}')").collect() == []
+    with pytest.raises(Exception, match="hoodie.clean.commits.retained"):
+        spark.sql(
+            f"call pyhudi.system.clean('{name}', true, map('hoodie.clean.commit.retained', '1'))"
+        )

@@ -15,12 +15,22 @@ from functools import partial
 from pyhudi import __version__
 from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
 from pyhudi.cli.table_text import pending_text
-from pyhudi.cli.tables import Answer, Command, add_commands, add_table_arguments, json_text
+from pyhudi.cli.tables import (
+    Answer,
+    Command,
+    add_commands,
+    add_table_arguments,
+    json_text,
+    listed,
+)
 from pyhudi.clock import SystemClock
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.listing import Listing
+from pyhudi.services.clean import clean
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
 from pyhudi.spark.jars import jar_for
+
+Settings = dict[str, str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,17 +69,21 @@ def _parser() -> argparse.ArgumentParser:
 
     add_commands(commands)
 
-    clean = commands.add_parser("clean", help="roll back what failed writers left in a table")
+    clean = commands.add_parser("clean", help="delete old file versions, or failed writes' files")
+    clean.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be deleted, and change nothing",
+    )
     clean.add_argument(
         "--failed-writes",
         action="store_true",
-        required=True,
-        help="roll back writes whose heartbeat is stale; living writers are only listed",
+        help="instead roll back writes whose heartbeat is stale; living writers are only listed",
     )
     clean.add_argument(
         "--force",
         action="store_true",
-        help="after a countdown also roll back writes whose writers may live",
+        help="with --failed-writes: after a countdown also those whose writers may live",
     )
     clean.add_argument(
         "--countdown", metavar="SECONDS", type=int, default=10, help="before --force; 10 if not set"
@@ -99,18 +113,24 @@ def _conf(given: argparse.Namespace) -> Answer:
 
 def _clean(given: argparse.Namespace) -> Answer:
     path, settings = path_of(given.path), settings_of(given.conf, STORAGE, OPTIONS)
-    clean = partial(
-        clean_failed_writes,
-        path,
-        options={k: v for k, v in settings.items() if k.startswith(OPTIONS)},
-        hadoop_options={k: v for k, v in settings.items() if k.startswith(STORAGE)},
-    )
-    found = clean()
+    options = {k: v for k, v in settings.items() if k.startswith(OPTIONS)}
+    hadoop_options = {k: v for k, v in settings.items() if k.startswith(STORAGE)}
+    if not given.failed_writes:
+        old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+        return listed(given, old, f"The table at {path} has no old versions of files.")
+    return _rolled_back(given, path, options, hadoop_options)
+
+
+def _rolled_back(
+    given: argparse.Namespace, path: str, options: Settings, hadoop_options: Settings
+) -> Answer:
+    roll_back = partial(clean_failed_writes, path, options=options, hadoop_options=hadoop_options)
+    found = roll_back()
     alive = {each.instant for each in found if each.outcome is Outcome.ALIVE}
     if given.force and alive:
         if not _counted_down(sorted(alive), given.countdown):
             return "Stopped: no write was rolled back by force.", 1
-        forced = {each.instant: each for each in clean(force=alive)}
+        forced = {each.instant: each for each in roll_back(force=alive)}
         found = tuple(forced.get(each.instant, each) for each in found)
     if given.json:
         return json_text(Listing(PendingWrite, found).records()), 0

@@ -67,7 +67,7 @@ def _table(given: argparse.Namespace) -> InspectedTable:
     return InspectedTable(path_of(given.path), hadoop_options=settings)
 
 
-def _listed(given: argparse.Namespace, found: Listing[Any], without: str) -> Answer:
+def listed(given: argparse.Namespace, found: Listing[Any], without: str) -> Answer:
     """A list as a table, as JSON, or the sentence ``without`` where it is empty."""
     if given.json:
         return json_text(found.records()), 0
@@ -102,12 +102,12 @@ def _show(given: argparse.Namespace) -> Answer:
 
 def _files(given: argparse.Namespace) -> Answer:
     table = _table(given)
-    return _listed(given, table.files(given.as_of), _empty(table))
+    return listed(given, table.files(given.as_of), _empty(table))
 
 
 def _partitions(given: argparse.Namespace) -> Answer:
     table = _table(given)
-    return _listed(given, table.partitions(given.as_of), _empty(table))
+    return listed(given, table.partitions(given.as_of), _empty(table))
 
 
 def _schema(given: argparse.Namespace) -> Answer:
@@ -134,7 +134,7 @@ def _commits(given: argparse.Namespace) -> Answer:
 def _entries(given: argparse.Namespace, found: Listing[Any], table: InspectedTable) -> Answer:
     if found and not given.json:
         return history_text(found), 0
-    return _listed(given, found, _empty(table))
+    return listed(given, found, _empty(table))
 
 
 def _commit(given: argparse.Namespace) -> Answer:
@@ -147,20 +147,20 @@ def _commit(given: argparse.Namespace) -> Answer:
             "metadata": dict(commit.metadata),
         }
         return json_text(parts), 0
-    files, _ = _listed(given, commit.files, "It wrote no file.")
+    files, _ = listed(given, commit.files, "It wrote no file.")
     return f"{history_text(entry)}\n\n{files}", 0
 
 
 def _check(given: argparse.Namespace) -> Answer:
     table = _table(given)
     found = table.check(given.read_files)
-    text, _ = _listed(given, found, f"The table at {table.path} is whole, and nothing is pending.")
+    text, _ = listed(given, found, f"The table at {table.path} is whole, and nothing is pending.")
     return text, int(any(each.severity is Severity.ERROR for each in found))
 
 
 def _diff(given: argparse.Namespace) -> Answer:
     found = _table(given).diff(given.before, given.after)
-    return _listed(given, found, "The two states have the same files.")
+    return listed(given, found, "The two states have the same files.")
 
 
 def _empty(table: InspectedTable) -> str:

@@ -278,6 +278,14 @@ class AlterEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Clean:
+    """A clean with further options; if ``dry_run`` it only tells what it would do."""
+
+    dry_run: bool
+    settings: Options
+
+
+@dataclass(frozen=True, slots=True)
 class SyncPartitions:
     """Whether partitions that the entry lacks are added, and those without rows dropped."""
 
@@ -421,6 +429,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "discard_table": Question(DiscardTable, bool, CHANGES),
     "drop_table": Question(Nothing, bool, CHANGES),
     "rename_table": Question(Rename, str, CHANGES),
+    "clean": Question(Clean, Told, CHANGES),
     "clean_failed_writes": Question(Nothing, Told, CHANGES),
     "register_table": Question(RegisterTable, type(None), CHANGES),
     "forget_entry": Question(Nothing, type(None), CHANGES),

@@ -7,7 +7,9 @@ from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import TableCorrupt, TableExists, TableNotFound, UnsupportedTable
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing
+from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
+from pyhudi.services.clean import cleaned
 from pyhudi.services.failed_writes import PendingWrite, settle_now
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import (
@@ -41,7 +43,8 @@ class TableHandlers:
     """Statements about whole tables."""
 
     QUESTIONS = (
-        "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes "
+        "create_table discard_table drop_table rename_table can_delete_where clean "
+        "clean_failed_writes "
         "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
@@ -138,6 +141,14 @@ class TableHandlers:
     def delete_where(self, at: Target, ask: protocol.Filters) -> Committed | None:
         spark = self._sessions.asking()
         return delete_where(self._runtime, spark, at.root, ask.filters, at.given, at.session)
+
+    def clean(self, at: Target, ask: protocol.Clean) -> protocol.Told:
+        """``CALL pyhudi.system.clean``: each old file, and its fate."""
+        runtime, table = self._runtime, open_table(self._runtime.storage(at.root))
+        refuse_unknown_write(ask.settings)
+        options = resolve_write({**at.given, **ask.settings}, table.config.raw, at.session)
+        lock = runtime.lock(table, options)
+        return told(cleaned(table, lock, runtime.clock, options, ask.dry_run))
 
     def clean_failed_writes(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
         """``CALL pyhudi.system.clean_failed_writes``: each pending instant, and its outcome."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
     BaseFileName,
@@ -19,6 +20,7 @@ from pyhudi.format.filenames import (
     parse_log_file_name,
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
 from pyhudi.format.table_config import TableConfig
 from pyhudi.recent import Recent
 from pyhudi.slices.file_listing import FileListing, StorageListing
@@ -360,11 +362,16 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
         # An instant was undone or archived, or now other old files count as archived.
         return None
     new = sorted(timeline.since(view.timeline), key=_time)
-    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
+    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
         return None
     groups, replaced = dict(view.groups), dict(view.replaced)
     touched: set[str] = set()
     for instant in new:
+        if instant.action is Action.CLEAN:
+            cleaned = _cleaned(view.storage, timeline, instant)
+            if cleaned is None:
+                return None
+            _drop_files(groups, touched, cleaned)
         if instant.action in APPLIED_ACTIONS:
             metadata = COMMITS.get(view.storage, timeline, instant)
             if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
@@ -380,6 +387,33 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
 
 def _time(instant: Instant) -> InstantTime:
     return instant.time
+
+
+def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:
+    """What a clean deleted; None if its file is gone, or torn."""
+    path = timeline.file_of(clean)
+    try:
+        return parse_clean_metadata(storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return None
+
+
+def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> None:
+    """Take cleaned base files out of ``groups``; copies a partition before its first change."""
+    for partition, each in cleaned.partition_metadata.items():
+        if partition not in groups:
+            continue
+        by_id = groups[partition] = dict(groups[partition])
+        touched.add(partition)
+        gone = set(each.success_delete_files)
+        names = (parse_base_file_name(name) for name in gone)
+        for file_id in {name.file_id for name in names if name is not None} & by_id.keys():
+            held = by_id[file_id]
+            kept = tuple(s for s in held if s.base is None or s.base.name not in gone)
+            if kept:
+                by_id[file_id] = kept
+            else:
+                del by_id[file_id]
 
 
 def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:

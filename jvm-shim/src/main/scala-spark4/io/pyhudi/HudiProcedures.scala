@@ -4,11 +4,12 @@ import java.util
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.MapData
 import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog, TableCatalog}
 import org.apache.spark.sql.connector.catalog.procedures._
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
-import org.apache.spark.sql.types.{StringType, StructType}
+import org.apache.spark.sql.types.{BooleanType, MapType, StringType, StructType}
 
 /** The procedures for CALL in the catalog of paths, as in
   * pyhudi.system.clean_failed_writes(table => 'trips').
@@ -27,7 +28,7 @@ private[pyhudi] trait HudiProcedures extends ProcedureCatalog {
       .find(_.name.equalsIgnoreCase(ident.name))
       .getOrElse(throw new HudiAnalysisException(
         s"[CONFIG_ERROR] there is no procedure $ident: pyhudi has only " +
-          HudiProcedures.all.map(each => s"system.${each.name}").mkString(" and ") +
+          HudiProcedures.all.map(each => s"system.${each.name}").mkString(", ") +
           ". Histories and files are tables, as in SELECT * FROM trips.history.",
         "ConfigError"
       ))
@@ -37,7 +38,7 @@ private[pyhudi] object HudiProcedures {
 
   val Namespace: Array[String] = Array("system")
 
-  val all: Seq[HudiProcedure] = Seq(HudiCleanFailedWrites, HudiSyncPartitions)
+  val all: Seq[HudiProcedure] = Seq(HudiClean, HudiCleanFailedWrites, HudiSyncPartitions)
 }
 
 /** A procedure on one table, which answers with rows. */
@@ -47,13 +48,19 @@ private[pyhudi] abstract class HudiProcedure(
     extends UnboundProcedure
     with BoundProcedure {
 
-  /** Python's answer for the table. */
-  def told(place: HudiPlace): JsonNode
+  /** Python's answer for the table; `input` has the arguments, the table's name first. */
+  def told(place: HudiPlace, input: InternalRow): JsonNode
+
+  /** The parameters behind the table. */
+  def more: Seq[ProcedureParameter] = Nil
 
   override def bind(inputType: StructType): BoundProcedure = this
 
-  override def parameters(): Array[ProcedureParameter] = Array(
-    ProcedureParameter.in("table", StringType).comment("a table's name or its path").build())
+  override def parameters(): Array[ProcedureParameter] =
+    (ProcedureParameter
+      .in("table", StringType)
+      .comment("a table's name or its path")
+      .build() +: more).toArray
 
   override def isDeterministic: Boolean = false
 
@@ -61,7 +68,7 @@ private[pyhudi] abstract class HudiProcedure(
     val named = Option(input.getUTF8String(0)).getOrElse(throw new HudiAnalysisException(
       s"[CONFIG_ERROR] NULL is not a table: $name needs a table's name or its path.",
       "ConfigError"))
-    val rows = HudiListing.told(name, told(target(named.toString).place))
+    val rows = HudiListing.told(name, told(target(named.toString).place, input))
     util.List.of[Scan](rows).iterator()
   }
 
@@ -90,13 +97,48 @@ private[pyhudi] abstract class HudiProcedure(
     }
 }
 
+/** Deletes old versions of files, and lists each old file with its fate. */
+private object HudiClean
+    extends HudiProcedure("clean", "Deletes versions of files that no retained commit reads.") {
+
+  private val Texts = MapType(StringType, StringType)
+
+  override def more: Seq[ProcedureParameter] = Seq(
+    ProcedureParameter
+      .in("dry_run", BooleanType)
+      .defaultValue("false")
+      .comment("only lists what would happen")
+      .build(),
+    ProcedureParameter
+      .in("options", Texts)
+      .defaultValue("CAST(map() AS MAP<STRING, STRING>)")
+      .comment("hoodie.clean.* and other options of a write")
+      .build()
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode = {
+    val dryRun = !input.isNullAt(1) && input.getBoolean(1)
+    val settings = if (input.isNullAt(2)) Map.empty[String, String] else texts(input.getMap(2))
+    Bridge.ask("clean", place, "dry_run" -> dryRun, "settings" -> settings)
+  }
+
+  private def texts(map: MapData): Map[String, String] =
+    map
+      .keyArray()
+      .toObjectArray(StringType)
+      .zip(map.valueArray().toObjectArray(StringType))
+      .collect { case (key, value) if value != null => key.toString -> value.toString }
+      .toMap
+}
+
 /** Rolls back what failed writers left in a table, and lists the outcomes. */
 private object HudiCleanFailedWrites
     extends HudiProcedure(
       "clean_failed_writes",
       "Rolls back failed writes; living writers are only listed.") {
 
-  override def told(place: HudiPlace): JsonNode = Bridge.ask("clean_failed_writes", place)
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("clean_failed_writes", place)
 }
 
 /** Has a Hive Metastore list the partitions that a table has, and lists the changes. */
@@ -105,6 +147,6 @@ private object HudiSyncPartitions
       "sync_partitions",
       "Adds and drops partitions of the table's entry in a Hive Metastore.") {
 
-  override def told(place: HudiPlace): JsonNode =
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
     Bridge.ask("sync_partitions", place, "add" -> true, "drop" -> true)
 }
