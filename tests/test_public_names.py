@@ -23,6 +23,7 @@ def test_the_public_names_are_these() -> None:
         "history",
         "last_commit",
         "on_commit",
+        "why",
     ]
 
 

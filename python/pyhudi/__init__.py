@@ -5,6 +5,7 @@
 >>> spark.read.format("pyhudi").load(path)
 >>> pyhudi.Table(path).files()
 >>> pyhudi.history(path)
+>>> pyhudi.why(path, "r1")
 >>> pyhudi.commits(path, after=checkpoint)
 >>> pyhudi.last_commit(spark)
 """
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
+    from pyhudi.diagnosis.why import why
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
@@ -38,6 +40,7 @@ __all__ = [
     "history",
     "last_commit",
     "on_commit",
+    "why",
 ]
 
 # Imported when first used: executors import the write plane without PySpark's driver side.
@@ -51,6 +54,7 @@ _HOMES = {
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
+    "why": "pyhudi.diagnosis.why",
 }
 #: where a public name is not the one that its module has: inside, a ``Table`` is an opened one
 _OWN_NAMES = {"Table": "InspectedTable"}

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyhudi.cli.arguments import STORAGE, path_of, settings_of
 from pyhudi.cli.table_text import history_text
+from pyhudi.diagnosis.why import why
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing, shown_cell
@@ -41,6 +42,10 @@ def add_commands(commands: Any) -> None:
     diff = _add(commands, "diff", "print the partitions that differ between two states", _diff)
     diff.add_argument("before", metavar="BEFORE", help="an instant or a time")
     diff.add_argument("after", nargs="?", metavar="AFTER", help="the newest state by default")
+    key = _add(commands, "why", "print every commit and file that touched a record key", _why)
+    key.add_argument("key", metavar="KEY", help="as in _hoodie_record_key: 7, or id:1,ts:2")
+    key.add_argument("--partition", metavar="PATH", help="look only into this partition")
+    key.add_argument("--carried", action="store_true", help="include slices that only copied it")
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -161,6 +166,17 @@ def _check(given: argparse.Namespace) -> Answer:
 def _diff(given: argparse.Namespace) -> Answer:
     found = _table(given).diff(given.before, given.after)
     return listed(given, found, "The two states have the same files.")
+
+
+def _why(given: argparse.Namespace) -> Answer:
+    found = why(
+        path_of(given.path),
+        given.key,
+        partition=given.partition,
+        carried=given.carried,
+        hadoop_options=settings_of(given.conf, STORAGE),
+    )
+    return _listed(given, found, "")
 
 
 def _empty(table: InspectedTable) -> str:
