@@ -20,6 +20,7 @@ def test_the_public_names_are_these() -> None:
         "clean_failed_writes",
         "commits",
         "configure",
+        "health",
         "history",
         "last_commit",
         "on_commit",

@@ -6,6 +6,7 @@
 >>> pyhudi.Table(path).files()
 >>> pyhudi.history(path)
 >>> pyhudi.why(path, "r1")
+>>> pyhudi.health(path)
 >>> pyhudi.commits(path, after=checkpoint)
 >>> pyhudi.last_commit(spark)
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
+    from pyhudi.diagnosis.health import health
     from pyhudi.diagnosis.why import why
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
@@ -37,6 +39,7 @@ __all__ = [
     "clean_failed_writes",
     "commits",
     "configure",
+    "health",
     "history",
     "last_commit",
     "on_commit",
@@ -51,6 +54,7 @@ _HOMES = {
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
+    "health": "pyhudi.diagnosis.health",
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",

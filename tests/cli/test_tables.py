@@ -146,3 +146,14 @@ def test_why_tells_the_life_of_a_key(root: str, capsys: Output) -> None:
     assert len(told(capsys, "why", root, "3", "--carried")) > len(told(capsys, "why", root, "3"))
     assert main(["why", root, "nobody", "--partition", "2024-01-01"]) == 0
     assert "Looked in the partition '2024-01-01'" in capsys.readouterr().out
+
+
+def test_health_is_a_table_with_a_level_on_each_line(root: str, capsys: Output) -> None:
+    found = told(capsys, "health", root)
+    assert [each["measure"] for each in found] == [e.measure for e in pyhudi.health(root)]
+    assert {each["level"] for each in found} == {"ok"}
+    (Path(root) / ".hoodie" / "lock").write_bytes(b"")
+    assert main(["health", root, "--conf", "hoodie.parquet.small.file.limit=0"]) == 0
+    shown = capsys.readouterr().out
+    assert "another program" in shown
+    assert "0 of 4 base files" in shown

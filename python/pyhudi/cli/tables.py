@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.cli.arguments import STORAGE, path_of, settings_of
+from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
 from pyhudi.cli.table_text import history_text
+from pyhudi.diagnosis.health import health
 from pyhudi.diagnosis.why import why
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import SparkSchema
@@ -46,6 +47,9 @@ def add_commands(commands: Any) -> None:
     key.add_argument("key", metavar="KEY", help="as in _hoodie_record_key: 7, or id:1,ts:2")
     key.add_argument("--partition", metavar="PATH", help="look only into this partition")
     key.add_argument("--carried", action="store_true", help="include slices that only copied it")
+    name = "health"
+    text = "print how healthy a table is, and what mends it"
+    _add(commands, name, text, _health, "an fs.s3a.* setting, or a hoodie.* option of the writers")
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -60,9 +64,11 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _add(commands: Any, name: str, text: str, command: Command) -> argparse.ArgumentParser:
+def _add(
+    commands: Any, name: str, text: str, command: Command, settings: str = "an fs.s3a.* setting"
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    add_table_arguments(parser, "an fs.s3a.* setting")
+    add_table_arguments(parser, settings)
     parser.set_defaults(command=command)
     return parser
 
@@ -176,7 +182,17 @@ def _why(given: argparse.Namespace) -> Answer:
         carried=given.carried,
         hadoop_options=settings_of(given.conf, STORAGE),
     )
-    return _listed(given, found, "")
+    return listed(given, found, "")
+
+
+def _health(given: argparse.Namespace) -> Answer:
+    settings = settings_of(given.conf, STORAGE, OPTIONS)
+    found = health(
+        path_of(given.path),
+        options={key: text for key, text in settings.items() if key.startswith(OPTIONS)},
+        hadoop_options={key: text for key, text in settings.items() if key.startswith(STORAGE)},
+    )
+    return listed(given, found, "")
 
 
 def _empty(table: InspectedTable) -> str:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.instants import InstantTime
-from pyhudi.index.lookup import BATCH_ROWS, KEY, possible
+from pyhudi.index.lookup import BATCH_ROWS, KEY, MAX_KEY, MIN_KEY, possible
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, FileSystemSpec
 from pyhudi.storage.open import bucket_of
 from pyhudi.storage.s3_settings import arrow_options, s3_settings
@@ -80,6 +80,26 @@ def sightings(place: tuple[FileSystemSpec, str], paths: Iterable[str], key: str)
             return Sighting(path, Look.GONE)
         except (OSError, KeyError, pa.ArrowException):
             return Sighting(path, Look.UNREADABLE)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(one, paths))
+
+
+def key_ranges(
+    place: tuple[FileSystemSpec, str], paths: Iterable[str]
+) -> list[tuple[str, str] | None]:
+    """Least and greatest key in the footer of each file; None if it has none, or is unreadable."""
+    spec, root = place
+    filesystem = spec.open()
+
+    def one(path: str) -> tuple[str, str] | None:
+        try:
+            with filesystem.open_input_file(f"{root}/{path}") as source:
+                footer = pq.read_metadata(source).metadata or {}
+        except (OSError, pa.ArrowException):
+            return None
+        low, high = footer.get(MIN_KEY), footer.get(MAX_KEY)
+        return None if low is None or high is None else (low.decode(), high.decode())
 
     with ThreadPoolExecutor(THREADS) as threads:
         return list(threads.map(one, paths))
