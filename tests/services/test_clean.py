@@ -27,6 +27,7 @@ from pyhudi.format.plans import (
     render_savepoint,
 )
 from pyhudi.locks.base import LockOwner
+from pyhudi.services import clean as clean_module
 from pyhudi.services.clean import (
     SAVEPOINTS,
     WHOLE,
@@ -240,8 +241,12 @@ def crashes() -> list[Fault]:
     return [Fault(effect, at) for at in range(1, 9) for effect in effects]
 
 
+@pytest.mark.parametrize("few", [0, clean_module.FEW])
 @pytest.mark.parametrize("fault", crashes(), ids=lambda f: f"{f.effect.name.lower()}-{f.at}")
-def test_a_clean_that_died_is_finished_by_the_next(world: World, fault: Fault) -> None:
+def test_a_clean_that_died_is_finished_by_the_next(
+    world: World, fault: Fault, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_module, "FEW", few)
     one, two, *_ = versions(world, 4)
     broken = FaultyStorage(world.memory, fault)
     with suppress(SimulatedCrash):
@@ -301,7 +306,10 @@ def test_paths_in_a_plan_do_not_lead_out_of_the_table(world: World) -> None:
     assert world.table().timeline().pending == ()
 
 
-def test_a_clean_whose_end_another_program_put_ends_once(world: World) -> None:
+def test_a_clean_whose_end_another_program_put_ends_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_module, "FEW", 0)
     versions(world, 5)
     overtaken: list[Call] = []
 

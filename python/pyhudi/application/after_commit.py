@@ -15,6 +15,7 @@ from pyhudi.services.clean import clean_table, is_due, retention_of
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +38,17 @@ def after_commit(
     try:
         if runtime.services:
             runtime.services.schedule(runtime.writer(table, options), done.instant)
-        if options.clean_inline and is_due(table.timeline(), options.clean_trigger):
-            clean_table(runtime.writer(table, options), retention_of(options), incremental=True)
+        if options.clean_inline:
+            _clean(runtime.writer(table, options), options)
     except Exception as e:
         log.warning("%s is committed, but not all table services ran: %s", done.instant, e)
+
+
+def _clean(writer: Writer, options: WriteOptions) -> None:
+    """Clean the table, if enough commits have come since the last clean."""
+    timeline = writer.table.timeline()
+    if is_due(timeline, options.clean_trigger):
+        clean_table(writer, retention_of(options), timeline, incremental=True)
 
 
 def http_callback(options: WriteOptions) -> HttpCallback | None:

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyhudi.clock import Clock, SystemClock
@@ -55,6 +55,8 @@ SAVEPOINTS = "savepointed_timestamps"
 #: ours: ``CleanPlan.whole``
 WHOLE = "pyhudi.clean.whole"
 HOUR_MS = 3_600_000
+#: so many files are deleted while the lock is held
+FEW = 1_000
 
 
 class Fate(str, Enum):
@@ -142,25 +144,62 @@ def is_due(timeline: Timeline, every: int) -> bool:
 
 
 def clean_table(
-    writer: Writer, retention: Retention, incremental: bool = False
+    writer: Writer,
+    retention: Retention,
+    shown: Timeline | None = None,
+    incremental: bool = False,
 ) -> list[CleanedFile]:
     """Finish pending cleans, then clean by ``retention``; the entries of ``clean``.
 
-    If ``incremental``, only groups are looked at that may have changed since the last clean.
+    ``shown`` is a timeline that the caller has just listed. If ``incremental``, only groups are
+    looked at that may have changed since the last clean.
     """
-    table = writer.table
+    timeline = shown or writer.table.timeline()
     found: list[CleanedFile] = []
-    for instant in _pending(table.timeline()):
+    for instant in _pending(timeline):
         found += finish_clean(writer, instant)
+    if found:
+        timeline = writer.table.timeline()
     # Most often nothing is due. Then the lock is not taken.
-    plan = planned(writer, retention, table.timeline(), incremental)
-    if not plan.doomed:
-        return [*found, *_rows(plan)]
-    requested, plan = _request(writer, retention, incremental)
-    if requested is None:
-        return [*found, *_rows(plan)]
-    _carry_out(writer, requested, _rendered(table, plan), plan.doomed)
-    return [*found, *_rows(plan, requested.time)]
+    plan = planned(writer, retention, timeline, incremental)
+    if plan.doomed:
+        plan, clean = _clean(writer, retention, incremental)
+        return [*found, *_rows(plan, clean)]
+    return [*found, *_rows(plan)]
+
+
+def _clean(
+    writer: Writer, retention: Retention, incremental: bool
+) -> tuple[CleanPlan, InstantTime | None]:
+    """Put a plan under the lock and carry it out; no instant if nothing is to be deleted any more.
+
+    Others wait for a few files; for many the lock is given back meanwhile.
+    """
+    table, lock = writer.table, writer.lock
+    with writer.locked():
+        with kept(lock):  # a listing of the whole table may take longer than a lease
+            timeline = table.timeline()
+            plan = planned(writer, retention, timeline, incremental)
+        doomed = plan.doomed
+        if not doomed:
+            return plan, None
+        # Our clean updates no metadata table, which would go on naming what is deleted here.
+        drop_metadata_table(table, lock)
+        rendered = _rendered(table, plan)
+        time, timeline = take_time(
+            writer,
+            Action.CLEAN,
+            render_cleaner_plan(rendered),
+            timeline,
+            lambda time: lock.check(table.storage.put_timeout_s),
+        )
+        instant = Instant(time, Action.CLEAN, State.REQUESTED)
+        few = sum(map(len, doomed.values())) <= FEW
+        if few:
+            _end(writer, instant, _deleted(writer, instant, rendered, doomed), timeline)
+    if not few:
+        _carry_out(writer, instant, rendered, doomed)
+    return plan, time
 
 
 def planned(
@@ -205,30 +244,6 @@ def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
         for partition, file_ids in (metadata.replaced or {}).items():
             found |= {(partition, file_id) for file_id in file_ids}
     return found
-
-
-def _request(
-    writer: Writer, retention: Retention, incremental: bool
-) -> tuple[Instant | None, CleanPlan]:
-    """Put a plan under the lock; None if there is nothing to delete any more."""
-    with writer.locked():
-        with kept(writer.lock):  # a listing of the whole table may take longer than a lease
-            timeline = writer.table.timeline()
-            plan = planned(writer, retention, timeline, incremental)
-        if not plan.doomed:
-            return None, plan
-        # Our clean updates no metadata table, which would go on naming what is deleted here.
-        writer = writer.on(drop_metadata_table(writer.table, writer.lock))
-        table, lock = writer.table, writer.lock
-        content = render_cleaner_plan(_rendered(table, plan))
-        time, _ = take_time(
-            writer,
-            Action.CLEAN,
-            content,
-            timeline,
-            lambda time: lock.check(table.storage.put_timeout_s),
-        )
-    return Instant(time, Action.CLEAN, State.REQUESTED), plan
 
 
 def _rendered(table: Table, plan: CleanPlan) -> CleanerPlan:
@@ -299,16 +314,28 @@ def _named(plan: CleanerPlan) -> dict[str, list[str]]:
 def _carry_out(
     writer: Writer, instant: Instant, plan: CleanerPlan, doomed: Mapping[str, list[str]]
 ) -> None:
-    """Put the inflight file, delete ``doomed``, and put the completed file under the lock."""
-    table, clock, lock = writer.table, writer.clock, writer.lock
+    """Delete ``doomed`` without the lock, and end the clean under it, if nobody has."""
+    metadata = _deleted(writer, instant, plan, doomed)
+    with writer.locked(instant.time):
+        timeline = writer.table.timeline()
+        if any(i.time == instant.time for i in _pending(timeline)):
+            _end(writer, instant, metadata, timeline)
+        else:
+            log.info("another program has ended the clean %s", instant.time)
+
+
+def _deleted(
+    writer: Writer, instant: Instant, plan: CleanerPlan, doomed: Mapping[str, list[str]]
+) -> CleanMetadata:
+    """Put the inflight file and delete ``doomed``; what the completed file says of it."""
+    table, clock = writer.table, writer.clock
     started = clock.monotonic()
-    inflight = Instant(instant.time, Action.CLEAN, State.INFLIGHT)
     if instant.state is State.REQUESTED:
         with suppress(FileExists):  # another program carries the same plan out
-            put_instant(table, instant, inflight, b"")
+            put_instant(table, instant, replace(instant, state=State.INFLIGHT), b"")
     delete_files(table.storage, [_path(p, n) for p, names in doomed.items() for n in names])
     earliest = plan.earliest_instant_to_retain
-    metadata = CleanMetadata(
+    return CleanMetadata(
         start_clean_time=instant.time,
         time_taken_in_millis=int((clock.monotonic() - started) * 1000),
         total_files_deleted=sum(map(len, doomed.values())),
@@ -320,14 +347,15 @@ def _carry_out(
         },
         extra_metadata=plan.extra_metadata,
     )
-    with writer.locked(instant.time):
-        timeline = table.timeline()
-        if not any(i.time == instant.time for i in _pending(timeline)):
-            log.info("another program has ended the clean %s", instant.time)
-            return
-        done = Instant(instant.time, Action.CLEAN, State.COMPLETED, writer.next_time(timeline))
-        lock.check(table.storage.put_timeout_s)
-        put_instant(table, inflight, done, render_clean_metadata(metadata))
+
+
+def _end(writer: Writer, instant: Instant, metadata: CleanMetadata, timeline: Timeline) -> None:
+    """Put the completed file; the lock is held since ``timeline`` was listed."""
+    table = writer.table
+    inflight = replace(instant, state=State.INFLIGHT)
+    done = Instant(instant.time, Action.CLEAN, State.COMPLETED, writer.next_time(timeline))
+    writer.lock.check(table.storage.put_timeout_s)
+    put_instant(table, inflight, done, render_clean_metadata(metadata))
 
 
 def _held(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
