@@ -22,6 +22,7 @@ from pyhudi.services.clean import cleaned
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
+from pyhudi.transactions.writer import Writer, WriterPolicy
 
 DS = "hoodie.datasource.write."
 POLICIES = {
@@ -158,7 +159,7 @@ def clean_on(storage: FaultyStorage, policy: Mapping[str, str]) -> None:
     table, clock = open_table(storage), SystemClock()
     resolved = resolve_write(policy, table.config.raw, {})
     lock = LockOpener(clock, LocalStorage).open(resolved.lock, table.config.name, storage)
-    cleaned(table, lock, clock, resolved, dry_run=False)
+    cleaned(Writer(table, lock, clock, WriterPolicy()), resolved, dry_run=False)
 
 
 def their_end(path: Path, whole: Path) -> None:

@@ -20,10 +20,12 @@ def test_the_public_names_are_these() -> None:
         "clean_failed_writes",
         "commits",
         "configure",
+        "delete_savepoint",
         "health",
         "history",
         "last_commit",
         "on_commit",
+        "savepoint",
         "why",
     ]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyhudi.diagnosis.why import why
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
+    from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import InspectedTable as Table
@@ -39,10 +40,12 @@ __all__ = [
     "clean_failed_writes",
     "commits",
     "configure",
+    "delete_savepoint",
     "health",
     "history",
     "last_commit",
     "on_commit",
+    "savepoint",
     "why",
 ]
 
@@ -54,10 +57,12 @@ _HOMES = {
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
+    "delete_savepoint": "pyhudi.services.savepoints",
     "health": "pyhudi.diagnosis.health",
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
+    "savepoint": "pyhudi.services.savepoints",
     "why": "pyhudi.diagnosis.why",
 }
 #: where a public name is not the one that its module has: inside, a ``Table`` is an opened one

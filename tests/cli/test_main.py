@@ -203,6 +203,19 @@ def test_clean_does_not_touch_tables_that_pyhudi_cannot_write(
     assert "merge-on-read" in capsys.readouterr().err
 
 
+def test_a_savepoint_is_made_and_deleted(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    assert main(["savepoint", str(root), "--comment", "a backup"]) == 0
+    told = capsys.readouterr().out
+    assert "a backup" in told
+    assert main(["savepoint", "--json", str(root)]) == 0
+    (made,) = json.loads(capsys.readouterr().out)
+    assert main(["delete-savepoint", str(root), made["instant"]]) == 0
+    assert "has no savepoint any more" in capsys.readouterr().out
+    assert main(["delete-savepoint", str(root), made["instant"]]) == 1
+    assert "has no savepoint. The savepoints" in capsys.readouterr().err
+
+
 def test_clean_of_no_table_says_so(tmp_path: Path, capsys: Output) -> None:
     assert main(["clean", str(tmp_path)]) == 1
     assert "TABLE_NOT_FOUND" in capsys.readouterr().err

@@ -122,7 +122,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
     before = {f.path: f.modified_ms for f in world.memory.walk("")}
     options = resolve_write({"hoodie.clean.commits.retained": "2"}, world.table().config.raw, {})
 
-    found = cleaned(world.table(), other_lock(world), world.clock, options, dry_run=True)
+    found = cleaned(world.writer(), options, dry_run=True)
 
     assert fates(found) == [(one, "would be deleted"), (two, "kept"), (three, "kept")]
     assert {f.path: f.modified_ms for f in world.memory.walk("")} == before

@@ -103,7 +103,9 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         listed = spark.sql(f"show procedures in {place}").collect()
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
-        assert names == {"clean", "clean_failed_writes", "sync_partitions"}
+        assert names == {
+        "clean", "clean_failed_writes", "delete_savepoint", "savepoint", "sync_partitions"
+    }  # fmt: skip
 
 
 def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, name: str) -> None:
@@ -128,3 +130,27 @@ def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, na
         spark.sql(
             f"call pyhudi.system.clean('{name}', true, map('hoodie.clean.commit.retained', '1'))"
         )
+
+
+def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(3):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    (first, _, newest) = (
+        r.instant
+        for r in spark.sql(f"select instant from {name}.history order by instant").collect()
+    )
+    call = "call pyhudi.system"
+
+    (kept,) = spark.sql(f"{call}.savepoint('{name}', '{first}', 'a backup')").collect()
+    (last,) = spark.sql(f"{call}.savepoint(table => '{name}')").collect()
+    spark.sql(f"{call}.clean('{name}', false, map('hoodie.clean.commits.retained', '1'))")
+
+    assert (kept.instant, kept.files, kept.comment) == (first, 1, "a backup")
+    assert last.instant == newest
+    old = spark.sql(f"select id, ts from {name} version as of '{first}'").collect()
+    assert len(old) == 1
+    (left,) = spark.sql(f"{call}.delete_savepoint('{name}', '{first}')").collect()
+    assert left.instant == newest
+    with pytest.raises(Exception, match="has no savepoint"):
+        spark.sql(f"{call}.delete_savepoint('{name}', '{first}')")

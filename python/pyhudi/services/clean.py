@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pyhudi.clock import Clock, SystemClock
-from pyhudi.config import WriteOptions, resolve_write
+from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_data_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
@@ -32,19 +31,15 @@ from pyhudi.format.plans import (
     render_cleaner_plan,
 )
 from pyhudi.listing import Listing
-from pyhudi.locks.base import TableLock
-from pyhudi.locks.open import LockOpener
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clean_plan import CleanFacts, CleanPlan, Group, Hold, Retention, plan_clean
-from pyhudi.storage.base import Storage
-from pyhudi.storage.open import open_storage
+from pyhudi.services.opened import open_writer
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.pending import pending_clusterings, plan_of
-from pyhudi.timeline.table import Table, open_table
+from pyhudi.timeline.table import Table
 from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
-from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -95,26 +90,17 @@ def clean(
     ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot
     be read.
     """
-    clock = SystemClock()
-
-    def storage(root: str) -> Storage:
-        return open_storage(root, hadoop_options or {}, clock)
-
-    table = open_table(storage(path))
-    resolved = resolve_write(options or {}, table.config.raw, {})
-    lock = LockOpener(clock, storage).open(resolved.lock, table.config.name, table.storage)
-    return cleaned(table, lock, clock, resolved, dry_run)
+    writer, resolved = open_writer(path, options, hadoop_options)
+    return cleaned(writer, resolved, dry_run)
 
 
-def cleaned(
-    table: Table, lock: TableLock, clock: Clock, options: WriteOptions, dry_run: bool
-) -> Listing[CleanedFile]:
-    """``clean`` with the clock, the lock and the options of an application."""
-    refuse_writes_to(table)
-    writer = Writer(table, lock, clock, writer_policy(options, table, clock))
+def cleaned(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[CleanedFile]:
+    """``clean`` with the writer and the options of an application."""
+    refuse_writes_to(writer.table)
     retention = retention_of(options)
     if dry_run:
-        return Listing(CleanedFile, _rows(planned(writer, retention, table.timeline())))
+        plan = planned(writer, retention, writer.table.timeline())
+        return Listing(CleanedFile, _rows(plan))
     return Listing(CleanedFile, clean_table(writer, retention))
 
 
@@ -156,7 +142,7 @@ def clean_table(
     """
     timeline = shown or writer.table.timeline()
     found: list[CleanedFile] = []
-    for instant in _pending(timeline):
+    for instant in pending_cleans(timeline):
         found += finish_clean(writer, instant)
     if found:
         timeline = writer.table.timeline()
@@ -264,7 +250,8 @@ def _rendered(table: Table, plan: CleanPlan) -> CleanerPlan:
     )
 
 
-def _pending(timeline: Timeline) -> list[Instant]:
+def pending_cleans(timeline: Timeline) -> list[Instant]:
+    """The cleans that are requested or inflight."""
     return [i for i in timeline.pending if i.action is Action.CLEAN]
 
 
@@ -283,7 +270,7 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     counts = {f.base.path for f in view.live() if f.base is not None}
     found: list[CleanedFile] = []
     doomed: dict[str, list[str]] = {}
-    for partition, names in _named(plan).items():
+    for partition, names in named_files(plan).items():
         for name in names:
             hold = held.get((partition, name))
             why = hold.why if hold is not None else ""
@@ -300,7 +287,7 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     return found
 
 
-def _named(plan: CleanerPlan) -> dict[str, list[str]]:
+def named_files(plan: CleanerPlan) -> dict[str, list[str]]:
     """Partition path -> the names of data files in a plan; its folders are not followed."""
     found: dict[str, list[str]] = {}
     for partition, files in plan.file_paths_to_be_deleted_per_partition.items():
@@ -318,7 +305,7 @@ def _carry_out(
     metadata = _deleted(writer, instant, plan, doomed)
     with writer.locked(instant.time):
         timeline = writer.table.timeline()
-        if any(i.time == instant.time for i in _pending(timeline)):
+        if any(i.time == instant.time for i in pending_cleans(timeline)):
             _end(writer, instant, metadata, timeline)
         else:
             log.info("another program has ended the clean %s", instant.time)

@@ -286,6 +286,21 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeSavepoint:
+    """The commit to keep, None for the newest, and why."""
+
+    instant: str | None
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropSavepoint:
+    """The commit whose savepoint is deleted."""
+
+    instant: str
+
+
+@dataclass(frozen=True, slots=True)
 class SyncPartitions:
     """Whether partitions that the entry lacks are added, and those without rows dropped."""
 
@@ -431,6 +446,8 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "rename_table": Question(Rename, str, CHANGES),
     "clean": Question(Clean, Told, CHANGES),
     "clean_failed_writes": Question(Nothing, Told, CHANGES),
+    "savepoint": Question(MakeSavepoint, Told, CHANGES),
+    "delete_savepoint": Question(DropSavepoint, Told, CHANGES),
     "register_table": Question(RegisterTable, type(None), CHANGES),
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),

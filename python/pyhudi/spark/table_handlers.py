@@ -11,6 +11,7 @@ from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
 from pyhudi.services.clean import cleaned
 from pyhudi.services.failed_writes import PendingWrite, settle_now
+from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import (
     Options,
@@ -34,6 +35,7 @@ from pyhudi.tables.rename import rename
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import Writer
 from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -44,7 +46,7 @@ class TableHandlers:
 
     QUESTIONS = (
         "create_table discard_table drop_table rename_table can_delete_where clean "
-        "clean_failed_writes "
+        "clean_failed_writes savepoint delete_savepoint "
         "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
@@ -147,8 +149,20 @@ class TableHandlers:
         runtime, table = self._runtime, open_table(self._runtime.storage(at.root))
         refuse_unknown_write(ask.settings)
         options = resolve_write({**at.given, **ask.settings}, table.config.raw, at.session)
-        lock = runtime.lock(table, options)
-        return told(cleaned(table, lock, runtime.clock, options, ask.dry_run))
+        return told(cleaned(runtime.writer(table, options), options, ask.dry_run))
+
+    def savepoint(self, at: Target, ask: protocol.MakeSavepoint) -> protocol.Told:
+        """``CALL pyhudi.system.savepoint``: the savepoint of a commit."""
+        made = make_savepoint(self._writer(at), ask.instant, ask.comment)
+        return told(Listing(Savepoint, [made]))
+
+    def delete_savepoint(self, at: Target, ask: protocol.DropSavepoint) -> protocol.Told:
+        """``CALL pyhudi.system.delete_savepoint``: the savepoints that are left."""
+        return told(drop_savepoint(self._writer(at), ask.instant))
+
+    def _writer(self, at: Target) -> Writer:
+        table = open_table(self._runtime.storage(at.root))
+        return self._runtime.writer(table, _resolved(at, table))
 
     def clean_failed_writes(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
         """``CALL pyhudi.system.clean_failed_writes``: each pending instant, and its outcome."""

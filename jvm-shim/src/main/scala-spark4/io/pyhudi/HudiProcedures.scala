@@ -38,7 +38,12 @@ private[pyhudi] object HudiProcedures {
 
   val Namespace: Array[String] = Array("system")
 
-  val all: Seq[HudiProcedure] = Seq(HudiClean, HudiCleanFailedWrites, HudiSyncPartitions)
+  val all: Seq[HudiProcedure] =
+    Seq(HudiClean, HudiCleanFailedWrites, HudiSavepoint, HudiDeleteSavepoint, HudiSyncPartitions)
+
+  /** An argument that is a text; none for NULL. */
+  def text(input: InternalRow, at: Int): Option[String] =
+    Option.when(!input.isNullAt(at))(input.getUTF8String(at).toString)
 }
 
 /** A procedure on one table, which answers with rows. */
@@ -129,6 +134,42 @@ private object HudiClean
       .zip(map.valueArray().toObjectArray(StringType))
       .collect { case (key, value) if value != null => key.toString -> value.toString }
       .toMap
+}
+
+/** Keeps a commit readable, and its files from every clean. */
+private object HudiSavepoint
+    extends HudiProcedure("savepoint", "Keeps a commit readable until its savepoint is deleted.") {
+
+  override def more: Seq[ProcedureParameter] = Seq(
+    ProcedureParameter
+      .in("instant", StringType)
+      .defaultValue("NULL")
+      .comment("a commit; the newest by default")
+      .build(),
+    ProcedureParameter
+      .in("comment", StringType)
+      .defaultValue("''")
+      .comment("what it is for")
+      .build()
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask(
+      "savepoint",
+      place,
+      "instant" -> HudiProcedures.text(input, 1).orNull,
+      "comment" -> HudiProcedures.text(input, 2).getOrElse(""))
+}
+
+/** Deletes a savepoint, and lists those that are left. */
+private object HudiDeleteSavepoint
+    extends HudiProcedure("delete_savepoint", "Lets a clean delete the files of a savepoint.") {
+
+  override def more: Seq[ProcedureParameter] = Seq(
+    ProcedureParameter.in("instant", StringType).comment("the commit that it keeps").build())
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("delete_savepoint", place, "instant" -> HudiProcedures.text(input, 1).getOrElse(""))
 }
 
 /** Rolls back what failed writers left in a table, and lists the outcomes. */
