@@ -80,10 +80,7 @@ names = (f"cleaned_beside_{number}" for number in itertools.count())
 
 def by_hudi(hudi: SparkPeer, path: Path, version: int, policy: Mapping[str, str]) -> None:
     """Have Apache Hudi run a clean, by its procedure."""
-    name = next(names)
-    for key in SETTINGS:
-        hudi.sql(f"set {key} = {options(version)[key]}")
-    hudi.sql(f"create table {name} using hudi location '{path}'")
+    name = registered(hudi, path, version)
     given = ", ".join(f"{k}={v}" for k, v in policy.items())
     hudi.sql(f"call run_clean(table => '{name}', options => '{given}')")
 
@@ -171,3 +168,53 @@ def their_end(path: Path, whole: Path) -> None:
     (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     for name in data_files(whole) - data_files(path):
         copyfile(whole / name, path / name)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_savepoints_of_each_keep_files_from_the_cleaner_of_the_other(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    hudi, pyhudi = peers("hudi-1.2.0"), peers("pyhudi")
+    policy = {
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.clean.fileversions.retained": "1",
+    }
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    written(hudi, ours, version)
+    copytree(ours, theirs)
+    first = package.history(str(ours))[0].instant
+    before = seen_at(pyhudi, ours, first)
+
+    name = registered(hudi, theirs, version)
+    hudi.sql(f"call create_savepoint(table => '{name}', commit_time => '{first}')")
+    kept = package.savepoint(str(ours), first, comment="beside Hudi")
+    package.clean(str(theirs), options=policy)
+    by_hudi(hudi, ours, version, policy)
+
+    assert kept.files == len(before)
+    for path in (ours, theirs):
+        assert seen_at(pyhudi, path, first) == seen_at(hudi, path, first) == before
+        assert seen(hudi, path) == seen(pyhudi, path) == EXPECTED
+    assert data_files(ours) == data_files(theirs)
+
+    package.delete_savepoint(str(theirs), first)
+    own = registered(hudi, ours, version)
+    assert hudi.sql(f"call show_savepoints(table => '{own}')").rows[0]["savepoint_time"] == first
+    hudi.sql(f"call delete_savepoint(table => '{own}', instant_time => '{first}')")
+    package.clean(str(ours), options=policy)
+    hudi.write(theirs, rows({"a": 8}), options(version))  # its cleaner wants a new commit
+    by_hudi(hudi, theirs, version, policy)
+    assert len(data_files(ours)) == len(data_files(theirs)) == len(EXPECTED)
+
+
+def seen_at(peer: SparkPeer, path: Path, instant: str) -> dict[str, int]:
+    return {row["id"]: row["v"] for row in peer.read(path, as_of=instant).rows}
+
+
+def registered(hudi: SparkPeer, path: Path, version: int) -> str:
+    """A name of the table in Apache Hudi's session, which writes it as this version."""
+    name = next(names)
+    for key in SETTINGS:
+        hudi.sql(f"set {key} = {options(version)[key]}")
+    hudi.sql(f"create table {name} using hudi location '{path}'")
+    return name
