@@ -14,15 +14,20 @@ import pyspark
 
 #: Hive and ZooKeeper come with Spark
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
-#: for a JVM that lives for minutes: what C2 would compile hardly runs, and G1's threads wait
-BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+#: for a JVM that lives for minutes: what C2 would compile hardly runs, and G1's threads wait; C1
+#: alone gets 48 MB for its code, which Spark fills: what is thrown out of them is interpreted
+BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 SMALL_JVM = ("java", "-Xmx256m", *BRIEF_JVM)
 #: has Spark's scripts start its drivers, masters and workers so, in all processes below
 BRIEF_SPARK = dict.fromkeys(
     ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(BRIEF_JVM)
 )
-#: for sessions of processes that can import ``tests``
-BRIEF_TASKS = {"spark.python.daemon.module": "tests.worker_daemon"}
+#: for sessions of processes that can import ``tests``; nobody looks at the plans that Spark writes
+#: down for its web pages, in full for each statement and each stage
+BRIEF_TASKS = {
+    "spark.python.daemon.module": "tests.worker_daemon",
+    "spark.sql.ui.explainMode": "simple",
+}
 _STARTS_WITHIN_S = 180
 
 
