@@ -180,11 +180,12 @@ SCALAFMT_RUN = $(JAVA) -cp "$$(cat .tools/scalafmt.classpath)" org.scalafmt.cli.
 	@$(SCALAFMT_RUN) --test $(SCALA_CODE) || { echo "Scala is not laid out: make format" >&2; exit 1; }
 	@touch $@
 
-# Much of a suite is one JVM at work, or waiting: three at a time keep two cores busy.
+# Much of a suite is one JVM at work, or waiting: four at a time keep two cores busy to the end, where
+# a suite that starts last would have them to itself.
 SUITES := test-integration test-spark3 test-spark43 test-plain
 KERNELS := test-spark4 test-spark41 test-spark42 test-lines
-run_suites = @echo "$(1): three at a time; each prints when it ends"; $(MAKE) \
-	  --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
+run_suites = @echo "$(1): four at a time; each prints when it ends"; $(MAKE) \
+	  --no-print-directory -k -j4 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(1)
 # A case that needs Spark runs on one line, the oldest or the newest, where this is --one-line.
 LINES ?=
 
