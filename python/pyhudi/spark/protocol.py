@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from pyhudi.application.last_commit import Shown
+from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
@@ -393,10 +393,14 @@ class AlterColumns:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """A commit by its instant; both are None if there was nothing to commit."""
+    """A commit by its instant; both are None if there was nothing to commit.
+
+    ``changed`` are the numbers that the statement answers.
+    """
 
     instant: str | None
     shown: Shown | None
+    changed: ChangedRows
 
 
 # ---- errors, and the table of all questions
