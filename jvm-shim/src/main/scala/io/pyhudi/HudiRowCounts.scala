@@ -59,7 +59,7 @@ private[pyhudi] object HudiRowCounts {
       StatementPlans.operation(delta.table).collect {
         case changes: HudiRowChanges => changes.command
       }
-    case append: AppendData if isHudi(append.table) && isMerge(append) =>
+    case insert: V2WriteCommand if isHudi(insert.table) && isMerge(insert) =>
       Some(RowLevelOperation.Command.MERGE)
     case delete: DeleteFromTable if isHudi(delete.table) =>
       Some(RowLevelOperation.Command.DELETE)
@@ -74,15 +74,19 @@ private[pyhudi] object HudiRowCounts {
     case _ => false
   }
 
-  /** Whether the rows are those of a MERGE that only inserts: without a match in the very relation
-    * that gets them. An INSERT that reads its table has a second relation for that.
+  /** Whether the rows are those of a MERGE that only inserts. Spark has a command for it since 4.2.
+    * Before, its rows have no match in the very relation that gets them; an INSERT that reads its
+    * table has a second relation for that.
     */
-  private def isMerge(append: AppendData): Boolean =
-    append.analyzedQuery.getOrElse(append.query).exists {
-      case Join(_, target, LeftAnti, _, _) =>
-        target.outputSet.intersect(append.table.outputSet).nonEmpty
-      case _ => false
-    }
+  private def isMerge(insert: V2WriteCommand): Boolean = insert match {
+    case append: AppendData =>
+      append.analyzedQuery.getOrElse(append.query).exists {
+        case Join(_, target, LeftAnti, _, _) =>
+          target.outputSet.intersect(append.table.outputSet).nonEmpty
+        case _ => false
+      }
+    case other => other.nodeName == "InsertOnlyMerge"
+  }
 
   private def columns(verb: RowLevelOperation.Command): Seq[Attribute] =
     names(verb).map(AttributeReference(_, LongType)())
