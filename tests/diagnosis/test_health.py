@@ -23,6 +23,7 @@ from pyhudi.locks.register import Entry
 from pyhudi.locks.storage_lock import StorageRegister
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.processes import LINUX
@@ -94,9 +95,23 @@ def test_versions_that_nobody_cleans_are_counted_with_their_bytes(table: Ledger)
     table.commit(20, "insert_overwrite", {("a", "33333333-0"): {"k": 20}}, {"a": (A[1],)})
     found = measured(table, "dead bytes")
     assert found.value == sum((table.root / path).stat().st_size for path in paths)
-    assert (found.level, found.mend) == (Level.WARN, "pyhudi clean PATH")
+    assert found.level is Level.OK, "time travel may want them"
     assert measured(table, "slices of a file group, most").value == 12
     assert measured(table, "slices of a file group, mean").value == 6.5
+
+
+def test_bytes_that_the_retention_does_not_keep_name_the_clean(table: Ledger) -> None:
+    paths = [path for n in range(1, 15) for path in table.commit(n, "upsert", {A: {"k": n}})]
+    found = measured(table, "bytes that a clean frees")
+    assert found.value == sum((table.root / path).stat().st_size for path in paths[:3])
+    assert found.level is Level.OK
+    assert "10 older ones are kept" in found.detail
+    found = measured(table, "bytes that a clean frees", {"hoodie.clean.commits.retained": "1"})
+    assert (found.level, found.mend) == (Level.WARN, "pyhudi clean PATH")
+    (table.root / paths[-1]).unlink()
+    VIEWS.forget_all()  # it was listed before
+    found = measured(table, "bytes that a clean frees")
+    assert (found.value, found.level, found.mend) == (None, Level.WARN, "pyhudi check PATH")
 
 
 def test_ranges_that_overlap_warn(table: Ledger) -> None:

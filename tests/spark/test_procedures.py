@@ -84,6 +84,8 @@ def test_what_a_session_says_holds_for_its_calls(
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
+        ("why('/nowhere/at/all', null)", "is not a record key"),
+        ("why('/nowhere/at/all', '1')", "/nowhere/at/all"),
         ("sync_partitions('/nowhere/at/all')", "No Hive Metastore lists partitions"),
     ],
 )
@@ -92,6 +94,35 @@ def test_a_call_for_nothing_says_so(
 ) -> None:
     with pytest.raises(AnalysisException, match=words):
         spark.sql(f"call pyhudi.system.{call}")
+
+
+def test_a_call_tells_the_life_of_a_key(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'b', 1, 'y')")
+    spark.sql(f"update {name} set name = 'c', ts = 2 where id = 1")
+    spark.sql(f"delete from {name} where id = 1")
+
+    call = f"call pyhudi.system.why(table => '{name}', key => '1')"
+    found = spark.sql(call).collect()
+    assert [row.what for row in found] == ["inserted", "updated", "deleted", "now"]
+    assert [row.partition for row in found] == ["dt=x", "dt=x", "dt=x", ""]
+    path = folder_of(spark, name)
+    by_path = f"call pyhudi.system.why('{path}', '1', partition => 'dt=y', carried => true)"
+    (only,) = spark.sql(by_path).collect()
+    assert "Looked in the partition 'dt=y'" in only.reason
+
+
+def test_a_call_measures_the_health_that_sql_reads_as_a_table(
+    spark: SparkSession, calls: None, name: str
+) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    left_by_a_dead_writer(folder_of(spark, name))
+    called = {
+        row.measure: row for row in spark.sql(f"call pyhudi.system.health('{name}')").collect()
+    }
+    assert (called["pending commit"].level, called["small files"].value) == ("warn", 1.0)
+    assert set(called) == {row.measure for row in spark.table(f"{name}.health").collect()}
 
 
 def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
@@ -104,8 +135,9 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
         assert names == {
-        "clean", "clean_failed_writes", "delete_savepoint", "savepoint", "sync_partitions"
-    }  # fmt: skip
+            "clean", "clean_failed_writes", "delete_savepoint", "health", "savepoint",
+            "sync_partitions", "why",
+        }  # fmt: skip
 
 
 def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, name: str) -> None:

@@ -6,12 +6,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
+from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
 from pyhudi.diagnosis.measure import CLEAN, Measure, by_hudi, judged
+from pyhudi.errors import HudiError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.rows.meta_columns import java_order
+from pyhudi.services.clean import planned_on, retention_of
 from pyhudi.slices.files import BaseFile, base_files
 from pyhudi.text_table import size_text
+from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 
 #: below these counts no layout is worth a warning
@@ -20,8 +24,6 @@ FEW_FILES, FEW_PARTITIONS, FEW_IN_PARTITION = 10, 4, 8
 SMALL_SHARE = 0.3
 #: greatest bytes of a partition or bucket, as a multiple of the median
 SKEWED = 10
-#: bytes that are dead, as a multiple of those that live
-DEAD_TIMES = 2
 #: footers that are read for one answer
 MOST_FOOTERS = 256
 #: file ids whose first eight characters are numbers below this are those of buckets
@@ -87,8 +89,30 @@ def versions(view: FileSystemView, live: Sequence[BaseFile]) -> Iterator[Measure
         f"{size_text(dead)} in older slices and dead file groups, beside {size_text(alive)} that "
         "the newest snapshot reads."
     )
-    warn = dead > DEAD_TIMES * alive and sum(counts) - len(live) >= FEW_FILES
-    yield judged("dead bytes", dead, "bytes", warn, detail, CLEAN)
+    yield judged("dead bytes", dead, "bytes", False, detail, "")
+
+
+def freed(
+    table: Table,
+    view: FileSystemView,
+    live: Sequence[BaseFile],
+    clock: Clock,
+    options: WriteOptions,
+) -> Measure:
+    """The bytes that a clean by the writers' retention would delete now."""
+    measure = "bytes that a clean frees"
+    try:
+        plan = planned_on(table, clock, retention_of(options), view.timeline)
+    except HudiError as e:
+        return judged(
+            measure, None, "bytes", True, f"It cannot be planned: {e}", "pyhudi check PATH"
+        )
+    old = [file for file in plan.old if file.goes]
+    size, alive = sum(f.size_bytes for f in old), sum(file.size_bytes for file in live)
+    kept = len(plan.old) - len(old)
+    detail = f"{len(old)} files that {plan.policy.value} does not keep; {kept} older ones are kept."
+    warn = len(old) >= FEW_FILES and size > alive
+    return judged(measure, size, "bytes", warn, detail, CLEAN)
 
 
 def skew(files: Sequence[BaseFile], options: WriteOptions) -> Iterator[Measure]:

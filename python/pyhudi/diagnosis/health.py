@@ -14,6 +14,7 @@ from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.diagnosis.commits_health import amplification, since_services, timeline_length
 from pyhudi.diagnosis.data_files import FileSystems, filesystems, key_ranges
 from pyhudi.diagnosis.files_health import (
+    freed,
     is_bucketed,
     live_files,
     overlap,
@@ -76,6 +77,7 @@ def _measures(
     return chain(
         small_files(live, options),
         versions(view, live),
+        _freed(table, view, live, clock, options),
         _overlap(table, live, files),
         skew(live, options),
         amplification(table, timeline, options),
@@ -86,6 +88,14 @@ def _measures(
         lock(table, clock),
         left_behind(table, timeline, clock, policy),
     )
+
+
+def _freed(
+    table: Table, view: FileSystemView, live: list[BaseFile], clock: Clock, options: WriteOptions
+) -> Iterator[Measure]:
+    """Only for tables that pyhudi cleans."""
+    if table.config.table_type is TableType.COPY_ON_WRITE:
+        yield freed(table, view, live, clock, options)
 
 
 def _overlap(table: Table, live: list[BaseFile], files: FileSystems) -> Iterator[Measure]:

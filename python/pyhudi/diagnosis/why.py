@@ -154,8 +154,10 @@ class _Past:
         disowned: set[str] = set()
         cleaned = 0
         files: dict[InstantTime, list[str]] = {}
+        own: dict[Group, dict[str, BaseFileName]] = {group: {} for group in groups}
         for path, group, name in listed:
-            if group in parts:
+            if group in own:
+                own[group][path] = name
                 files.setdefault(name.instant, []).append(path)
         for instant, metadata in self._commits():
             self._remember(instant, metadata)
@@ -172,8 +174,7 @@ class _Past:
                 disowned.update(path for path in files.get(instant.time, ()) if path not in named)
         found = []
         for group, part in sorted(parts.items()):
-            own = {path: name for path, other, name in listed if other == group}
-            slices = self._slices(own, part, seen, disowned)
+            slices = self._slices(own[group], part, seen, disowned)
             found.append(GroupLife(group, slices, sorted(part.logs), part.replaced_by))
         return found, cleaned
 

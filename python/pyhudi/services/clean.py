@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_data_file_name
@@ -192,11 +193,17 @@ def planned(
     writer: Writer, retention: Retention, timeline: Timeline, incremental: bool = False
 ) -> CleanPlan:
     """The plan of a clean on the table as ``timeline`` shows it; nothing is put."""
-    table = writer.table
+    return planned_on(writer.table, writer.clock, retention, timeline, incremental)
+
+
+def planned_on(
+    table: Table, clock: Clock, retention: Retention, timeline: Timeline, incremental: bool = False
+) -> CleanPlan:
+    """The same for code that has no lock, and never carries the plan out."""
     view = table.view(timeline)
     view.check()
     facts = CleanFacts(timeline, view.groups, view.replaced, _held(table, timeline))
-    since = format_time(writer.clock.now_ms() - retention.hours * HOUR_MS, table.config.utc)
+    since = format_time(clock.now_ms() - retention.hours * HOUR_MS, table.config.utc)
     touched = _touched(table, timeline) if incremental else None
     return plan_clean(facts, retention, since, touched)
 

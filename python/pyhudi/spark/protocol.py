@@ -184,6 +184,7 @@ class ListingName(Enum):
     HISTORY = "history"
     FILES = "files"
     PARTITIONS = "partitions"
+    HEALTH = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,15 @@ class Inspect:
     """A list of facts of the table."""
 
     listing: ListingName
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What touched a record key; ``carried`` also lists slices that only copied its row."""
+
+    key: str
+    partition: str | None
+    carried: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +449,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
+    "why": Question(Why, Told, LOOKS),
     "can_delete_where": Question(Filters, bool, LOOKS),
     "check_row_changes": Question(AtPin, type(None), LOOKS),
     "spool_begin": Question(Nothing, str, LOOKS),

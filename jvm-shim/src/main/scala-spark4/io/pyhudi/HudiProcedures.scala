@@ -39,7 +39,15 @@ private[pyhudi] object HudiProcedures {
   val Namespace: Array[String] = Array("system")
 
   val all: Seq[HudiProcedure] =
-    Seq(HudiClean, HudiCleanFailedWrites, HudiSavepoint, HudiDeleteSavepoint, HudiSyncPartitions)
+    Seq(
+      HudiClean,
+      HudiCleanFailedWrites,
+      HudiHealth,
+      HudiSavepoint,
+      HudiDeleteSavepoint,
+      HudiSyncPartitions,
+      HudiWhy
+    )
 
   /** An argument that is a text; none for NULL. */
   def text(input: InternalRow, at: Int): Option[String] =
@@ -190,4 +198,43 @@ private object HudiSyncPartitions
 
   override def told(place: HudiPlace, input: InternalRow): JsonNode =
     Bridge.ask("sync_partitions", place, "add" -> true, "drop" -> true)
+}
+
+/** Measures a table, and names what mends it: the rows of trips.health. */
+private object HudiHealth
+    extends HudiProcedure("health", "Measures a table, and names what mends each part.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("inspect", place, "listing" -> "health")
+}
+
+/** Lists every commit and file that touched a record key. */
+private object HudiWhy
+    extends HudiProcedure("why", "Lists every commit and file that touched a record key.") {
+
+  override def more: Seq[ProcedureParameter] = Seq(
+    ProcedureParameter
+      .in("key", StringType)
+      .comment("as in _hoodie_record_key: 7, or id:1,ts:2")
+      .build(),
+    ProcedureParameter
+      .in("partition", StringType)
+      .defaultValue("CAST(NULL AS STRING)")
+      .comment("only this partition's path")
+      .build(),
+    ProcedureParameter
+      .in("carried", BooleanType)
+      .defaultValue("false")
+      .comment("also the slices that only copied the row")
+      .build()
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode = {
+    val key = HudiProcedures.text(input, 1).getOrElse(throw new HudiAnalysisException(
+      "[CONFIG_ERROR] NULL is not a record key: why needs a key as in _hoodie_record_key.",
+      "ConfigError"))
+    val partition = HudiProcedures.text(input, 2)
+    val carried = !input.isNullAt(3) && input.getBoolean(3)
+    Bridge.ask("why", place, "key" -> key, "partition" -> partition, "carried" -> carried)
+  }
 }
