@@ -219,6 +219,12 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "table_services": ("tests/application/test_after_commit.py", ""),
     "lock_expire_minutes": ("tests/locks/test_filesystem.py", ""),
     "query_type": ("tests/writes/test_slices.py", ""),
+    "begin": ("tests/reads/test_incremental.py", "BEGIN"),
+    "end": ("tests/reads/test_incremental.py", "END"),
+    "order": ("tests/reads/test_incremental.py", "order="),
+    "change_form": ("tests/reads/test_incremental.py", "incremental.format"),
+    "of_the_rest": ("tests/reads/test_incremental.py", "REST"),
+    "end_schema": ("tests/reads/test_incremental.py", "END_SCHEMA"),
     "as_of": ("tests/spark/test_time_travel.py", "as__of__instant"),
 }
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.choices import (
     BloomType,
+    ChangeForm,
     CleanPolicy,
     Codec,
     ConcurrencyMode,
@@ -25,6 +26,7 @@ from pyhudi.choices import (
     IndexType,
     InsertMode,
     Operation,
+    Order,
     OverwriteMode,
     QueryType,
     SchemaConflicts,
@@ -40,6 +42,7 @@ from pyhudi.option import Scope, option, rows_of
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
+INCREMENTAL = "hoodie.datasource.read."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 CHECK = "hoodie.consistency.check."
@@ -270,8 +273,22 @@ class ReadOptions:
     """All options of a read, resolved."""
 
     query_type: QueryType = option(QueryType.SNAPSHOT, "hoodie.datasource.query.type", S,
-        "Snapshot, or (merge-on-read) the compacted base files only.",
+        "Snapshot, (merge-on-read) base files only, or the rows that a range of commits changed.",
         "hoodie.datasource.view.type")
+    begin: str | None = option(None, INCREMENTAL + "begin.instanttime", S,
+        "Incremental: rows of commits after this time; earliest for all.")
+    end: str | None = option(None, INCREMENTAL + "end.instanttime", S,
+        "Incremental: up to this time, inclusively; without it up to now.")
+    order: Order | None = option(None, INCREMENTAL + "incr.order", S,
+        "Incremental: which times begin and end are; completed, but fenced in table version 6.",
+        "hoodie.read.timeline.holes.resolution.policy")
+    change_form: ChangeForm = option(
+        ChangeForm.LATEST_STATE, "hoodie.datasource.query.incremental.format", S,
+        "Incremental: each changed row once, as the range leaves it; cdc is not there yet.")
+    of_the_rest: bool = option(False, INCREMENTAL + "incr.fallback.fulltablescan.enable", S,
+        "Incremental: of a cleaned range the rows not changed again since; Hudi's default is true.")
+    end_schema: bool = option(False, INCREMENTAL + "schema.use.end.instanttime", S,
+        "Incremental: columns as of the last commit of the range, not those of now.")
     as_of: str | None = option(None, "as.of.instant", S,
         "Time travel: the table after this instant, or as of this time.")
 

@@ -200,6 +200,7 @@ class FakePlanner:
             meta_fields=True,
             runtime_filters=(),
             travels=False,
+            rows=None,
         )
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
+from pyhudi.reads.incremental import RowsOfCommits
 from pyhudi.reads.scan import PartitionTexts, ScanPlan
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
@@ -114,7 +115,8 @@ class Described:
 
     ``partitioning`` are the columns whose values name the partitions, ``partition_columns`` all
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
-    files out; ``travels`` says that the reader named the point in time.
+    files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
+    incremental read: the files hold others besides.
     """
 
     schema: Tree
@@ -125,6 +127,7 @@ class Described:
     meta_fields: bool
     runtime_filters: tuple[str, ...]
     travels: bool
+    rows: RowsOfCommits | None
     pin: str
 
 

@@ -64,6 +64,7 @@ class ReadHandlers:
             meta_fields=found.meta_fields,
             runtime_filters=tuple(columns_apart(query)),
             travels=query.as_of is not None,
+            rows=found.rows,
             pin=self._pins.pin(query),
         )
 

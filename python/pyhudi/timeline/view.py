@@ -263,11 +263,11 @@ def _replaced(timeline: Timeline, promises: Promises) -> dict[tuple[str, FileId]
     found: dict[tuple[str, FileId], InstantTime] = {}
     for instant in timeline.commits:
         if instant.action is Action.REPLACECOMMIT and instant.time in promises.commits:
-            _add_replaced(found, instant, promises.commits[instant.time])
+            add_replaced(found, instant, promises.commits[instant.time])
     return found
 
 
-def _add_replaced(
+def add_replaced(
     found: dict[tuple[str, FileId], InstantTime], instant: Instant, metadata: CommitMetadata
 ) -> None:
     for partition, file_ids in (metadata.replaced or {}).items():
@@ -377,8 +377,8 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
             if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
                 # Some writers leave out the size; a plan with a size of 0 would read no rows.
                 return None
-            _add_files(groups, touched, metadata)
-            _add_replaced(replaced, instant, metadata)
+            add_files(groups, touched, metadata)
+            add_replaced(replaced, instant, metadata)
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, replaced=replaced, _rows=dict(view._rows)
@@ -416,7 +416,7 @@ def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> No
                 del by_id[file_id]
 
 
-def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
+def add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
     for stat in metadata.stats:
         name = parse_base_file_name(_name(stat.path)) if stat.path else None
         if name is None:
