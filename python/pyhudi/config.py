@@ -288,7 +288,7 @@ def _check_range(read: ReadOptions, session: Mapping[str, str], travels: bool) -
             raise ConfigError(
                 f"'{session[name]}' of an incremental read is set for the session, and every "
                 "query and statement would read that range. Unset it, and give it as an option of "
-                "the one read: spark.read.option(...).",
+                "the one read: spark.read.option(...), or hudi_table_changes(...) in SQL.",
                 key=session[name],
             )
     if not incremental and (read.begin is not None or read.end is not None):

@@ -15,6 +15,7 @@ class HudiExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => HudiStatements)
     extensions.injectPostHocResolutionRule(_ => HudiRowCounts.Announced)
     extensions.injectPlanNormalizationRule(_ => HudiRowCounts.Restored)
+    extensions.injectTableFunction(HudiTableChanges.description)
     extensions.injectPlannerStrategy(_ => HudiEvaluation)
   }
 }
