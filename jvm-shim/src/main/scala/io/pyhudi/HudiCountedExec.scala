@@ -10,11 +10,12 @@ import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
   *
   * A number is null if nobody knows it without reading data.
   */
-private[pyhudi] case class HudiCountedExec(child: SparkPlan, verb: Command)
+private[pyhudi] case class HudiCountedExec(
+    child: SparkPlan,
+    verb: Command,
+    override val output: Seq[Attribute])
     extends V2CommandExec
     with UnaryExecNode {
-
-  override def output: Seq[Attribute] = child.output
 
   override protected def run(): Seq[InternalRow] = {
     val changed = HudiCommits.changedBy(child.executeCollect())

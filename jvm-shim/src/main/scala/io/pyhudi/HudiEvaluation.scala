@@ -34,7 +34,7 @@ private[pyhudi] object HudiEvaluation extends SparkStrategy {
     else {
       new DataSourceV2Strategy(Compat.activeSession)(plan)
         .map(spark => evaluated.fold(spark)(ours => guarded(spark, ours)))
-        .map(spark => verb.fold(spark)(HudiCountedExec(spark, _)))
+        .map(spark => verb.fold(spark)(v => HudiCountedExec(spark, v, HudiRowCounts.columns(v))))
     }
   }
 

@@ -88,7 +88,7 @@ private[pyhudi] object HudiRowCounts {
     case other => other.nodeName == "InsertOnlyMerge"
   }
 
-  private def columns(verb: RowLevelOperation.Command): Seq[Attribute] =
+  def columns(verb: RowLevelOperation.Command): Seq[Attribute] =
     names(verb).map(AttributeReference(_, LongType)())
 
   private def names(verb: RowLevelOperation.Command): Seq[String] = verb match {
