@@ -5,7 +5,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExpressionInfo}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, SubqueryAlias, UnaryNode}
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
@@ -42,6 +42,16 @@ private[pyhudi] final case class HudiTableChanges(
   }
 }
 
+/** A call that cannot be served. The rule throws its failure: what a function itself throws gets
+  * a position from Spark, and is then another class.
+  */
+private[pyhudi] final case class HudiRefusedCall(failure: HudiAnalysisException) extends LeafNode {
+
+  override def output: Seq[Attribute] = Nil
+
+  override lazy val resolved: Boolean = false
+}
+
 private[pyhudi] object HudiTableChanges {
 
   private val function = "hudi_table_changes"
@@ -52,11 +62,13 @@ private[pyhudi] object HudiTableChanges {
     new ExpressionInfo(getClass.getName.stripSuffix("$"), null, function),
     of)
 
-  private def of(arguments: Seq[Expression]): LogicalPlan = arguments.map(text) match {
-    case Seq(table, form, begin) => of(table, form, begin, None)
-    case Seq(table, form, begin, end) => of(table, form, begin, Some(end))
-    case other => throw refused(s"it has ${other.size} arguments")
-  }
+  private def of(arguments: Seq[Expression]): LogicalPlan =
+    try arguments.map(text) match {
+        case Seq(table, form, begin) => of(table, form, begin, None)
+        case Seq(table, form, begin, end) => of(table, form, begin, Some(end))
+        case other => throw refused(s"it has ${other.size} arguments")
+      }
+    catch { case failure: HudiAnalysisException => HudiRefusedCall(failure) }
 
   private def of(table: String, form: String, begin: String, end: Option[String]): LogicalPlan = {
     val options = Map(
