@@ -13,7 +13,7 @@ import pytest
 from pyhudi.application.after_commit import after_commit
 from pyhudi.choices import CleanPolicy
 from pyhudi.config import resolve_write
-from pyhudi.errors import ConfigError, LockTimeout
+from pyhudi.errors import ConfigError, HistoryExpired, LockTimeout
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     CleanerPlan,
@@ -421,3 +421,13 @@ def test_the_plan_names_absolute_paths_below_the_table(world: World) -> None:
     assert partition == "a"
     assert all(f.file_path.startswith(f"{world.memory.root}/a/") for f in files)
     assert one in files[0].file_path
+
+
+def test_after_a_clean_by_versions_a_snapshot_that_is_not_whole_is_refused(world: World) -> None:
+    one, *_ = versions(world, 3)
+    table = world.table()
+    table.view(table.timeline())
+    run(world, Retention(policy=CleanPolicy.VERSIONS, versions=1))
+    table = world.table()
+    with pytest.raises(HistoryExpired):
+        table.view(table.timeline()).latest(as_of=one)

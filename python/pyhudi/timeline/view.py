@@ -390,12 +390,17 @@ def _time(instant: Instant) -> InstantTime:
 
 
 def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:
-    """What a clean deleted; None if its file is gone, or torn."""
+    """What a clean deleted; None if a listing must tell.
+
+    That is so if its file is gone or torn. It is so too if it names no earliest commit: then only a
+    listing finds which snapshots are no longer whole.
+    """
     path = timeline.file_of(clean)
     try:
-        return parse_clean_metadata(storage.read(path), path)
+        found = parse_clean_metadata(storage.read(path), path)
     except (FileNotFoundError, TableCorrupt):
         return None
+    return found if found.earliest_commit_to_retain else None
 
 
 def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> None:
