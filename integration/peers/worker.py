@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import pyhudi
 from integration.peers.canonical import canonical_map, plain, sort_rows
 from integration.peers.process import claim_stdout, serve
-from tests.sessions import remember_names
 from tests.sql_suite import texts_of
 
 
@@ -81,7 +80,6 @@ def session(format_name: str, conf: dict[str, str]) -> SparkSession:
     if format_name == "pyhudi":
         pyhudi.attach(spark)
     spark.sparkContext.setLogLevel("ERROR")
-    remember_names(spark)
     return spark
 
 

@@ -27,7 +27,6 @@ from pyhudi.application.last_commit import WrittenCommit
 from pyhudi.application.runtime import Runtime, never_cancelled
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.data_files import filesystems
 from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.cancelling import CancellableClock
@@ -51,7 +50,7 @@ from pyhudi.spark.protocol import VERSION
 from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, normalize_root, open_storage
-from pyhudi.storage.s3_settings import option_names
+from pyhudi.storage.s3_settings import arrow_options, option_names, s3_settings
 from pyhudi.timeline.table import Table
 from pyhudi.writes.stage import job
 
@@ -261,9 +260,12 @@ def spark_runtime(spark: SparkSession, cancelled: Callable[[], bool] = never_can
         return locks.groups(options.lock, table.config.name, table.storage)
 
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
-        if root.startswith(("/", "s3a://")):
-            return filesystems(hadoop.s3a(root))(root)
-        return hadoop_filesystem(root)
+        if root.startswith("/"):
+            return FileSystemSpec("local"), root
+        if not root.startswith("s3a://"):
+            return hadoop_filesystem(root)
+        settings = s3_settings(bucket_of(root), hadoop.s3a(root))
+        return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
 
     markers = application_markers(spark, clock)
     return Runtime(
