@@ -190,7 +190,7 @@ def test_a_column_that_the_metastore_keeps_is_there_for_hive_and_trino(
     assert lake.columns(table) == ["id", "tip", "v"]
     for spark in (lake.ours, lake.hudi):
         assert "tip" not in spark.sql(f"select * from {table}").rows[0]
-    # Without it Hudi's input format counts columns, and the one behind the kept column is null.
+    # Without schema-on-read Hudi's input format counts columns: the one behind is null.
     assert lake.in_hive(table, "id, v") == [(1, None)]
     read_by_ids(lake.hudi, request)
     readers.see(table, "id, v", [(1, 1)])
