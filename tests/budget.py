@@ -1,7 +1,7 @@
 """What each suite of `make test` may cost: told at its end beside what it did cost, never asserted.
 
 The Makefile starts a suite with ``-p tests.budget --suite NAME``. Time is CPU time of pytest and
-all that it started, JVMs included: three suites share two cores, so the seconds that pass say
+all that it started, JVMs included: four suites share two cores, so the seconds that pass say
 little about a suite. The budgets together are what `make test` may take on two cores.
 """
 

@@ -22,8 +22,8 @@ from tests.servers.dynamodb import CREDENTIALS, DynamoDb, dynamodb_server
 from tests.servers.hive_metastore import HiveMetastore, hive_metastore
 from tests.servers.process import BRIEF_SPARK
 from tests.servers.zookeeper import Zookeeper, zookeeper_server
-from tests.sessions import local_session
-from tests.spark_lines import runs_on
+from tests.sessions import interpret, local_session
+from tests.spark_lines import COMPILED, runs_on
 
 _dynamodb_by: list[str] = []
 
@@ -67,8 +67,12 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
 
 
 @pytest.fixture
-def spark(spark_session: SparkSession) -> SparkSession:
-    """The session with pyhudi attached; attaching again costs nothing and survives a detach."""
+def spark(spark_session: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
+    """The session with pyhudi attached; attaching again costs nothing and survives a detach.
+
+    Its statements are interpreted, unless the test is marked ``compiled`` or ``every_line``.
+    """
+    interpret(spark_session, not any(map(request.node.get_closest_marker, COMPILED)))
     return pyhudi.attach(spark_session)
 
 

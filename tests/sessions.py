@@ -6,8 +6,9 @@ Whichever folder comes first starts it, so it has what each of them needs.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
 import pyhudi
@@ -38,4 +39,32 @@ def local_session(warehouse: Path, master: str = "local[2]") -> SparkSession:
         builder = builder.config(key, value)
     session = pyhudi.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    remember_names(session)
     return session
+
+
+class _Names(JVMView):  # type: ignore[misc]
+    """Java's names, each asked for once: the JVM looks for a name in each of Spark's jars.
+
+    What a name stands for does not change, and PySpark asks for the same few in each call.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        self.__dict__[name] = found
+        return found
+
+
+def remember_names(session: SparkSession) -> None:
+    """From now on PySpark asks the JVM of ``session`` once for each name in it."""
+    session.sparkContext._jvm.__class__ = _Names
+
+
+def interpret(session: SparkSession, on: bool) -> None:
+    """Have Spark interpret the statements to come, or compile code for each as its users have it.
+
+    Compiling takes a fifth of the time of a statement on a few rows. It also decides how Spark
+    reads: only compiled plans get batches of columns.
+    """
+    session.conf.set("spark.sql.codegen.wholeStage", str(not on).lower())
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if on else "FALLBACK")

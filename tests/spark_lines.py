@@ -23,6 +23,8 @@ LINES: Final = (ALL[0], ALL[-1])  # the oldest and the newest that pyhudi suppor
 MIDDLE: Final = ALL[1:-1]
 NEWEST: Final = LINES[-1]
 SPARK, EVERY_LINE = "spark", "every_line"
+#: the marks of what runs as Spark does by default: it compiles plans, and reads batches of columns
+COMPILED: Final = ("compiled", EVERY_LINE)
 
 
 def home_line(case: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.choices import Order
 from pyhudi.config import (
     READ_TABLE,
     WRITE_TABLE,
@@ -209,7 +210,7 @@ def test_two_names_of_one_option_must_agree() -> None:
 def test_keys_without_effect_are_collected_for_one_warning() -> None:
     resolved = resolve_write(
         {
-            "hoodie.clean.automatic": "true",
+            "hoodie.archive.automatic": "true",
             "hoodie.upsert.shuffle.parallelism": "200",
             "hoodie.datasource.write.row.writer.enable": "true",
             "hoodie.metadata.enable": "true",
@@ -218,7 +219,7 @@ def test_keys_without_effect_are_collected_for_one_warning() -> None:
         session={"hoodie.compact.inline": "false"},
     )
     assert resolved.ignored == (
-        "hoodie.clean.automatic",
+        "hoodie.archive.automatic",
         "hoodie.compact.inline",
         "hoodie.datasource.write.row.writer.enable",
         "hoodie.metadata.enable",
@@ -367,8 +368,24 @@ def test_a_read_takes_its_own_options_and_lets_a_writes_pass() -> None:
     assert resolved.as_of == "2025-01-31"
     assert resolved.query_type is QueryType.READ_OPTIMIZED
     assert (resolved.other, resolved.ignored) == ({"path": "/t"}, ())
-    with pytest.raises(ConfigError, match="snapshot, read_optimized"):
-        resolve_read({"hoodie.datasource.query.type": "incremental"})
+    with pytest.raises(ConfigError, match="snapshot, read_optimized, incremental"):
+        resolve_read({"hoodie.datasource.query.type": "changes"})
+
+
+def test_a_range_of_commits_belongs_to_one_read() -> None:
+    kind, begin = "hoodie.datasource.query.type", "hoodie.datasource.read.begin.instanttime"
+    end = "hoodie.datasource.read.end.instanttime"
+    given = {kind: "incremental", begin: "earliest"}
+    read = resolve_read({**given, "hoodie.read.timeline.holes.resolution.policy": "BLOCK"})
+    assert (read.query_type, read.begin, read.order) == (
+        QueryType.INCREMENTAL, "earliest", Order.FENCED
+    )  # fmt: skip
+    for session in (given, {begin: "earliest"}, {end: "20240101000000000"}):
+        with pytest.raises(ConfigError, match="an option of the one read"):
+            resolve_read({}, session)
+    for half in ({begin: "earliest"}, {end: "20240101000000000"}):
+        with pytest.raises(ConfigError, match="Set it to 'incremental'"):
+            resolve_read(half)
 
 
 def test_every_option_that_a_table_records_is_of_the_tables_scope() -> None:

@@ -38,6 +38,7 @@ LAYERS = {
     "rows": 13,
     "index": 14,  # its lookup runs in workers and opens files as rows/ does
     "catalogs": 15,
+    "diagnosis": 16,  # it asks services what they would do
     "services": 15,
     "application": 16,
     "reads": 17,

@@ -38,6 +38,17 @@ def test_a_listing_is_a_list_that_shows_itself_as_a_table() -> None:
     ]
 
 
+def test_numbers_with_a_fraction_keep_it_and_whole_ones_show_none() -> None:
+    @dataclass(frozen=True)
+    class Ratio:
+        value: float | None
+
+    listing = Listing(Ratio, [Ratio(1200.0), Ratio(0.5), Ratio(None)])
+    assert [line.strip() for line in repr(listing).splitlines()[2:]] == ["1,200", "0.5", "-"]
+    assert listing.ddl() == "`value` double"
+    assert listing.to_arrow()["value"].to_pylist() == [1200.0, 0.5, None]
+
+
 def test_notebooks_get_it_escaped() -> None:
     shown = Listing(Entry, ENTRIES)._repr_html_()
     assert shown.startswith("<table><tr><th>name</th>")

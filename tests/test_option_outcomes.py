@@ -18,6 +18,7 @@ from pyhudi.index.kinds import kind_of
 from pyhudi.locks.dynamodb import DynamoTable
 from pyhudi.locks.open import LockOpener, zookeeper_place
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
+from pyhudi.services.clean import retention_of
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import new_table_config
 from pyhudi.timeline.table import Table
@@ -155,6 +156,12 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "failed_writes": ({}, "EAGER", "LAZY", policy),
     "heartbeat_ms": ({}, "1000", "2000", policy),
     "heartbeat_misses": ({}, "2", "3", policy),
+    "clean_policy": ({}, "KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", retention_of),
+    "commits_retained": ({}, "1", "2", retention_of),
+    "hours_retained": ({}, "1", "2", retention_of),
+    "versions_retained": ({}, "1", "2", retention_of),
+    "clean_partitions": ({}, "a", "a,b", retention_of),
+    "clean_partition_regex": ({}, "a.*", "b.*", retention_of),
     "callback_on": (CALLS, "true", "false", http_callback),
     "callback_url": (CALLS, "https://a/b", "https://a/c", http_callback),
     "callback_timeout_s": (CALLS, "1", "2", http_callback),
@@ -207,9 +214,17 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "most_group_locks": ("tests/spark/test_pessimistic.py", ""),
     "conflict_retries": ("tests/writes/test_write.py", ""),
     "key_conflicts": ("tests/spark/test_racing_writers.py", ""),
+    "clean_inline": ("tests/services/test_clean.py", ""),
+    "clean_trigger": ("tests/services/test_clean.py", ""),
     "table_services": ("tests/application/test_after_commit.py", ""),
     "lock_expire_minutes": ("tests/locks/test_filesystem.py", ""),
     "query_type": ("tests/writes/test_slices.py", ""),
+    "begin": ("tests/reads/test_incremental.py", "BEGIN"),
+    "end": ("tests/reads/test_incremental.py", "END"),
+    "order": ("tests/reads/test_incremental.py", "order="),
+    "change_form": ("tests/reads/test_incremental.py", "incremental.format"),
+    "of_the_rest": ("tests/reads/test_incremental.py", "REST"),
+    "end_schema": ("tests/reads/test_incremental.py", "END_SCHEMA"),
     "as_of": ("tests/spark/test_time_travel.py", "as__of__instant"),
 }
 

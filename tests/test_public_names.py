@@ -16,12 +16,17 @@ def test_the_public_names_are_these() -> None:
         "Table",
         "__version__",
         "attach",
+        "clean",
         "clean_failed_writes",
         "commits",
         "configure",
+        "delete_savepoint",
+        "health",
         "history",
         "last_commit",
         "on_commit",
+        "savepoint",
+        "why",
     ]
 
 
@@ -34,8 +39,8 @@ def test_each_is_there_and_says_what_it_does(name: str) -> None:
 
 
 def test_another_name_is_an_ordinary_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'clean'"):
-        _ = pyhudi.clean
+    with pytest.raises(AttributeError, match="no attribute 'vacuum'"):
+        _ = pyhudi.vacuum
 
 
 def test_dir_and_completion_show_the_public_names_and_nothing_else() -> None:

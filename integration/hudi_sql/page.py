@@ -18,7 +18,8 @@ HEAD = """\
 
 Each case ran on Apache Hudi 1.2.0 and on pyhudi, both on Spark 3.5, in databases of their own.
 "The same" means the same rows, or an error on both sides; texts of errors are not compared. Meta
-columns that a query does not name are left out, since pyhudi hides them.
+columns that a query does not name are left out, since pyhudi hides them. Only pyhudi's UPDATE,
+DELETE and MERGE answer how many rows they changed; what these statements answer is not compared.
 """
 
 

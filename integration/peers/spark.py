@@ -18,7 +18,7 @@ from integration.peers.canonical import Answer
 from integration.peers.process import LineProcess
 from integration.peers.tables import Place, table_facts, writer_options
 from tests.s3_server import S3Server
-from tests.servers.process import BRIEF_TASKS
+from tests.servers.process import BRIEF_TASKS, brief_driver
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -153,7 +153,14 @@ def child_environment(python: str) -> dict[str, str]:
     # SPARK_HOME would put another Spark before the one that belongs to `python`.
     env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
     folders = os.pathsep.join([str(REPO), str(REPO / "python")])
-    return {**env, "PYTHONPATH": folders, "TZ": "UTC", "PYSPARK_PYTHON": python}
+    driver = " ".join(brief_driver(Path(python).parents[1]))
+    return {
+        **env,
+        "PYTHONPATH": folders,
+        "TZ": "UTC",
+        "PYSPARK_PYTHON": python,
+        "SPARK_SUBMIT_OPTS": driver,
+    }
 
 
 def _answer(raw: dict[str, Any]) -> Answer:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import pyhudi
 from integration.peers.canonical import canonical_map, plain, sort_rows
 from integration.peers.process import claim_stdout, serve
+from tests.sessions import remember_names
 from tests.sql_suite import texts_of
 
 
@@ -80,6 +81,7 @@ def session(format_name: str, conf: dict[str, str]) -> SparkSession:
     if format_name == "pyhudi":
         pyhudi.attach(spark)
     spark.sparkContext.setLogLevel("ERROR")
+    remember_names(spark)
     return spark
 
 

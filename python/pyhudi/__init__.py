@@ -5,6 +5,8 @@
 >>> spark.read.format("pyhudi").load(path)
 >>> pyhudi.Table(path).files()
 >>> pyhudi.history(path)
+>>> pyhudi.why(path, "r1")
+>>> pyhudi.health(path)
 >>> pyhudi.commits(path, after=checkpoint)
 >>> pyhudi.last_commit(spark)
 """
@@ -18,7 +20,11 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
+    from pyhudi.diagnosis.health import health
+    from pyhudi.diagnosis.why import why
+    from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
+    from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import InspectedTable as Table
@@ -30,24 +36,34 @@ __all__ = [
     "Table",
     "__version__",
     "attach",
+    "clean",
     "clean_failed_writes",
     "commits",
     "configure",
+    "delete_savepoint",
+    "health",
     "history",
     "last_commit",
     "on_commit",
+    "savepoint",
+    "why",
 ]
 
 # Imported when first used: executors import the write plane without PySpark's driver side.
 _HOMES = {
     "Table": "pyhudi.timeline.inspection",
     "attach": "pyhudi.spark.session",
+    "clean": "pyhudi.services.clean",
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
+    "delete_savepoint": "pyhudi.services.savepoints",
+    "health": "pyhudi.diagnosis.health",
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
+    "savepoint": "pyhudi.services.savepoints",
+    "why": "pyhudi.diagnosis.why",
 }
 #: where a public name is not the one that its module has: inside, a ``Table`` is an opened one
 _OWN_NAMES = {"Table": "InspectedTable"}

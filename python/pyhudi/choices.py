@@ -121,6 +121,12 @@ class FailedWrites(str, Enum):
     NEVER = "NEVER"
 
 
+class CleanPolicy(str, Enum):
+    COMMITS = "KEEP_LATEST_COMMITS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+    VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
 class TimestampType(str, Enum):
     UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
     DATE_STRING = "DATE_STRING"
@@ -139,6 +145,26 @@ class InsertMode(str, Enum):
 class QueryType(str, Enum):
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+class ChangeForm(str, Enum):
+    """What an incremental read gives of a row: its newest state in the range."""
+
+    LATEST_STATE = "latest_state"
+
+
+class Order(str, Enum):
+    """How commits are followed: the three options of RFC-22's "Incremental reads".
+
+    ``COMPLETED``: by completion time, each commit once, as soon as it is visible. ``FENCED``: by
+    instant time, only commits before the first pending write. ``REQUESTED``: by instant time, all
+    visible commits; those after a pending write come again until that write has ended.
+    """
+
+    REQUESTED = "requested"
+    FENCED = "fenced"
+    COMPLETED = "completed"
 
 
 def offered(kind: type[Enum]) -> list[Enum]:
@@ -191,4 +217,5 @@ SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
         "PreferWriterConflictResolutionStrategy": ConflictRule.PREFER_WRITER,
     },
     SchemaConflicts: {"SimpleSchemaConflictResolutionStrategy": SchemaConflicts.SIMPLE},
+    Order: {"BLOCK": Order.FENCED, "USE_TRANSITION_TIME": Order.COMPLETED},
 }

@@ -246,8 +246,8 @@ def resolve_read(
     for key in given.ignored:
         if key.lower() in UNSERVED_READS:
             raise ConfigError(
-                f"'{key}' is not supported: a read takes the snapshot of one table. To read a part "
-                "of its commits use pyhudi.commits, to read an older state set as.of.instant.",
+                f"'{key}' is not supported: a read takes one table, or a range of its commits. "
+                "Filter the rows, or read the files without pyhudi.",
                 key=key,
             )
     for key in given.other:
@@ -270,7 +270,46 @@ def resolve_read(
         name: value for name, (_, value) in {**later.found, **given.found}.items()
     }
     ignored = tuple(sorted(given.ignored | later.ignored))
-    return ReadOptions(**values, other=given.other, ignored=ignored)
+    resolved = ReadOptions(**values, other=given.other, ignored=ignored)
+    _check_range(resolved, {name: key for name, (key, _) in later.found.items()}, travels)
+    return resolved
+
+
+def _check_range(read: ReadOptions, session: Mapping[str, str], travels: bool) -> None:
+    """``ConfigError`` for an incremental read that is half said, or said to a whole session.
+
+    ``session`` has the session's own keys by option. UPDATE, DELETE and MERGE read their table with
+    the options of the session, and would miss the rows outside of the range.
+    """
+    incremental = read.query_type is QueryType.INCREMENTAL
+    kind = "hoodie.datasource.query.type"
+    for name in ("begin", "end", *(["query_type"] if incremental else [])):
+        if name in session:
+            raise ConfigError(
+                f"'{session[name]}' of an incremental read is set for the session, and every "
+                "query and statement would read that range. Unset it, and give it as an option of "
+                "the one read: spark.read.option(...), or hudi_table_changes(...) in SQL.",
+                key=session[name],
+            )
+    if not incremental and (read.begin is not None or read.end is not None):
+        raise ConfigError(
+            f"A begin or an end of a range of commits is set, but {kind} is "
+            f"'{read.query_type.value}'. Set it to 'incremental', or leave the range out.",
+            key=kind,
+        )
+    if incremental and not read.begin:
+        raise ConfigError(
+            "An incremental read needs hoodie.datasource.read.begin.instanttime: the time after "
+            "which its commits begin, or earliest.",
+            key="hoodie.datasource.read.begin.instanttime",
+        )
+    if incremental and (read.as_of is not None or travels):
+        raise ConfigError(
+            "An incremental read and time travel exclude each other: one gives what changed, the "
+            "other a state. Set hoodie.datasource.read.end.instanttime for the changes up to a "
+            "time.",
+            key="as.of.instant",
+        )
 
 
 def sql_insert_operation(options: WriteOptions) -> Operation:

@@ -47,7 +47,10 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
 }
 
 
-_CHANGES: Final = "To follow what was committed use pyhudi.commits"
+_CHANGES: Final = (
+    "For changed rows set hoodie.datasource.query.type to incremental, and to follow what was "
+    "committed use pyhudi.commits"
+)
 _FILES: Final = "A read takes a table's files whatever their names and times: filter the rows"
 _LOST: Final = "A lost or broken file of a table is an error, never fewer rows"
 _FOREIGN_READS: Final[Mapping[str, tuple[str | None, str]]] = {

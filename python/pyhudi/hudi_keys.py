@@ -79,8 +79,7 @@ UNSERVED_FAMILIES: Final[tuple[str, ...]] = ("hoodie.record.merge.property.",)
 
 # Options of reads that ask for other rows than a snapshot has.
 UNSERVED_READS: Final = frozenset(
-    "hoodie.datasource.read." + name
-    for name in ("begin.instanttime", "end.instanttime", "incr.filters", "incr.path.glob", "paths")
+    "hoodie.datasource.read." + name for name in ("incr.filters", "incr.path.glob", "paths")
 )
 
 # Families whose keys are made of a prefix and a name that others choose: sources, mergers, other

@@ -101,10 +101,12 @@ def shown_cell(value: Any) -> Cell:
     """A plain value as a cell of a table."""
     if value is None or value == "":
         return NOTHING
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-_SPARK = {"string": "string", "int64": "long", "bool": "boolean"}
+_SPARK = {"string": "string", "int64": "long", "bool": "boolean", "double": "double"}
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
@@ -114,4 +116,6 @@ def _arrow_type(hint: Any) -> pa.DataType:
         (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
     if hint is bool:
         return pyarrow.bool_()
+    if hint is float:
+        return pyarrow.float64()
     return pyarrow.int64() if hint is int else pyarrow.string()

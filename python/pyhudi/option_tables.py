@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 from pyhudi.choices import (
     BloomType,
+    ChangeForm,
+    CleanPolicy,
     Codec,
     ConcurrencyMode,
     ConflictRule,
@@ -24,6 +26,7 @@ from pyhudi.choices import (
     IndexType,
     InsertMode,
     Operation,
+    Order,
     OverwriteMode,
     QueryType,
     SchemaConflicts,
@@ -39,6 +42,7 @@ from pyhudi.option import Scope, option, rows_of
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
+INCREMENTAL = "hoodie.datasource.read."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 CHECK = "hoodie.consistency.check."
@@ -223,6 +227,28 @@ class WriteOptions:
     # ---- after the commit
     table_services: bool = option(True, "hoodie.table.services.enabled", W,
         "Plans table services that are due; false if a separate job does that.")
+    clean_inline: bool = option(False, "hoodie.clean.automatic", W,
+        "Cleans the table after the commit, if a clean is due; Hudi's default is true.")
+    clean_trigger: int = option(1, "hoodie.clean.trigger.max.commits", W,
+        "An inline clean is due after so many commits.", "hoodie.clean.max.commits", minimum=1)
+    clean_policy: CleanPolicy = option(CleanPolicy.COMMITS, "hoodie.clean.policy", W,
+        "Old versions of files are kept by commits, by hours, or by their number.",
+        "hoodie.cleaner.policy")
+    commits_retained: int = option(10, "hoodie.clean.commits.retained", W,
+        "By commits: what the last so many commits show is kept.",
+        "hoodie.cleaner.commits.retained", minimum=1)
+    hours_retained: int = option(24, "hoodie.clean.hours.retained", W,
+        "By hours: what the commits of the last so many hours show is kept.",
+        "hoodie.cleaner.hours.retained", minimum=1)
+    versions_retained: int = option(3, "hoodie.clean.fileversions.retained", W,
+        "By versions: so many of each file group are kept.",
+        "hoodie.cleaner.fileversions.retained", minimum=1)
+    clean_partitions: str | None = option(None, "hoodie.clean.partition.filter.selected", W,
+        "Only these partition paths are cleaned, separated by commas.",
+        "hoodie.cleaner.partition.filter.selected")
+    clean_partition_regex: str | None = option(None, "hoodie.clean.partition.filter.regex", W,
+        "Only partition paths that match as a whole are cleaned; a list of partitions goes first.",
+        "hoodie.cleaner.partition.filter.regex")
     callback_on: bool = option(False, CALLBACK + "on", W,
         "Posts a message about each commit to a URL, as Hudi does.")
     callback_url: str | None = option(None, CALLBACK + "http.url", W,
@@ -247,8 +273,22 @@ class ReadOptions:
     """All options of a read, resolved."""
 
     query_type: QueryType = option(QueryType.SNAPSHOT, "hoodie.datasource.query.type", S,
-        "Snapshot, or (merge-on-read) the compacted base files only.",
+        "Snapshot, (merge-on-read) base files only, or the rows that a range of commits changed.",
         "hoodie.datasource.view.type")
+    begin: str | None = option(None, INCREMENTAL + "begin.instanttime", S,
+        "Incremental: rows of commits after this time; earliest for all.")
+    end: str | None = option(None, INCREMENTAL + "end.instanttime", S,
+        "Incremental: up to this time, inclusively; without it up to now.")
+    order: Order | None = option(None, INCREMENTAL + "incr.order", S,
+        "Incremental: which times begin and end are; completed, but fenced in table version 6.",
+        "hoodie.read.timeline.holes.resolution.policy")
+    change_form: ChangeForm = option(
+        ChangeForm.LATEST_STATE, "hoodie.datasource.query.incremental.format", S,
+        "Incremental: each changed row once, as the range leaves it; cdc is not there yet.")
+    of_the_rest: bool = option(False, INCREMENTAL + "incr.fallback.fulltablescan.enable", S,
+        "Incremental: of a cleaned range the rows not changed again since; Hudi's default is true.")
+    end_schema: bool = option(False, INCREMENTAL + "schema.use.end.instanttime", S,
+        "Incremental: columns as of the last commit of the range, not those of now.")
     as_of: str | None = option(None, "as.of.instant", S,
         "Time travel: the table after this instant, or as of this time.")
 

@@ -88,7 +88,7 @@ def test_a_commit_stands_where_nothing_can_be_scheduled(
 
     after_commit(used, world.table(), OPTIONS, Action.COMMIT, done)
 
-    assert f"{done.instant} is committed, but no table service was scheduled" in caplog.text
+    assert f"{done.instant} is committed, but not all table services ran" in caplog.text
     assert LockTimeout.code() in caplog.text
     assert world.rows() == {"k": "1"}
 

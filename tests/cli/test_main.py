@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -88,6 +89,28 @@ def test_history_of_no_table_is_an_error_in_one_line(tmp_path: Path, capsys: Out
 def test_a_setting_that_is_not_of_the_storage_is_refused(setting: str, capsys: Output) -> None:
     assert main(["history", "/x", "--conf", setting]) == 1
     assert "fs.s3a.KEY=VALUE" in capsys.readouterr().err
+
+
+def test_clean_tells_and_deletes_old_versions(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    keep = ["--conf", "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS"]
+    keep += ["--conf", "hoodie.clean.fileversions.retained=1"]
+    before = set(root.rglob("*.parquet"))
+
+    assert main(["clean", "--dry-run", str(root), *keep]) == 0
+    told = capsys.readouterr().out
+    assert set(root.rglob("*.parquet")) == before
+    assert "would be deleted" in told
+    assert main(["clean", "--json", str(root), *keep]) == 0
+    done = json.loads(capsys.readouterr().out)
+
+    gone = {root / each["partition"] / each["file"] for each in done if each["fate"] == "deleted"}
+    assert gone
+    assert set(root.rglob("*.parquet")) == before - gone
+    assert main(["clean", str(root), *keep]) == 0
+    assert "has no old versions of files" in capsys.readouterr().out
+    assert main(["clean", str(root), "--conf", "hoodie.clean.policy=x"]) == 1
+    assert "hoodie.clean.policy" in capsys.readouterr().err
 
 
 def test_clean_rolls_failed_writes_back_and_prints_them(tmp_path: Path, capsys: Output) -> None:
@@ -180,11 +203,22 @@ def test_clean_does_not_touch_tables_that_pyhudi_cannot_write(
     assert "merge-on-read" in capsys.readouterr().err
 
 
-def test_clean_has_to_be_told_what(capsys: Output) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["clean", "/x"])
-    assert end.value.code == 2
-    assert "--failed-writes" in capsys.readouterr().err
+def test_a_savepoint_is_made_and_deleted(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    assert main(["savepoint", str(root), "--comment", "a backup"]) == 0
+    told = capsys.readouterr().out
+    assert "a backup" in told
+    assert main(["savepoint", "--json", str(root)]) == 0
+    (made,) = json.loads(capsys.readouterr().out)
+    assert main(["delete-savepoint", str(root), made["instant"]]) == 0
+    assert "has no savepoint any more" in capsys.readouterr().out
+    assert main(["delete-savepoint", str(root), made["instant"]]) == 1
+    assert "has no savepoint. The savepoints" in capsys.readouterr().err
+
+
+def test_clean_of_no_table_says_so(tmp_path: Path, capsys: Output) -> None:
+    assert main(["clean", str(tmp_path)]) == 1
+    assert "TABLE_NOT_FOUND" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("setting", ["hoodie.nonsense=1", "spark.x=1", "fs.s3a.x"])

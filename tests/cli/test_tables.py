@@ -137,3 +137,23 @@ def test_the_settings_of_a_named_spark_are_printed(capsys: Output) -> None:
 def test_history_and_the_tables_history_are_one_kind_of_list(root: str) -> None:
     assert pyhudi.history(root) == pyhudi.Table(root).history()
     assert type(pyhudi.history(root)) is type(pyhudi.Table(root).history())
+
+
+def test_why_tells_the_life_of_a_key(root: str, capsys: Output) -> None:
+    found = told(capsys, "why", root, "2")
+    assert found == pyhudi.why(root, "2").records()
+    assert [each["what"] for each in found] == ["inserted", "updated", "replaced", "now"]
+    assert len(told(capsys, "why", root, "3", "--carried")) > len(told(capsys, "why", root, "3"))
+    assert main(["why", root, "nobody", "--partition", "2024-01-01"]) == 0
+    assert "Looked in the partition '2024-01-01'" in capsys.readouterr().out
+
+
+def test_health_is_a_table_with_a_level_on_each_line(root: str, capsys: Output) -> None:
+    found = told(capsys, "health", root)
+    assert [each["measure"] for each in found] == [e.measure for e in pyhudi.health(root)]
+    assert {each["level"] for each in found} == {"ok"}
+    (Path(root) / ".hoodie" / "lock").write_bytes(b"")
+    assert main(["health", root, "--conf", "hoodie.parquet.small.file.limit=0"]) == 0
+    shown = capsys.readouterr().out
+    assert "another program" in shown
+    assert "0 of 4 base files" in shown

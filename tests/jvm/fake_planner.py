@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
+from pyhudi.application.last_commit import ChangedRows
 from pyhudi.reads.conditions import Comparison
 from pyhudi.spark.protocol import (
     QUESTIONS,
@@ -38,6 +39,7 @@ META = [
     "_hoodie_file_name",
 ]
 LONG_PLAN = 500
+NO_ROWS = ChangedRows(0, 0, 0)
 #: parts of requests that the tests see as classes
 DECODED = {"filters", "partition_filters", "runtime_filters", "changes"}
 
@@ -198,6 +200,7 @@ class FakePlanner:
             meta_fields=True,
             runtime_filters=(),
             travels=False,
+            rows=None,
         )
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:
@@ -253,10 +256,10 @@ class FakePlanner:
         if exists and mode == "error":
             raise TableExists(f"[TABLE_EXISTS] there is a table at {path}: choose another mode.")
         if exists and mode == "ignore":
-            return CommitAnswer(None, None)
+            return CommitAnswer(None, None, NO_ROWS)
         if not exists:
             self.create(path, json.loads(frame.schema.json()), request["partitioning"])
-        return CommitAnswer(self._store(path, frame, replace=mode == "overwrite"), None)
+        return CommitAnswer(self._store(path, frame, replace=mode == "overwrite"), None, NO_ROWS)
 
     def on_create_table(self, request: dict[str, Any]) -> Made:
         path = request["path"]
@@ -276,7 +279,7 @@ class FakePlanner:
             raise FakeError("[FAKE_ERROR] the insert failed as it was told to.")
         if overwrite == "filter":
             frame = self._rows_without(path, request["filters"]).unionByName(frame)
-        return CommitAnswer(self._store(path, frame, replace=overwrite != "none"), None)
+        return CommitAnswer(self._store(path, frame, replace=overwrite != "none"), None, NO_ROWS)
 
     def _rows_without(self, path: str, filters: tuple[Any, ...]) -> DataFrame:
         frame = self.spark.read.format("pyhudi").load(path)
@@ -286,7 +289,7 @@ class FakePlanner:
         return frame.where(~doomed)
 
     def on_truncate_table(self, request: dict[str, Any]) -> CommitAnswer:
-        return CommitAnswer(self.commit(request["path"], [], replace=True), None)
+        return CommitAnswer(self.commit(request["path"], [], replace=True), None, NO_ROWS)
 
     def on_can_delete_where(self, request: dict[str, Any]) -> bool:
         partitioning = self.load(request["path"])["partitioning"]
@@ -298,19 +301,19 @@ class FakePlanner:
     def on_delete_where(self, request: dict[str, Any]) -> CommitAnswer:
         path = request["path"]
         left = self._rows_without(path, request["filters"])
-        return CommitAnswer(self._store(path, left, replace=True), None)
+        return CommitAnswer(self._store(path, left, replace=True), None, NO_ROWS)
 
     def on_check_properties(self, request: dict[str, Any]) -> None:
         """Every property may be set."""
 
     def on_alter_columns(self, request: dict[str, Any]) -> CommitAnswer:
-        return CommitAnswer(self.commit(request["path"], [], replace=False), None)
+        return CommitAnswer(self.commit(request["path"], [], replace=False), None, NO_ROWS)
 
     def on_check_row_changes(self, request: dict[str, Any]) -> None:
         self.load(request["path"])
 
     def on_insert_new(self, request: dict[str, Any], frame: DataFrame) -> CommitAnswer:
-        return CommitAnswer(self._store(request["path"], frame, replace=False), None)
+        return CommitAnswer(self._store(request["path"], frame, replace=False), None, NO_ROWS)
 
     def on_spool_begin(self, request: dict[str, Any]) -> str:
         folder = local(request["path"]) / ".spool"
@@ -333,7 +336,7 @@ class FakePlanner:
             for column, value in values.items():
                 doomed &= left[column].eqNullSafe(value)
             left = left.where(~doomed)
-        return CommitAnswer(self._store(path, left.unionByName(frame), replace=True), None)
+        return CommitAnswer(self._store(path, left.unionByName(frame), replace=True), None, NO_ROWS)
 
     def on_spool_abort(self, request: dict[str, Any]) -> None:
         shutil.rmtree(local(request["spool"]))

@@ -26,6 +26,15 @@ OF_A_METASTORE = {
     "register_table", "forget_entry", "alter_entry", "rename_entry", "sync_partitions"
 }  # fmt: skip
 
+#: procedures of Spark 4, with what they need behind the table
+CALLS = {
+    "clean": "",
+    "clean_failed_writes": "",
+    "savepoint": "",
+    "delete_savepoint": ", '20260101000000000'",
+    "why": ", '1'",
+}
+
 STATEMENTS = (
     "INSERT INTO trips VALUES (1, 'mon'), (2, 'tue')",
     "INSERT INTO trips SELECT id + 2, day FROM trips",
@@ -78,12 +87,13 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
         except Exception:
             assert "assert_true" in statement, statement
     if pyspark.__version__ >= "4":
-        planner.golden["clean_failed_writes"] = GOLDEN["clean_failed_writes"]["answer"]
-        spark.sql(f"CALL pyhudi.system.clean_failed_writes('{path}')").collect()
+        for call in CALLS:
+            planner.golden[call] = GOLDEN[call]["answer"]
+            spark.sql(f"CALL pyhudi.system.{call}('{path}'{CALLS[call]})").collect()
 
     asked = dict(planner.calls)
     missing = set(QUESTIONS) - OF_A_METASTORE - set(asked) - {"spool_abort", "tell_failure"}
-    assert missing <= ({"clean_failed_writes"} if pyspark.__version__ < "4" else set())
+    assert missing <= (set(CALLS) if pyspark.__version__ < "4" else set())
     for name, request in planner.calls:
         golden = GOLDEN[name]["request"]
         assert request.keys() == {**golden["place"], **golden["ask"]}.keys(), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,15 +15,39 @@ import pyspark
 
 #: Hive and ZooKeeper come with Spark
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
-#: for a JVM that lives for minutes: what C2 would compile hardly runs, and G1's threads wait
-BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+#: for a JVM that lives for minutes: what C2 would compile hardly runs, and G1's threads wait; C1
+#: alone gets 48 MB for its code, which Spark fills: what is thrown out of them is interpreted
+BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 SMALL_JVM = ("java", "-Xmx256m", *BRIEF_JVM)
+#: Spark's classes as the JVM keeps them in memory (``tests/spark_archive.py``), one for each line
+ARCHIVE = "spark.jsa"
+
+
+def brief_driver(environment: Path) -> tuple[str, ...]:
+    """The options of a driver of the Spark in a Python environment, with its archive if it is made.
+
+    A JVM that the archive does not fit, because of other jars or another Java, starts without a
+    word and reads its classes from the jars.
+    """
+    archive = environment / ARCHIVE
+    quiet = ("-Xlog:disable", "-Xlog:all=error:stderr")
+    return (
+        (*BRIEF_JVM, f"-XX:SharedArchiveFile={archive}", *quiet) if archive.exists() else BRIEF_JVM
+    )
+
+
 #: has Spark's scripts start its drivers, masters and workers so, in all processes below
-BRIEF_SPARK = dict.fromkeys(
-    ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(BRIEF_JVM)
-)
-#: for sessions of processes that can import ``tests``
-BRIEF_TASKS = {"spark.python.daemon.module": "tests.worker_daemon"}
+BRIEF_SPARK = {
+    "SPARK_SUBMIT_OPTS": " ".join(brief_driver(Path(sys.prefix))),
+    "SPARK_DAEMON_JAVA_OPTS": " ".join(BRIEF_JVM),
+    "SPARK_LAUNCHER_OPTS": " ".join(BRIEF_JVM),
+}
+#: for sessions of processes that can import ``tests``; nobody looks at the plans that Spark writes
+#: down for its web pages, in full for each statement and each stage
+BRIEF_TASKS = {
+    "spark.python.daemon.module": "tests.worker_daemon",
+    "spark.sql.ui.explainMode": "simple",
+}
 _STARTS_WITHIN_S = 180
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.tables import KEY, ORDERING, Lake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 DDL = "id bigint, d date, t timestamp, deep array<struct<d: date>>, ts bigint"
 ANCIENT = ("0001-01-01", "0300-02-28", "0999-12-31", "1000-02-28", "1500-03-01", "1582-10-04")

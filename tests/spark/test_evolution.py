@@ -6,7 +6,7 @@ import pytest
 
 from tests.spark.tables import DDL, KEY, MISSING, OPTIONS, ORDERING, VERSION, Lake, refused
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 
 def test_an_added_column_is_null_in_older_rows_and_survives_their_update(lake: Lake) -> None:

@@ -12,7 +12,7 @@ from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.spark.tables import as_json, refused
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 META = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path",

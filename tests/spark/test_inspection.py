@@ -53,5 +53,10 @@ def test_sql_reads_listings_by_name(lake: Lake, name: str) -> None:
         assert [row[:] for row in files.collect()] == [("dt=x", 0), ("dt=y", 1)], table
         assert spark.table(f"{table}.partitions").count() == 2
         assert spark.table(f"{table}.history").count() == 2
+        health = spark.table(f"{table}.health").where("measure = 'small files'")
+        assert [(row.value, row.level) for row in health.collect()] == [(2.0, "ok")]
+    spark.sql(f"alter table {name} set tblproperties ('hoodie.parquet.small.file.limit' = '1')")
+    judged = spark.table(f"{name}.health").where("measure = 'small files'")
+    assert [row.value for row in judged.collect()] == [0.0], "by the table's own options"
     with pytest.raises(AnalysisException, match="NOT_FOUND"):
         spark.table("nothing_of_this_name.history")

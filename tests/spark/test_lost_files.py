@@ -21,7 +21,7 @@ from tests.archiver import archive
 from tests.spark.tables import HudiTable, Lake, listing, rows_of
 from tests.undoing import Undoing
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "lost": os.unlink,

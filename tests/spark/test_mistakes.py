@@ -83,7 +83,10 @@ CALLS: dict[str, tuple[Call, str]] = {
     "a CSV reader's option": (load(header="true"), "knows its columns"),
     "a base path": (load(basePath="/x"), "the table's own folder"),
     "an unknown key": (load(hoodie__datasource__query__tpye="snapshot"), "did you mean"),
-    "an unknown kind of query": (load(hoodie__datasource__query__type="incremental"), "snapshot,"),
+    "an unknown kind of query": (load(hoodie__datasource__query__type="changes"), "snapshot,"),
+    "a range without a begin": (
+        load(hoodie__datasource__query__type="incremental"), "begin.instanttime"
+    ),
     "an empty time": (load(as__of__instant=" "), "as.of.instant is empty"),
     "a time that is none": (load(as__of__instant="soon"), "'soon' is not a point in time"),
     "a table that is not there": (load("trips"), "Nothing is there"),

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import SchemaConflict
 from tests.spark.tables import KEY, MISSING, HudiTable, Lake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 #: the type of the column and its value, by those of the struct inside
 AROUND: dict[str, tuple[str, Callable[[object], object]]] = {

@@ -23,7 +23,7 @@ from pyhudi.spark import write_handlers
 from tests.spark.tables import KEY, OPERATION, PARTITION, VERSION
 from tests.spark.test_sql import folder_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 DDL = "id long, v long, dt string"

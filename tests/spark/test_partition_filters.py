@@ -20,7 +20,7 @@ from tests.spark.tables import (
     Row,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 TEXTS = ["a", "b", "a b", "a/b", "x=1%2F", "é", None, ""]
 NUMBERS = [-1, 0, 7, None]

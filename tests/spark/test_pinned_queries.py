@@ -11,7 +11,7 @@ from pyhudi.reads import pins
 from pyhudi.storage.local import LocalStorage
 from tests.spark.tables import HudiTable, Lake, rows_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 
 def somebody_else_writes(lake: Lake, table: HudiTable, lo: int, hi: int) -> None:

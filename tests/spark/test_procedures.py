@@ -80,10 +80,12 @@ def test_what_a_session_says_holds_for_its_calls(
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("clean('trips')", "there is no procedure"),
+        ("vacuum('trips')", "there is no procedure"),
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
+        ("why('/nowhere/at/all', null)", "is not a record key"),
+        ("why('/nowhere/at/all', '1')", "/nowhere/at/all"),
         ("sync_partitions('/nowhere/at/all')", "No Hive Metastore lists partitions"),
     ],
 )
@@ -92,6 +94,35 @@ def test_a_call_for_nothing_says_so(
 ) -> None:
     with pytest.raises(AnalysisException, match=words):
         spark.sql(f"call pyhudi.system.{call}")
+
+
+def test_a_call_tells_the_life_of_a_key(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'b', 1, 'y')")
+    spark.sql(f"update {name} set name = 'c', ts = 2 where id = 1")
+    spark.sql(f"delete from {name} where id = 1")
+
+    call = f"call pyhudi.system.why(table => '{name}', key => '1')"
+    found = spark.sql(call).collect()
+    assert [row.what for row in found] == ["inserted", "updated", "deleted", "now"]
+    assert [row.partition for row in found] == ["dt=x", "dt=x", "dt=x", ""]
+    path = folder_of(spark, name)
+    by_path = f"call pyhudi.system.why('{path}', '1', partition => 'dt=y', carried => true)"
+    (only,) = spark.sql(by_path).collect()
+    assert "Looked in the partition 'dt=y'" in only.reason
+
+
+def test_a_call_measures_the_health_that_sql_reads_as_a_table(
+    spark: SparkSession, calls: None, name: str
+) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    left_by_a_dead_writer(folder_of(spark, name))
+    called = {
+        row.measure: row for row in spark.sql(f"call pyhudi.system.health('{name}')").collect()
+    }
+    assert (called["pending commit"].level, called["small files"].value) == ("warn", 1.0)
+    assert set(called) == {row.measure for row in spark.table(f"{name}.health").collect()}
 
 
 def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
@@ -103,4 +134,55 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         listed = spark.sql(f"show procedures in {place}").collect()
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
-        assert names == {"clean_failed_writes", "sync_partitions"}
+        assert names == {
+            "clean", "clean_failed_writes", "delete_savepoint", "health", "savepoint",
+            "sync_partitions", "why",
+        }  # fmt: skip
+
+
+def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(4):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    dry = f"call pyhudi.system.clean(table => '{name}', dry_run => true, options => "
+    keep = "map('hoodie.clean.commits.retained', '1'))"
+
+    would = spark.sql(dry + keep).collect()
+    assert [row.fate for row in would] == ["would be deleted", "would be deleted", "kept"]
+    done = spark.sql(dry.replace("true", "false") + keep).collect()
+
+    assert [row.fate for row in done] == ["deleted", "deleted", "kept"]
+    assert done[0].partition == would[0].partition
+    assert done[0].file == would[0].file
+    assert "rewrote it before" in done[0].why
+    assert not (folder_of(spark, name) / done[0].partition / done[0].file).exists()
+    assert table(spark, name) == [(1, "a", 3, "x")]
+    assert spark.sql(f"call pyhudi.system.clean('{name}')").collect() == []
+    with pytest.raises(Exception, match="hoodie.clean.commits.retained"):
+        spark.sql(
+            f"call pyhudi.system.clean('{name}', true, map('hoodie.clean.commit.retained', '1'))"
+        )
+
+
+def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(3):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    (first, _, newest) = (
+        r.instant
+        for r in spark.sql(f"select instant from {name}.history order by instant").collect()
+    )
+    call = "call pyhudi.system"
+
+    (kept,) = spark.sql(f"{call}.savepoint('{name}', '{first}', 'a backup')").collect()
+    (last,) = spark.sql(f"{call}.savepoint(table => '{name}')").collect()
+    spark.sql(f"{call}.clean('{name}', false, map('hoodie.clean.commits.retained', '1'))")
+
+    assert (kept.instant, kept.files, kept.comment) == (first, 1, "a backup")
+    assert last.instant == newest
+    old = spark.sql(f"select id, ts from {name} version as of '{first}'").collect()
+    assert len(old) == 1
+    (left,) = spark.sql(f"{call}.delete_savepoint('{name}', '{first}')").collect()
+    assert left.instant == newest
+    with pytest.raises(Exception, match="has no savepoint"):
+        spark.sql(f"{call}.delete_savepoint('{name}', '{first}')")

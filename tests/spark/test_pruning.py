@@ -6,7 +6,7 @@ import pytest
 
 from tests.spark.tables import OPTIONS, HudiTable, Lake, rows_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 FILTERS = [
     "dt = '2024-01-01'",

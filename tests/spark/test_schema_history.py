@@ -13,7 +13,7 @@ from tests.spark.racing import SlowInput, in_background
 from tests.spark.tables import MISSING, VERSION, refused
 from tests.spark.test_sql import folder_of, table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 #: of the table by Apache Hudi 0.15.0: name became title, then extra was dropped
 RENAMED, DROPPED = "20261121053358575", "20261121053404474"

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.sql_replay import replay
 from tests.sql_sequences import story
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 #: a sample for `make test`: versions 6, 8 and 9, keyed and keyless, a global index, with each kind
 #: of statement, times, structs, arrays and maps

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.tables import KEY, Lake, rows_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 COMMIT, SCAN = "pyhudi commit", "BatchScan"
 ROWS = ("rows inserted", "rows updated", "rows deleted")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.spark.tables import OPTIONS, VERSION, HudiTable, Lake, readable, refused, rows_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 
 def history(lake: Lake, version: str) -> tuple[HudiTable, list[str], list[set[int]]]:

@@ -50,11 +50,13 @@ class Bare:
         done: int | None = None,
         stats: tuple[WriteStat, ...] = (),
         replaced: Replaced | None = None,
+        torn: bool = False,
     ) -> None:
         completion = t(done or time + 1) if state is State.COMPLETED and self.layout == 2 else None
         name = instant_file_name(Instant(t(time), action, state, completion), self.layout)
         metadata = CommitMetadata(stats=stats, replaced=replaced)
-        data = render_commit(metadata, self.layout) if state is State.COMPLETED else b""
+        whole = state is State.COMPLETED and not torn
+        data = render_commit(metadata, self.layout) if whole else b""
         self.storage.put_if_absent(f"{self.folder}/{name}", data)
 
     def commit(self, time: int, *stats: WriteStat, done: int | None = None) -> None:

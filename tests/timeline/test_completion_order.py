@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyhudi.choices import Order
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import Action, InstantTime, format_time, parse_time
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.timeline.completion_order import (
-    Order,
     completion_ordered,
     completion_time,
     default_order,

@@ -61,7 +61,8 @@ def test_each_state_of_the_table_has_a_file_of_its_own(layout: int, action: Acti
     done = {State.COMPLETED: C if layout == 2 else None}
     row = [Instant(T, action, state, done.get(state)) for state in LEGAL_STATES[action]]
     assert len({instant_file_name(instant, layout) for instant in row}) == len(row)
-    assert [instant.state for instant in row] == list(State)[: len(row)]
+    first = 1 if action is Action.SAVEPOINT else 0
+    assert [instant.state for instant in row] == list(State)[first : first + len(row)]
 
 
 @pytest.mark.parametrize(("action", "ends_as"), COMPLETES_AS.items())

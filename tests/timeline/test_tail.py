@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import pyhudi
+from pyhudi.choices import Order
 from pyhudi.errors import ConfigError, HistoryExpired, UnsupportedTable
 from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.storage.base import NOTHING_KNOWN, Files, Known
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.completion_order import Order
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.tail import table_commits
 from tests.golden_tables import ALL, BY_NAME, GoldenTable

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.choices import Order
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict
 from pyhudi.format.instants import InstantTime
 from pyhudi.locks.in_process import InProcessLock
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline.completion_order import Order
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.tail import table_commits
 from tests.transactions.world import NEVER, World, finish, work

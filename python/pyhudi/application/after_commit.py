@@ -1,4 +1,4 @@
-"""What a writer does after its commit is visible: notify others, and plan table services.
+"""What a writer does after its commit is visible: notify others, and run table services.
 
 Invariant: the commit stands whatever happens here; errors are only logged.
 """
@@ -11,9 +11,11 @@ from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
 from pyhudi.format.instants import Action, Instant, State
+from pyhudi.services.clean import clean_table, is_due, retention_of
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +33,22 @@ def after_commit(
     callback = http_callback(options)
     if callback is not None:
         callback.tell(notice, done.metadata)
-    if not (options.table_services and runtime.services):
+    if not options.table_services:
         return
     try:
-        runtime.services.schedule(runtime.writer(table, options), done.instant)
+        if runtime.services:
+            runtime.services.schedule(runtime.writer(table, options), done.instant)
+        if options.clean_inline:
+            _clean(runtime.writer(table, options), options)
     except Exception as e:
-        log.warning("%s is committed, but no table service was scheduled: %s", done.instant, e)
+        log.warning("%s is committed, but not all table services ran: %s", done.instant, e)
+
+
+def _clean(writer: Writer, options: WriteOptions) -> None:
+    """Clean the table, if enough commits have come since the last clean."""
+    timeline = writer.table.timeline()
+    if is_due(timeline, options.clean_trigger):
+        clean_table(writer, retention_of(options), timeline, incremental=True)
 
 
 def http_callback(options: WriteOptions) -> HttpCallback | None:

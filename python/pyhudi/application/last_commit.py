@@ -62,10 +62,41 @@ class Shown:
     facts: tuple[tuple[str, str, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """How many rows a commit changed, as SQL counts them: a row that moves is an updated one.
+
+    ``deleted`` is None if metadata no longer says how many rows the replaced files had.
+    """
+
+    inserted: int
+    updated: int
+    deleted: int | None
+
+
+def changed_rows(done: Committed | None) -> ChangedRows:
+    """The rows that a commit changed, None for a statement that had nothing to commit.
+
+    A row that moves to another partition is an insert and a delete in the commit's statistics.
+    """
+    if done is None:
+        return ChangedRows(0, 0, 0)
+    entry, moved, replaced = _entry(done), done.rows_moved, done.rows_replaced
+    return ChangedRows(
+        entry.rows_inserted - moved,
+        entry.rows_updated + moved,
+        None if replaced is None else entry.rows_deleted - moved + replaced,
+    )
+
+
+def _entry(done: Committed) -> HistoryEntry:
+    instant = Instant(done.instant, Action.COMMIT, State.COMPLETED, done.completion_time)
+    return entry_of(instant, done.completion_time, done.metadata, utc=True)
+
+
 def sql_tab(done: Committed) -> Shown:
     """What is shown of a commit that this application made."""
-    instant = Instant(done.instant, Action.COMMIT, State.COMPLETED, done.completion_time)
-    entry = entry_of(instant, done.completion_time, done.metadata, utc=True)
+    entry = _entry(done)
     facts = (
         ("rows inserted", "sum", entry.rows_inserted),
         ("rows updated", "sum", entry.rows_updated),

@@ -15,12 +15,25 @@ from functools import partial
 from pyhudi import __version__
 from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
 from pyhudi.cli.table_text import pending_text
-from pyhudi.cli.tables import Answer, Command, add_commands, add_table_arguments, json_text
+from pyhudi.cli.tables import (
+    Answer,
+    Command,
+    add_commands,
+    add_table_arguments,
+    json_text,
+    listed,
+)
 from pyhudi.clock import SystemClock
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.listing import Listing
+from pyhudi.services.clean import clean
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
+from pyhudi.services.savepoints import Savepoint, delete_savepoint, savepoint
 from pyhudi.spark.jars import jar_for
+
+Settings = dict[str, str]
+
+SETTINGS = "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,25 +72,38 @@ def _parser() -> argparse.ArgumentParser:
 
     add_commands(commands)
 
-    clean = commands.add_parser("clean", help="roll back what failed writers left in a table")
+    clean = commands.add_parser("clean", help="delete old file versions, or failed writes' files")
+    clean.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be deleted, and change nothing",
+    )
     clean.add_argument(
         "--failed-writes",
         action="store_true",
-        required=True,
-        help="roll back writes whose heartbeat is stale; living writers are only listed",
+        help="instead roll back writes whose heartbeat is stale; living writers are only listed",
     )
     clean.add_argument(
         "--force",
         action="store_true",
-        help="after a countdown also roll back writes whose writers may live",
+        help="with --failed-writes: after a countdown also those whose writers may live",
     )
     clean.add_argument(
         "--countdown", metavar="SECONDS", type=int, default=10, help="before --force; 10 if not set"
     )
-    add_table_arguments(
-        clean, "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
-    )
+    add_table_arguments(clean, SETTINGS)
     clean.set_defaults(command=_clean)
+
+    keep = commands.add_parser("savepoint", help="keep a commit readable, and its files")
+    add_table_arguments(keep, SETTINGS)
+    keep.add_argument("instant", nargs="?", metavar="INSTANT", help="a commit; the last by default")
+    keep.add_argument("--comment", metavar="TEXT", default="", help="what it is for")
+    keep.set_defaults(command=_savepoint)
+
+    drop = commands.add_parser("delete-savepoint", help="let a clean delete a savepoint's files")
+    add_table_arguments(drop, SETTINGS)
+    drop.add_argument("instant", metavar="INSTANT", help="the commit that it keeps")
+    drop.set_defaults(command=_delete_savepoint)
     return parser
 
 
@@ -98,23 +124,48 @@ def _conf(given: argparse.Namespace) -> Answer:
 
 
 def _clean(given: argparse.Namespace) -> Answer:
-    path, settings = path_of(given.path), settings_of(given.conf, STORAGE, OPTIONS)
-    clean = partial(
-        clean_failed_writes,
-        path,
-        options={k: v for k, v in settings.items() if k.startswith(OPTIONS)},
-        hadoop_options={k: v for k, v in settings.items() if k.startswith(STORAGE)},
-    )
-    found = clean()
+    path, options, hadoop_options = _place(given)
+    if not given.failed_writes:
+        old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+        return listed(given, old, f"The table at {path} has no old versions of files.")
+    return _rolled_back(given, path, options, hadoop_options)
+
+
+def _rolled_back(
+    given: argparse.Namespace, path: str, options: Settings, hadoop_options: Settings
+) -> Answer:
+    roll_back = partial(clean_failed_writes, path, options=options, hadoop_options=hadoop_options)
+    found = roll_back()
     alive = {each.instant for each in found if each.outcome is Outcome.ALIVE}
     if given.force and alive:
         if not _counted_down(sorted(alive), given.countdown):
             return "Stopped: no write was rolled back by force.", 1
-        forced = {each.instant: each for each in clean(force=alive)}
+        forced = {each.instant: each for each in roll_back(force=alive)}
         found = tuple(forced.get(each.instant, each) for each in found)
     if given.json:
         return json_text(Listing(PendingWrite, found).records()), 0
     return (pending_text(found) if found else f"Nothing is pending in the table at {path}."), 0
+
+
+def _savepoint(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = _place(given)
+    made = savepoint(
+        path, given.instant, comment=given.comment, options=options, hadoop_options=hadoop_options
+    )
+    return listed(given, Listing(Savepoint, [made]), "")
+
+
+def _delete_savepoint(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = _place(given)
+    left = delete_savepoint(path, given.instant, options=options, hadoop_options=hadoop_options)
+    return listed(given, left, f"The table at {path} has no savepoint any more.")
+
+
+def _place(given: argparse.Namespace) -> tuple[str, Settings, Settings]:
+    """The table's path, the options of a write, and the settings of its storage."""
+    settings = settings_of(given.conf, STORAGE, OPTIONS)
+    options = {k: v for k, v in settings.items() if k.startswith(OPTIONS)}
+    return path_of(given.path), options, {k: v for k, v in settings.items() if k not in options}
 
 
 def _counted_down(instants: Sequence[str], seconds: int) -> bool:

@@ -7,8 +7,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.cli.arguments import STORAGE, path_of, settings_of
+from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
 from pyhudi.cli.table_text import history_text
+from pyhudi.diagnosis.health import health
+from pyhudi.diagnosis.why import why
 from pyhudi.format.schemas import type_text
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing, shown_cell
@@ -41,6 +43,13 @@ def add_commands(commands: Any) -> None:
     diff = _add(commands, "diff", "print the partitions that differ between two states", _diff)
     diff.add_argument("before", metavar="BEFORE", help="an instant or a time")
     diff.add_argument("after", nargs="?", metavar="AFTER", help="the newest state by default")
+    key = _add(commands, "why", "print every commit and file that touched a record key", _why)
+    key.add_argument("key", metavar="KEY", help="as in _hoodie_record_key: 7, or id:1,ts:2")
+    key.add_argument("--partition", metavar="PATH", help="look only into this partition")
+    key.add_argument("--carried", action="store_true", help="include slices that only copied it")
+    name = "health"
+    text = "print how healthy a table is, and what mends it"
+    _add(commands, name, text, _health, "an fs.s3a.* setting, or a hoodie.* option of the writers")
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -55,9 +64,11 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _add(commands: Any, name: str, text: str, command: Command) -> argparse.ArgumentParser:
+def _add(
+    commands: Any, name: str, text: str, command: Command, settings: str = "an fs.s3a.* setting"
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    add_table_arguments(parser, "an fs.s3a.* setting")
+    add_table_arguments(parser, settings)
     parser.set_defaults(command=command)
     return parser
 
@@ -67,7 +78,7 @@ def _table(given: argparse.Namespace) -> InspectedTable:
     return InspectedTable(path_of(given.path), hadoop_options=settings)
 
 
-def _listed(given: argparse.Namespace, found: Listing[Any], without: str) -> Answer:
+def listed(given: argparse.Namespace, found: Listing[Any], without: str) -> Answer:
     """A list as a table, as JSON, or the sentence ``without`` where it is empty."""
     if given.json:
         return json_text(found.records()), 0
@@ -102,12 +113,12 @@ def _show(given: argparse.Namespace) -> Answer:
 
 def _files(given: argparse.Namespace) -> Answer:
     table = _table(given)
-    return _listed(given, table.files(given.as_of), _empty(table))
+    return listed(given, table.files(given.as_of), _empty(table))
 
 
 def _partitions(given: argparse.Namespace) -> Answer:
     table = _table(given)
-    return _listed(given, table.partitions(given.as_of), _empty(table))
+    return listed(given, table.partitions(given.as_of), _empty(table))
 
 
 def _schema(given: argparse.Namespace) -> Answer:
@@ -134,7 +145,7 @@ def _commits(given: argparse.Namespace) -> Answer:
 def _entries(given: argparse.Namespace, found: Listing[Any], table: InspectedTable) -> Answer:
     if found and not given.json:
         return history_text(found), 0
-    return _listed(given, found, _empty(table))
+    return listed(given, found, _empty(table))
 
 
 def _commit(given: argparse.Namespace) -> Answer:
@@ -147,20 +158,41 @@ def _commit(given: argparse.Namespace) -> Answer:
             "metadata": dict(commit.metadata),
         }
         return json_text(parts), 0
-    files, _ = _listed(given, commit.files, "It wrote no file.")
+    files, _ = listed(given, commit.files, "It wrote no file.")
     return f"{history_text(entry)}\n\n{files}", 0
 
 
 def _check(given: argparse.Namespace) -> Answer:
     table = _table(given)
     found = table.check(given.read_files)
-    text, _ = _listed(given, found, f"The table at {table.path} is whole, and nothing is pending.")
+    text, _ = listed(given, found, f"The table at {table.path} is whole, and nothing is pending.")
     return text, int(any(each.severity is Severity.ERROR for each in found))
 
 
 def _diff(given: argparse.Namespace) -> Answer:
     found = _table(given).diff(given.before, given.after)
-    return _listed(given, found, "The two states have the same files.")
+    return listed(given, found, "The two states have the same files.")
+
+
+def _why(given: argparse.Namespace) -> Answer:
+    found = why(
+        path_of(given.path),
+        given.key,
+        partition=given.partition,
+        carried=given.carried,
+        hadoop_options=settings_of(given.conf, STORAGE),
+    )
+    return listed(given, found, "")
+
+
+def _health(given: argparse.Namespace) -> Answer:
+    settings = settings_of(given.conf, STORAGE, OPTIONS)
+    found = health(
+        path_of(given.path),
+        options={key: text for key, text in settings.items() if key.startswith(OPTIONS)},
+        hadoop_options={key: text for key, text in settings.items() if key.startswith(STORAGE)},
+    )
+    return listed(given, found, "")
 
 
 def _empty(table: InspectedTable) -> str:

@@ -202,13 +202,13 @@ _AS_OF = re.compile(
 )
 
 
-def parse_as_of(text: str, utc: bool) -> InstantTime:
+def parse_as_of(text: str, utc: bool, key: str = "as.of.instant") -> InstantTime:
     """The instant time for ``as.of.instant``; a query sees instants at or before it.
 
     Accepts Hudi's forms (17 or 14 digits, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``) and ISO
     times with ``T`` and an offset. A date means its first millisecond, a time without fraction
     the last millisecond of its second, as in Hudi. Without an offset a time is in the table's zone.
-    ``ConfigError`` for other text and for dates that do not exist.
+    ``ConfigError`` for other text and for dates that do not exist; it names the option ``key``.
     """
     cleaned = text.strip()
     try:
@@ -221,9 +221,9 @@ def parse_as_of(text: str, utc: bool) -> InstantTime:
     except (ValueError, OverflowError):
         pass
     raise ConfigError(
-        f"'{text}' is not a point in time. Give as.of.instant as yyyyMMddHHmmssSSS, "
+        f"'{text}' is not a point in time. Give {key} as yyyyMMddHHmmssSSS, "
         "yyyyMMddHHmmss, yyyy-MM-dd, 'yyyy-MM-dd HH:mm:ss[.SSS]' or an ISO time.",
-        key="as.of.instant",
+        key=key,
         value=text,
     )
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 from pyhudi.application.runtime import Runtime
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.instants import Action, Instant, State
-from pyhudi.reads.scan import Query, open_query
+from pyhudi.reads.scan import Query, changed, open_query
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.time_travel import check_history
@@ -65,11 +65,20 @@ def pin_of(query: Query) -> str:
     visible = [i for i in timeline.commits if query.as_of is None or i.time <= query.as_of]
     commits = [(i.time, i.action.value, i.completion_time) for i in visible]
     config = sorted(query.table.config.raw.items())
-    kind = query.options.query_type.value
+    kind = _kind(query)
     state = (query.table.storage.root, config, kind, query.instant, timeline.first_time, commits)
     digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]
     last = max((_completed(timeline, commit) for commit in visible), default="")
     return f"{digest}-{timeline.layout}-{last}"
+
+
+def _kind(query: Query) -> object:
+    """What the query shows of the state: all rows, or those of a range of commits."""
+    kind, found = query.options.query_type.value, query.changes()
+    if found is None:
+        return kind
+    rows = (found.rows.commits, found.rows.above) if found.rows is not None else None
+    return kind, rows, found.as_of, found.last, query.options.end_schema
 
 
 def _completed(timeline: Timeline, commit: Instant) -> str:
@@ -221,9 +230,11 @@ class PinnedQueries:
 
     def _reopened(self, asked: Pinned) -> _Kept:
         runtime, root = self.runtime, asked.root
-        query = open_query(runtime, root, asked.options, asked.session, asked.instant)
+        query = open_query(runtime, root, asked.options, asked.session, asked.instant, pinned=True)
         query = replace(query, timeline=_as_it_was(query.timeline, asked))
         exact = asked.instant is None or pin_of(query) == asked.pin
+        if not exact and query.changes() is not None:
+            raise changed(query)  # it might be another range
         # The questions of one scan must be answered from one listing.
         return self._keep(asked.pin, query, exact=exact)
 

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
+from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
 from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -63,7 +64,8 @@ class Description:
     """What a state of a table is to a reader; ``instant`` is what later questions are pinned to.
 
     ``partitioning`` are columns whose values name the partitions, ``partition_columns`` all that
-    partitions are made of.
+    partitions are made of. ``rows`` are those of an incremental read, None for all rows of the
+    files.
     """
 
     schema: SparkSchema
@@ -72,6 +74,7 @@ class Description:
     properties: Mapping[str, str]
     instant: InstantTime | None
     meta_fields: bool
+    rows: RowsOfCommits | None
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ class _Found:
 
     schema: SparkSchema | None = None
     view: FileSystemView | None = None
+    changes: Changes | None = None
     history: SchemaHistory | None = None
     #: the filters asked for last, the slices and the partitions that they leave
     slices: tuple[frozenset[Filter], list[FileSlice], frozenset[str]] | None = None
@@ -102,19 +106,48 @@ class Query:
         latest = self.timeline.latest_commit
         return self.as_of or (latest.time if latest else None)
 
+    def changes(self) -> Changes | None:
+        """The range of an incremental read; ``HistoryExpired`` if its files are not kept."""
+        asked = range_of(self.options, self.table.config)
+        if self._found.changes is None and asked is not None:
+            timeline, until = self.timeline, self.as_of
+            if until is not None:  # opened again by its pin: later commits are not of its state
+                timeline = timeline.only(
+                    i for i in timeline.instants if i not in timeline.commits or i.time <= until
+                )
+            self._found.changes = changes(self.table, timeline, asked, self.options.of_the_rest)
+        return self._found.changes
+
+    @property
+    def rows(self) -> RowsOfCommits | None:
+        """The rows of an incremental read; None if all rows of its files count."""
+        found = self.changes()
+        return found.rows if found is not None else None
+
+    @property
+    def until(self) -> InstantTime | None:
+        """The instant up to which files count."""
+        found = self.changes()
+        return found.as_of if found is not None else self.as_of
+
+    @property
+    def _schema_at(self) -> InstantTime | None:
+        found = self.changes() if self.options.end_schema else None
+        return found.last if found is not None else self.as_of
+
     def schema(self) -> SparkSchema:
         """The table's schema at the query's instant, without meta columns."""
         if self._found.schema is None:
-            self._found.schema = table_schema(self.table, self.timeline, self.as_of)
+            self._found.schema = table_schema(self.table, self.timeline, self._schema_at)
         if self._found.schema is None:
-            files = self.view().latest(self.as_of)
+            files = self.view().latest(self.until)
             self._found.schema = self.file_schemas().of_footer(files)
         return self._found.schema
 
     def file_schemas(self) -> FileSchemas:
         """The schemas of the query's files."""
         if self._found.history is None:
-            self._found.history = SchemaHistory(self.table, self.timeline, self.as_of)
+            self._found.history = SchemaHistory(self.table, self.timeline, self._schema_at)
         return FileSchemas(self.runtime, self.table, self.timeline, self._found.history)
 
     def types(self) -> dict[str, SparkType]:
@@ -124,7 +157,8 @@ class Query:
     def view(self) -> FileSystemView:
         view = self._found.view
         if view is None:
-            view = self.table.view(self.timeline)
+            found = self.changes()
+            view = found.view(self.table) if found is not None else self.table.view(self.timeline)
             if view.whole:  # otherwise a lost file may be put back
                 self._found.view = view
         return view
@@ -145,7 +179,7 @@ class Query:
     def pruned(self, filters: Sequence[Filter]) -> int:
         """How many base files ``slices`` leaves out by their partitions."""
         others = self.view().groups.keys() - self._kept(filters)[1]
-        return len(self.view().slices(self.as_of, others, logs=False)) if others else 0
+        return len(self.view().slices(self.until, others, logs=False)) if others else 0
 
     def _kept(self, filters: Sequence[Filter]) -> tuple[list[FileSlice], frozenset[str]]:
         wanted = frozenset(filters)
@@ -154,9 +188,12 @@ class Query:
             return found[1], found[2]
         view = self.view()
         partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
-        slices, kept = view.slices(self.as_of, partitions, logs=False), frozenset(partitions)
+        slices, kept = view.slices(self.until, partitions, logs=False), frozenset(partitions)
+        changed = self.changes()
+        if changed is not None:
+            slices = changed.of(slices)
         merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
-        if merge_on_read and self.options.query_type is QueryType.SNAPSHOT:
+        if merge_on_read and self.options.query_type is not QueryType.READ_OPTIMIZED:
             self._refuse_logs(view)
         self._found.slices = (wanted, slices, kept)
         return slices, kept
@@ -167,7 +204,7 @@ class Query:
         return decided_filters(self.table.config, self.types(), partitions, filters)
 
     def _refuse_logs(self, view: FileSystemView) -> None:
-        touched = next((each for each in view.slices(self.as_of) if each.logs), None)
+        touched = next((each for each in view.slices(self.until) if each.logs), None)
         if touched is not None:
             raise UnsupportedTable(
                 f"The snapshot of {self.table.config.name} needs the log file {touched.file_id} "
@@ -184,9 +221,13 @@ def open_query(
     session: Mapping[str, str],
     as_of: str | None = None,
     as_of_micros: int | None = None,
+    pinned: bool = False,
 ) -> Query:
-    """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept."""
-    travels = as_of is not None or as_of_micros is not None
+    """Open a table for reading; ``HistoryExpired`` for an instant that is no longer kept.
+
+    ``pinned``: ``as_of`` is the instant of a query that was opened before, not one of a user.
+    """
+    travels = not pinned and (as_of is not None or as_of_micros is not None)
     resolved = resolve_read(options, session, travels)
     storage: Storage = runtime.storage(root)
     table, timeline = open_with_timeline(storage)
@@ -225,7 +266,7 @@ def _has_moved(query: Query) -> bool:
     try:
         view = query.view()
         if not view.whole:
-            view.latest(query.as_of)
+            view.latest(query.until)
     except HistoryExpired as expired:
         return expired.moved
     except TableCorrupt:
@@ -246,6 +287,7 @@ def describe(query: Query) -> Description:
         properties=table_properties(config),
         instant=query.instant,
         meta_fields=config.populate_meta_fields,
+        rows=query.rows,
     )
 
 
@@ -326,8 +368,10 @@ def plan_scan(
     kept = query.slices(every)
     files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
     if taken and not all(query.decided(every)[: len(taken)]):
-        raise _changed(query)
-    if limit is not None and not filters:
+        raise changed(query)
+    if query.rows is not None:  # their number is not that of the changed rows
+        files = [replace(file, rows=-1) for file in files]
+    elif limit is not None and not filters:
         files = _enough(files, limit)
     schemas = query.file_schemas()
     numbers = schemas.numbers(files, query.schema())
@@ -344,7 +388,8 @@ def plan_scan(
     return ScanPlan(found, pruned, files=tuple(rows))
 
 
-def _changed(query: Query) -> HistoryExpired:
+def changed(query: Query) -> HistoryExpired:
+    """The error of a query whose state is no longer known."""
     instant = query.instant
     return HistoryExpired(
         f"The table {query.table.config.name} has changed at {instant} since the query was "
@@ -357,7 +402,7 @@ def _changed(query: Query) -> HistoryExpired:
 
 def count_rows(query: Query, filters: Sequence[Filter]) -> int | None:
     """The exact number of rows, None if only reading can tell."""
-    if not all(query.decided(filters)):
+    if query.rows is not None or not all(query.decided(filters)):
         return None
     return query.view().rows_of(query.slices(filters))
 

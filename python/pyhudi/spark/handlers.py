@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.application.last_commit import sql_tab
+from pyhudi.application.last_commit import changed_rows, sql_tab
 from pyhudi.application.runtime import Runtime
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
@@ -44,9 +44,9 @@ class Handlers:
         def answer(*asked: Any) -> protocol.CommitAnswer:
             done = method(*asked)
             if done is None:
-                return protocol.CommitAnswer(None, None)
+                return protocol.CommitAnswer(None, None, changed_rows(None))
             *_, at, _ = asked
             self._entries.follow(at, done)
-            return protocol.CommitAnswer(done.instant, sql_tab(done))
+            return protocol.CommitAnswer(done.instant, sql_tab(done), changed_rows(done))
 
         return answer

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from pyhudi.application.last_commit import Shown
+from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
+from pyhudi.reads.incremental import RowsOfCommits
 from pyhudi.reads.scan import PartitionTexts, ScanPlan
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
@@ -114,7 +115,8 @@ class Described:
 
     ``partitioning`` are the columns whose values name the partitions, ``partition_columns`` all
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
-    files out; ``travels`` says that the reader named the point in time.
+    files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
+    incremental read: the files hold others besides.
     """
 
     schema: Tree
@@ -125,6 +127,7 @@ class Described:
     meta_fields: bool
     runtime_filters: tuple[str, ...]
     travels: bool
+    rows: RowsOfCommits | None
     pin: str
 
 
@@ -184,6 +187,7 @@ class ListingName(Enum):
     HISTORY = "history"
     FILES = "files"
     PARTITIONS = "partitions"
+    HEALTH = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,15 @@ class Inspect:
     """A list of facts of the table."""
 
     listing: ListingName
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What touched a record key; ``carried`` also lists slices that only copied its row."""
+
+    key: str
+    partition: str | None
+    carried: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +288,29 @@ class AlterEntry:
     given: Options
     dropped: Texts
     comments: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """A clean with further options; if ``dry_run`` it only tells what it would do."""
+
+    dry_run: bool
+    settings: Options
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSavepoint:
+    """The commit to keep, None for the newest, and why."""
+
+    instant: str | None
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropSavepoint:
+    """The commit whose savepoint is deleted."""
+
+    instant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,10 +406,14 @@ class AlterColumns:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """A commit by its instant; both are None if there was nothing to commit."""
+    """A commit by its instant; both are None if there was nothing to commit.
+
+    ``changed`` are the numbers that the statement answers.
+    """
 
     instant: str | None
     shown: Shown | None
+    changed: ChangedRows
 
 
 # ---- errors, and the table of all questions
@@ -412,6 +452,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
+    "why": Question(Why, Told, LOOKS),
     "can_delete_where": Question(Filters, bool, LOOKS),
     "check_row_changes": Question(AtPin, type(None), LOOKS),
     "spool_begin": Question(Nothing, str, LOOKS),
@@ -421,7 +462,10 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "discard_table": Question(DiscardTable, bool, CHANGES),
     "drop_table": Question(Nothing, bool, CHANGES),
     "rename_table": Question(Rename, str, CHANGES),
+    "clean": Question(Clean, Told, CHANGES),
     "clean_failed_writes": Question(Nothing, Told, CHANGES),
+    "savepoint": Question(MakeSavepoint, Told, CHANGES),
+    "delete_savepoint": Question(DropSavepoint, Told, CHANGES),
     "register_table": Question(RegisterTable, type(None), CHANGES),
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),

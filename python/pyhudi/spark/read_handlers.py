@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.diagnosis.health import table_health
+from pyhudi.diagnosis.why import key_touches
 from pyhudi.listing import Listing
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.pins import PinnedQueries
@@ -25,7 +27,7 @@ from pyhudi.spark.protocol import ListingName
 from pyhudi.spark.questions import Target, told
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
-from pyhudi.timeline.table import table_exists
+from pyhudi.timeline.table import open_table, table_exists
 from pyhudi.writes.own_reads import place_of
 
 
@@ -33,7 +35,7 @@ class ReadHandlers:
     """Questions that change nothing."""
 
     QUESTIONS = (
-        "exists same_tables describe decide plan_scan count aggregate partition_values inspect"
+        "exists same_tables describe decide plan_scan count aggregate partition_values inspect why"
     )
 
     def __init__(self, runtime: Runtime, pins: PinnedQueries) -> None:
@@ -62,6 +64,7 @@ class ReadHandlers:
             meta_fields=found.meta_fields,
             runtime_filters=tuple(columns_apart(query)),
             travels=query.as_of is not None,
+            rows=found.rows,
             pin=self._pins.pin(query),
         )
 
@@ -92,6 +95,8 @@ class ReadHandlers:
         return self._pins.ask(at.pinned(ask.pin, ask.instant), partition_texts)
 
     def inspect(self, at: Target, ask: protocol.Inspect) -> protocol.Told:
+        if ask.listing is ListingName.HEALTH:
+            return self._health(at)
         table = inspection.InspectedTable.on(self._runtime.storage(at.root))
         listings: dict[ListingName, Callable[[], Listing[Any]]] = {
             ListingName.HISTORY: table.history,
@@ -99,3 +104,15 @@ class ReadHandlers:
             ListingName.PARTITIONS: table.partitions,
         }
         return told(listings[ask.listing]())
+
+    def _health(self, at: Target) -> protocol.Told:
+        runtime = self._runtime
+        table = open_table(runtime.storage(at.root))
+        found = table_health(table, runtime.filesystem, runtime.clock, at.given, at.session)
+        return told(found)
+
+    def why(self, at: Target, ask: protocol.Why) -> protocol.Told:
+        """``CALL pyhudi.system.why``: every commit and file that touched a record key."""
+        table = open_table(self._runtime.storage(at.root))
+        files = self._runtime.filesystem
+        return told(key_touches(table, files, ask.key, ask.partition, ask.carried))

@@ -27,6 +27,7 @@ from pyhudi.application.last_commit import WrittenCommit
 from pyhudi.application.runtime import Runtime, never_cancelled
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions
+from pyhudi.diagnosis.data_files import filesystems
 from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.cancelling import CancellableClock
@@ -50,7 +51,7 @@ from pyhudi.spark.protocol import VERSION
 from pyhudi.spark.sessions import AttachedSession, Sessions
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, normalize_root, open_storage
-from pyhudi.storage.s3_settings import arrow_options, option_names, s3_settings
+from pyhudi.storage.s3_settings import option_names
 from pyhudi.timeline.table import Table
 from pyhudi.writes.stage import job
 
@@ -260,12 +261,9 @@ def spark_runtime(spark: SparkSession, cancelled: Callable[[], bool] = never_can
         return locks.groups(options.lock, table.config.name, table.storage)
 
     def filesystem(root: str) -> tuple[FileSystemSpec, str]:
-        if root.startswith("/"):
-            return FileSystemSpec("local"), root
-        if not root.startswith("s3a://"):
-            return hadoop_filesystem(root)
-        settings = s3_settings(bucket_of(root), hadoop.s3a(root))
-        return FileSystemSpec("s3", arrow_options(settings)), root.removeprefix("s3a://")
+        if root.startswith(("/", "s3a://")):
+            return filesystems(hadoop.s3a(root))(root)
+        return hadoop_filesystem(root)
 
     markers = application_markers(spark, clock)
     return Runtime(

@@ -7,8 +7,11 @@ from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import TableCorrupt, TableExists, TableNotFound, UnsupportedTable
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing
+from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
+from pyhudi.services.clean import cleaned
 from pyhudi.services.failed_writes import PendingWrite, settle_now
+from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import (
     Options,
@@ -32,6 +35,7 @@ from pyhudi.tables.rename import rename
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import Writer
 from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -41,7 +45,8 @@ class TableHandlers:
     """Statements about whole tables."""
 
     QUESTIONS = (
-        "create_table discard_table drop_table rename_table can_delete_where clean_failed_writes "
+        "create_table discard_table drop_table rename_table can_delete_where clean "
+        "clean_failed_writes savepoint delete_savepoint "
         "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
@@ -138,6 +143,26 @@ class TableHandlers:
     def delete_where(self, at: Target, ask: protocol.Filters) -> Committed | None:
         spark = self._sessions.asking()
         return delete_where(self._runtime, spark, at.root, ask.filters, at.given, at.session)
+
+    def clean(self, at: Target, ask: protocol.Clean) -> protocol.Told:
+        """``CALL pyhudi.system.clean``: each old file, and its fate."""
+        runtime, table = self._runtime, open_table(self._runtime.storage(at.root))
+        refuse_unknown_write(ask.settings)
+        options = resolve_write({**at.given, **ask.settings}, table.config.raw, at.session)
+        return told(cleaned(runtime.writer(table, options), options, ask.dry_run))
+
+    def savepoint(self, at: Target, ask: protocol.MakeSavepoint) -> protocol.Told:
+        """``CALL pyhudi.system.savepoint``: the savepoint of a commit."""
+        made = make_savepoint(self._writer(at), ask.instant, ask.comment)
+        return told(Listing(Savepoint, [made]))
+
+    def delete_savepoint(self, at: Target, ask: protocol.DropSavepoint) -> protocol.Told:
+        """``CALL pyhudi.system.delete_savepoint``: the savepoints that are left."""
+        return told(drop_savepoint(self._writer(at), ask.instant))
+
+    def _writer(self, at: Target) -> Writer:
+        table = open_table(self._runtime.storage(at.root))
+        return self._runtime.writer(table, _resolved(at, table))
 
     def clean_failed_writes(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
         """``CALL pyhudi.system.clean_failed_writes``: each pending instant, and its outcome."""

@@ -107,7 +107,8 @@ def _reader(kind: Any) -> Reader:
         return lambda value: value
     args = typing.get_args(kind)
     if kind == Tree or not args:
-        return functools.partial(_plain_value, dict if kind == Tree else kind)
+        plain = getattr(kind, "__supertype__", kind)  # of a NewType
+        return functools.partial(_plain_value, dict if kind == Tree else plain)
     if _is_union(kind):
         several = members(kind)
         some = _one_of(several) if len(several) > 1 else _reader(several[0])

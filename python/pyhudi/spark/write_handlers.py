@@ -7,7 +7,8 @@ import logging
 from pyspark.sql import DataFrame
 
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import Operation
+from pyhudi.config import Operation, QueryType, resolve_read
+from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.pins import PinnedQueries
@@ -105,6 +106,13 @@ class WriteHandlers:
     def check_row_changes(self, at: Target, ask: protocol.AtPin) -> None:
         """Check that rows of the table can be changed; keeps the state of the pin for that."""
         refuse_writes_to(open_table(self._runtime.storage(at.root)))
+        if resolve_read(at.options, at.session).query_type is QueryType.INCREMENTAL:
+            raise ConfigError(
+                "The table is read incrementally here, and a statement that changes rows must see "
+                "all of them. Nothing was changed. Leave hoodie.datasource.query.type out of the "
+                "table's options, and set it for single reads.",
+                key="hoodie.datasource.query.type",
+            )
         self._pins.hold(at.pinned(ask.pin, ask.instant))
 
     def change_rows(self, at: Target, ask: protocol.ChangeRows) -> Committed | None:

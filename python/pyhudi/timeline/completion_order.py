@@ -13,27 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import Enum
 
+from pyhudi.choices import Order
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time, padded_time
 from pyhudi.timeline.active import Timeline, instant_key
 
 #: pending actions that will add or change rows; services only rewrite existing rows
 ADDING = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
-
-
-class Order(str, Enum):
-    """How commits are followed: the three options of RFC-22's "Incremental reads".
-
-    ``COMPLETED``: by completion time, each commit once, as soon as it is visible. ``FENCED``: by
-    instant time, only commits before the first pending write. ``REQUESTED``: by instant time, all
-    visible commits; those after a pending write come again until that write has ended.
-    """
-
-    REQUESTED = "requested"
-    FENCED = "fenced"
-    COMPLETED = "completed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +97,7 @@ def safe_checkpoint(
             "later.",
             feature="checkpoints by completion time in table version 6",
         )
-    reached = [_key(before, i, order, utc) for i in before.commits]
+    reached = [time_in_order(before, i, order, utc) for i in before.commits]
     end = None if order is Order.COMPLETED else fence(now, clusterings)
     if end is not None:
         reached = [time for time in reached if time < padded_time(end)]
@@ -140,7 +127,7 @@ def follow(
 
 
 def _keyed(timeline: Timeline, order: Order, utc: bool) -> list[tuple[InstantTime, Instant]]:
-    keyed = [(_key(timeline, i, order, utc), i) for i in timeline.commits]
+    keyed = [(time_in_order(timeline, i, order, utc), i) for i in timeline.commits]
     return sorted(keyed, key=lambda pair: (pair[0], pair[1].time, pair[1].action.value))
 
 
@@ -148,7 +135,8 @@ def _sorted(timeline: Timeline, order: Order, utc: bool) -> tuple[Instant, ...]:
     return tuple(instant for _, instant in _keyed(timeline, order, utc))
 
 
-def _key(timeline: Timeline, instant: Instant, order: Order, utc: bool) -> InstantTime:
+def time_in_order(timeline: Timeline, instant: Instant, order: Order, utc: bool) -> InstantTime:
+    """The time by which ``order`` ranges over a completed commit, of 17 digits."""
     if order is Order.COMPLETED:
         return completion_time(timeline, instant, utc)
     return padded_time(instant.time)

@@ -11,12 +11,13 @@ from pyhudi.format.instants import Action, Instant, State
 
 REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
-#: action -> its states in order, as pyhudi puts them; services are only planned so far
+#: action -> its states in order, as pyhudi puts them; clusterings are only planned so far
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.ROLLBACK: (REQUESTED, INFLIGHT, COMPLETED),
-    Action.CLEAN: (REQUESTED,),
+    Action.CLEAN: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.SAVEPOINT: (INFLIGHT, COMPLETED),
     Action.CLUSTERING: (REQUESTED,),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyhudi.choices import Order
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError, HistoryExpired
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
@@ -16,7 +17,7 @@ from pyhudi.recent import Recent
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
-from pyhudi.timeline.completion_order import Order, default_order, follow
+from pyhudi.timeline.completion_order import default_order, follow
 from pyhudi.timeline.history import HistoryEntry, table_entry
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.states import COMMIT_ACTIONS

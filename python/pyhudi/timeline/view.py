@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
     BaseFileName,
@@ -19,6 +20,7 @@ from pyhudi.format.filenames import (
     parse_log_file_name,
 )
 from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
 from pyhudi.format.table_config import TableConfig
 from pyhudi.recent import Recent
 from pyhudi.slices.file_listing import FileListing, StorageListing
@@ -261,11 +263,11 @@ def _replaced(timeline: Timeline, promises: Promises) -> dict[tuple[str, FileId]
     found: dict[tuple[str, FileId], InstantTime] = {}
     for instant in timeline.commits:
         if instant.action is Action.REPLACECOMMIT and instant.time in promises.commits:
-            _add_replaced(found, instant, promises.commits[instant.time])
+            add_replaced(found, instant, promises.commits[instant.time])
     return found
 
 
-def _add_replaced(
+def add_replaced(
     found: dict[tuple[str, FileId], InstantTime], instant: Instant, metadata: CommitMetadata
 ) -> None:
     for partition, file_ids in (metadata.replaced or {}).items():
@@ -360,18 +362,23 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
         # An instant was undone or archived, or now other old files count as archived.
         return None
     new = sorted(timeline.since(view.timeline), key=_time)
-    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS for i in new):
+    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
         return None
     groups, replaced = dict(view.groups), dict(view.replaced)
     touched: set[str] = set()
     for instant in new:
+        if instant.action is Action.CLEAN:
+            cleaned = _cleaned(view.storage, timeline, instant)
+            if cleaned is None:
+                return None
+            _drop_files(groups, touched, cleaned)
         if instant.action in APPLIED_ACTIONS:
             metadata = COMMITS.get(view.storage, timeline, instant)
             if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
                 # Some writers leave out the size; a plan with a size of 0 would read no rows.
                 return None
-            _add_files(groups, touched, metadata)
-            _add_replaced(replaced, instant, metadata)
+            add_files(groups, touched, metadata)
+            add_replaced(replaced, instant, metadata)
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, replaced=replaced, _rows=dict(view._rows)
@@ -382,7 +389,39 @@ def _time(instant: Instant) -> InstantTime:
     return instant.time
 
 
-def _add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
+def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:
+    """What a clean deleted; None if a listing must tell.
+
+    That is so if its file is gone or torn. It is so too if it names no earliest commit: then only a
+    listing finds which snapshots are no longer whole.
+    """
+    path = timeline.file_of(clean)
+    try:
+        found = parse_clean_metadata(storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return None
+    return found if found.earliest_commit_to_retain else None
+
+
+def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> None:
+    """Take cleaned base files out of ``groups``; copies a partition before its first change."""
+    for partition, each in cleaned.partition_metadata.items():
+        if partition not in groups:
+            continue
+        by_id = groups[partition] = dict(groups[partition])
+        touched.add(partition)
+        gone = set(each.success_delete_files)
+        names = (parse_base_file_name(name) for name in gone)
+        for file_id in {name.file_id for name in names if name is not None} & by_id.keys():
+            held = by_id[file_id]
+            kept = tuple(s for s in held if s.base is None or s.base.name not in gone)
+            if kept:
+                by_id[file_id] = kept
+            else:
+                del by_id[file_id]
+
+
+def add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
     for stat in metadata.stats:
         name = parse_base_file_name(_name(stat.path)) if stat.path else None
         if name is None:

@@ -67,11 +67,17 @@ LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An acknowledged commit, with its wait for the lock and its retries."""
+    """An acknowledged commit, with its wait for the lock and its retries.
+
+    ``rows_moved`` counts the updated rows that went to another partition; the metadata has each as
+    an insert and a delete. ``rows_replaced`` are those of the replaced slices, None if unknown.
+    """
 
     instant: InstantTime
     completion_time: InstantTime
     metadata: CommitMetadata
+    rows_moved: int = 0
+    rows_replaced: int | None = 0
     lock_wait_ms: int = 0
     conflicts_retried: int = 0
 

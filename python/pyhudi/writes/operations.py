@@ -6,6 +6,8 @@ or with partitions that are replaced. This module claims, publishes and commits.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhudi.config import ConcurrencyMode, Operation
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pyhudi.transactions.conflicts.comparison import footprint
@@ -98,4 +100,8 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
     who = f"{write.operation.value} {write.instant}"
     swept = frozenset() if replaced is None else replaced.partitions
     bucketed = write.index.hashed
-    return transaction.commit(metadata, footprint(who, metadata, swept, bucketed), check)
+    gone = 0 if replaced is None else write.view.rows_of(replaced.slices)
+    changes = write.prepared.changes
+    done = transaction.commit(metadata, footprint(who, metadata, swept, bucketed), check)
+    moved = 0 if changes is None else changes.moved
+    return replace(done, rows_moved=moved, rows_replaced=gone)

@@ -6,9 +6,12 @@ import org.apache.spark.sql.types._
 /** The hidden columns of a Hudi table: a query can name them, but `SELECT *` leaves them out. */
 private[pyhudi] object HudiColumns {
 
+  /** The commit that last wrote a row, among Hudi's own columns. */
+  final val commitTime = "_hoodie_commit_time"
+
   /** Hudi's own columns, stored in each file (spec/data_files.md D3). */
   val meta: Seq[String] = Seq(
-    "_hoodie_commit_time",
+    commitTime,
     "_hoodie_commit_seqno",
     "_hoodie_record_key",
     "_hoodie_partition_path",

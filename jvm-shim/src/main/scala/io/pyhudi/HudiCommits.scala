@@ -18,7 +18,18 @@ private[pyhudi] object HudiCommits {
       request: (String, Any)*): Unit =
     show(Bridge.askWith(method, jvmObject, place, request: _*))
 
-  private def show(answer: JsonNode): Unit =
+  /** What the last commit on this thread changed. */
+  private val last = new ThreadLocal[HudiChangedRows]
+
+  /** What `statement` changes by its commit; a statement that is repeated commits only once. */
+  def changedBy(statement: => Unit): HudiChangedRows = {
+    last.set(HudiChangedRows(0, 0, Some(0)))
+    statement
+    last.get
+  }
+
+  private def show(answer: JsonNode): Unit = {
+    last.set(HudiChangedRows.of(answer.get("changed")))
     Json.some(answer.get("shown")).foreach { shown =>
       CommitMetrics.show(
         Compat.activeSession.sparkContext,
@@ -28,4 +39,19 @@ private[pyhudi] object HudiCommits {
         }.toList
       )
     }
+  }
+}
+
+/** Numbers of rows as SQL counts them; those that were deleted may be unknown. */
+private[pyhudi] final case class HudiChangedRows(
+    inserted: Long,
+    updated: Long,
+    deleted: Option[Long])
+
+private[pyhudi] object HudiChangedRows {
+
+  def of(answer: JsonNode): HudiChangedRows = HudiChangedRows(
+    answer.get("inserted").asLong,
+    answer.get("updated").asLong,
+    Json.some(answer.get("deleted")).map(_.asLong))
 }

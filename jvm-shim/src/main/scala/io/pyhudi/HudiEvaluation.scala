@@ -23,16 +23,23 @@ private[pyhudi] trait HudiEvaluated {
 }
 
 /** Plans such writes so that a failure of their job ends in one error of pyhudi's, as that of a job
-  * which Python runs.
+  * which Python runs; and statements that change rows so that they answer how many.
   */
 private[pyhudi] object HudiEvaluation extends SparkStrategy {
 
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] = written(plan) match {
-    case Some(ours: HudiEvaluated) =>
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
+    val evaluated = written(plan).collect { case ours: HudiEvaluated => ours }
+    val verb = HudiRowCounts.verb(plan)
+    if (evaluated.isEmpty && verb.isEmpty) Nil
+    else {
       new DataSourceV2Strategy(Compat.activeSession)(plan)
-        .map(HudiEvaluatedExec(_, ours.place, ours.description()))
-    case _ => Nil
+        .map(spark => evaluated.fold(spark)(ours => guarded(spark, ours)))
+        .map(spark => verb.fold(spark)(v => HudiCountedExec(spark, v, HudiRowCounts.columns(v))))
+    }
   }
+
+  private def guarded(spark: SparkPlan, ours: HudiEvaluated): SparkPlan =
+    HudiEvaluatedExec(spark, ours.place, ours.description())
 
   private def written(plan: LogicalPlan): Option[Write] = plan match {
     case delta: WriteDelta => delta.write

@@ -13,6 +13,9 @@ class HudiExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectParser((_, spark) => HudiParser.over(spark))
     Compat.injectFirst(extensions, HudiChecks)
     extensions.injectResolutionRule(_ => HudiStatements)
+    extensions.injectPostHocResolutionRule(_ => HudiRowCounts.Announced)
+    extensions.injectPlanNormalizationRule(_ => HudiRowCounts.Restored)
+    extensions.injectTableFunction(HudiTableChanges.description)
     extensions.injectPlannerStrategy(_ => HudiEvaluation)
   }
 }

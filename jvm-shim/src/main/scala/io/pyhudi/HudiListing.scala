@@ -12,7 +12,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A table's history, files or partitions, as a table; the rows come from Python. */
+/** A table's history, files, partitions or health, as a table; the rows come from Python. */
 private[pyhudi] class HudiListing(override val name: String, told: HudiToldRows)
     extends Table
     with SupportsRead {
@@ -34,7 +34,7 @@ private[pyhudi] class HudiToldRows(
 
 private[pyhudi] object HudiListing {
 
-  private val kinds = Set("history", "files", "partitions")
+  private val kinds = Set("history", "files", "partitions", "health")
 
   /** Whether an identifier may name a listing, as in trips.history. */
   def isNamedBy(ident: Identifier): Boolean =
@@ -43,7 +43,7 @@ private[pyhudi] object HudiListing {
   def of(target: HudiTarget, ident: Identifier): HudiListing = {
     val kind = ident.name.toLowerCase(util.Locale.ROOT)
     val name = s"${target.catalog}.${target.table}.$kind"
-    val answer = Bridge.ask("inspect", HudiPlace(target.path), "listing" -> kind)
+    val answer = Bridge.ask("inspect", target.place, "listing" -> kind)
     new HudiListing(name, told(name, answer))
   }
 
@@ -62,6 +62,7 @@ private[pyhudi] object HudiListing {
     case _ if value.isNull => null
     case LongType => value.asLong
     case BooleanType => value.asBoolean
+    case DoubleType => value.asDouble
     case _ => UTF8String.fromString(value.asText)
   }
 }

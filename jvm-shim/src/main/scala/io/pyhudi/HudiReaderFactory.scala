@@ -5,6 +5,7 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, Par
 import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory
 import org.apache.spark.sql.execution.pyhudi.ColumnWidening
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** Reads files of one physical schema; `widening` is set if it differs from the table's. */
@@ -12,12 +13,22 @@ private[pyhudi] final case class HudiVariant(
     parquet: ParquetPartitionReaderFactory,
     widening: Option[ColumnWidening])
 
-/** Makes the readers on executors: Spark's vectorized Parquet reader, unchanged. */
-private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVariant])
+/** The rows of an incremental read, in the columns that are `read` and those that are `wanted`. */
+private[pyhudi] final case class HudiChanged(
+    rows: HudiRangeRows,
+    read: StructType,
+    wanted: StructType)
+
+/** Makes the readers on executors: Spark's vectorized Parquet reader, unchanged; for an incremental
+  * read only the rows that count.
+  */
+private[pyhudi] final case class HudiReaderFactory(
+    variants: IndexedSeq[HudiVariant],
+    changes: Option[HudiChanged])
     extends PartitionReaderFactory {
 
   override def supportColumnarReads(partition: InputPartition): Boolean =
-    variant(partition).parquet.supportColumnarReads(partition)
+    changes.isEmpty && variant(partition).parquet.supportColumnarReads(partition)
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] = {
     val parquet = variant(partition).parquet
@@ -27,7 +38,8 @@ private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVari
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] = {
     val reader = guarded(partition, variant(partition).parquet.createReader(files(partition)))
-    variant(partition).widening.fold(reader)(_.rows(reader))
+    val rows = variant(partition).widening.fold(reader)(_.rows(reader))
+    changes.fold(rows)(changed => changed.rows.among(rows, changed.read, changed.wanted))
   }
 
   private def variant(partition: InputPartition): HudiVariant =
@@ -48,9 +60,12 @@ private[pyhudi] final case class HudiReaderFactory(variants: IndexedSeq[HudiVari
 private[pyhudi] object HudiReaderFactory {
 
   def apply(plan: HudiScanPlan, reading: HudiReading): HudiReaderFactory =
-    HudiReaderFactory(reading.physicalSchemas(plan).map { case (physical, _) =>
-      HudiVariant(
-        reading.parquetReader(physical),
-        ColumnWidening.between(physical, reading.stored, reading.constants))
-    })
+    HudiReaderFactory(
+      reading.physicalSchemas(plan).map { case (physical, _) =>
+        HudiVariant(
+          reading.parquetReader(physical),
+          ColumnWidening.between(physical, reading.stored, reading.constants))
+      },
+      reading.changed.map(HudiChanged(_, reading.read, reading.schema))
+    )
 }

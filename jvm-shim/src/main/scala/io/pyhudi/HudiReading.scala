@@ -23,18 +23,28 @@ import org.apache.spark.util.SerializableConfiguration
   * requested, since Spark's reader fills nullable columns with null. A column with another type in
   * the file is read in that type and cast afterwards, since Spark 3.5 and 4.0 differ in what their
   * readers widen. A column with another name in the file is requested by that name.
+  *
+  * @param changed the rows that count in an incremental read, which has no batches
+  * @param surplus whether the last stored column is the commit's time, needed for `changed` alone
   */
 private[pyhudi] final case class HudiReading(
     stored: StructType,
     constants: StructType,
-    filters: Seq[Filter]) {
+    filters: Seq[Filter],
+    changed: Option[HudiRangeRows] = None,
+    surplus: Boolean = false) {
 
-  val schema: StructType = StructType(stored.fields ++ constants.fields)
+  /** The columns that the readers of files give. */
+  val read: StructType = StructType(stored.fields ++ constants.fields)
+
+  /** The columns that the query asks for. */
+  val schema: StructType = if (surplus) StructType(stored.fields.init ++ constants.fields) else read
 
   /** Whether batches are possible; this must be the same for all partitions of a scan. */
   lazy val columnar: Boolean = {
     val conf = Compat.conf
-    ParquetUtils.isBatchReadSupportedForSchema(conf, schema) && conf.wholeStageEnabled &&
+    changed.isEmpty && ParquetUtils.isBatchReadSupportedForSchema(conf, schema) &&
+    conf.wholeStageEnabled &&
     !WholeStageCodegenExec.isTooManyFields(conf, schema)
   }
 
@@ -58,7 +68,7 @@ private[pyhudi] final case class HudiReading(
     }.toSet
     // Statistics of another type cannot be compared with a literal of the table's type, and a file
     // may use the table's name for another column.
-    val pushed = filters.filter { f =>
+    val pushed = (filters ++ changed.map(_.filter)).filter { f =>
       !f.references.exists(r => cast(r.split('.').head)) && !HudiReading.misjudged(f)
     }
     ParquetPartitionReaderFactory(
@@ -131,7 +141,15 @@ private[pyhudi] object HudiReading {
       (hidden(f.name) && f.name == HudiColumns.file) || f.name == HudiColumns.fileNumber
     }
     val columns = stored.map(f => if (hidden(f.name)) f.copy(metadata = counted) else f)
-    HudiReading(StructType(columns), StructType(constants), request.filters)
+    val changed = request.snapshot.rows
+    val surplus = changed.isDefined && !columns.exists(_.name == HudiColumns.commitTime)
+    val added = if (surplus) Seq(StructField(HudiColumns.commitTime, StringType)) else Nil
+    HudiReading(
+      StructType(columns ++ added),
+      StructType(constants),
+      request.filters,
+      changed,
+      surplus)
   }
 
   /** `wanted` with the file's names of fields and types of leaves; all nullable. */

@@ -26,6 +26,7 @@ private[pyhudi] object AsOf {
   * @param metaFields whether the files hold the five `_hoodie_*` columns
   * @param runtimeFilters the columns by which a join may leave files out
   * @param travels whether the reader named the point in time
+  * @param rows those of an incremental read, none for all rows of the files
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -39,7 +40,8 @@ private[pyhudi] final case class HudiSnapshot(
     instant: Option[String],
     metaFields: Boolean,
     runtimeFilters: Seq[String],
-    travels: Boolean) {
+    travels: Boolean,
+    rows: Option[HudiRangeRows]) {
 
   /** The columns in SQL's order. `spark.read.load` gives rows in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
@@ -103,7 +105,8 @@ private[pyhudi] object HudiSnapshot {
       Json.some(answer.get("instant")).map(_.asText),
       answer.get("meta_fields").asBoolean,
       texts(answer.get("runtime_filters")),
-      answer.get("travels").asBoolean
+      answer.get("travels").asBoolean,
+      Json.some(answer.get("rows")).map(HudiRangeRows.parse)
     )
   }
 

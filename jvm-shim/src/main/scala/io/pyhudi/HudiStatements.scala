@@ -20,6 +20,8 @@ private[pyhudi] object HudiStatements extends Rule[LogicalPlan] {
           whole(insert, table)
         case _ => insert
       }
+    case HudiRefusedCall(failure) => throw failure
+    case changes: HudiTableChanges if changes.child.resolved => changes.relation
     case alter: AlterTableCommand if alter.resolved =>
       alter.table match {
         case ResolvedTable(catalog, ident, table: HudiCatalogTable, _)

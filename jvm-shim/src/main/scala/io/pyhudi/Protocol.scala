@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "3392b2a9dd85"
+  val version = "4a5314f1be3b"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
@@ -25,7 +25,8 @@ private[pyhudi] object Protocol {
     "same_tables",
     "spool_abort",
     "spool_begin",
-    "tell_failure"
+    "tell_failure",
+    "why"
   )
 
   /** A value of one of several classes, which its JSON names. */

@@ -59,7 +59,7 @@ object StatementPlans {
 
   /** The statement that runs on this thread, if `operation` gets its changes. */
   def running(operation: RowLevelOperation): Option[LogicalPlan] = onThisThread {
-    case delta: WriteDelta => takes(delta.table, operation)
+    case delta: WriteDelta => this.operation(delta.table).exists(_ eq operation)
     case _ => false
   }
 
@@ -74,23 +74,23 @@ object StatementPlans {
       context <- SparkContext.getActive
       id <- Option(context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
       execution <- Option(SQLExecution.getQueryExecution(id.toLong))
-      if execution.analyzed.exists(isOurs)
-    } yield execution.analyzed
+      if execution.normalized.exists(isOurs)
+    } yield execution.normalized
 
   private def writesTo(relation: NamedRelation, table: Table): Boolean = relation match {
     case written: DataSourceV2Relation => written.table eq table
     case _ => false
   }
 
-  private def takes(relation: NamedRelation, operation: RowLevelOperation): Boolean =
-    relation match {
-      case written: DataSourceV2Relation =>
-        written.table match {
-          case RowLevelOperationTable(_, found) => found eq operation
-          case _ => false
-        }
-      case _ => false
-    }
+  /** What gets the changes of rows that are written to `relation`. */
+  def operation(relation: NamedRelation): Option[RowLevelOperation] = relation match {
+    case written: DataSourceV2Relation =>
+      written.table match {
+        case RowLevelOperationTable(_, found) => Some(found)
+        case _ => None
+      }
+    case _ => None
+  }
 
   /** The statement with tables in the states `fresh`; `operation` gets its changes of `now`. */
   def on(

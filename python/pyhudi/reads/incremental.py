@@ -1,0 +1,266 @@
+"""Incremental reads: the rows that the commits of a range have changed, as the range leaves them.
+
+Invariants: a row comes once, in its state at the end of the range, if its ``_hoodie_commit_time``
+is that of a commit in the range. Only files that commits of the range have written are read; their
+metadata names them, so nothing is listed. If some of these commits are archived, the files come
+from the state at the end of the range instead. No row is left out silently: a range whose files
+were cleaned is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyhudi.choices import Order
+from pyhudi.config import QueryType, ReadOptions
+from pyhudi.errors import ConfigError, HistoryExpired, UnsupportedTable
+from pyhudi.format.instants import (
+    Instant,
+    InstantTime,
+    State,
+    padded_time,
+    parse_as_of,
+)
+from pyhudi.format.table_config import TableConfig
+from pyhudi.slices.files import FileSlice
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.commit_view import NeedsListing, view_of_commits
+from pyhudi.timeline.completion_order import default_order, fence, time_in_order
+from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.tail import ARCHIVED_TIMES
+from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.view import FileSystemView
+
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+#: what Hudi's users write for a range from the first commit on
+EARLIEST = re.compile(r"(?i)earliest|0+")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Commits after ``begin`` (None: from the first on) up to ``end`` (None: now), inclusively.
+
+    ``order`` says which times these are.
+    """
+
+    begin: InstantTime | None
+    end: InstantTime | None
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfCommits:
+    """The rows of the commits ``commits``, and of all commits with a time above ``above``."""
+
+    commits: tuple[InstantTime, ...]
+    above: InstantTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What an incremental query reads.
+
+    ``rows`` is None for every row of the state. ``timeline`` ends with the range, as does
+    ``as_of``, which is None if the timeline says all. ``named`` are the commits of the range if
+    their metadata names all files, and None if the files come from the state at the end.
+    ``remains``: they come from the newest state, where files of later commits hold such rows too.
+    """
+
+    rows: RowsOfCommits | None
+    timeline: Timeline
+    as_of: InstantTime | None
+    last: InstantTime | None
+    named: tuple[Instant, ...] | None
+    remains: bool = False
+
+    def view(self, table: Table) -> FileSystemView:
+        """The files of the range, of which each group's newest counts."""
+        if self.named is not None:
+            try:
+                return view_of_commits(table.storage, self.timeline, self.named)
+            except NeedsListing:
+                pass
+        return table.view(self.timeline)
+
+    def of(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
+        """The slices that may hold rows of the range."""
+        rows = self.rows
+        if rows is None or self.remains:
+            return list(slices)
+        # Each commit writes the files of its rows.
+        known, above = frozenset(rows.commits), rows.above
+        return [
+            f for f in slices if f.instant in known or (above is not None and f.instant > above)
+        ]
+
+
+def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
+    """The range that a read asks for; None if it is not an incremental one.
+
+    ``ConfigError`` for a text that is no time, and for a range that begins after its end;
+    ``UnsupportedTable`` for completion times in table version 6.
+    """
+    if options.query_type is not QueryType.INCREMENTAL:
+        return None
+    order = options.order or default_order(config.layout)
+    if order is Order.COMPLETED and config.layout == 1:
+        raise UnsupportedTable(
+            "Tables of version 6 do not record when a commit completed, so no range of them can "
+            "be read in that order. Set hoodie.datasource.read.incr.order to 'fenced' or "
+            "'requested', or upgrade the table with Apache Hudi to version 8 or later.",
+            feature="incremental reads by completion time in table version 6",
+        )
+    begin = None
+    if options.begin is not None and not EARLIEST.fullmatch(options.begin.strip()):
+        begin = parse_as_of(options.begin, config.utc, BEGIN)
+    end = parse_as_of(options.end, config.utc, END) if options.end is not None else None
+    if begin is not None and end is not None and begin > end:
+        raise ConfigError(
+            f"The range begins at {begin} and ends at {end}, which is earlier. {BEGIN} is the "
+            f"time after which it begins, {END} the last time in it: exchange them, or leave the "
+            "end out.",
+            key=BEGIN,
+        )
+    return Range(begin, end, order)
+
+
+def changes(table: Table, timeline: Timeline, asked: Range, of_the_rest: bool) -> Changes:
+    """The commits of the range and how their files are found.
+
+    ``HistoryExpired``, with the earliest end that can be asked for, if the state at the end of the
+    range is not kept any more. With ``of_the_rest`` the rows then come from the newest state, which
+    lacks those that a later commit has changed again.
+    """
+    inside, late = _split(table, timeline, asked)
+    begin = asked.begin
+    wanted = [i for i in inside if begin is None or _key(table, timeline, i, asked.order) > begin]
+    last = max((i.time for i in inside), default=None)
+    archived, beyond = _archived(table, asked)
+    times = [*archived, *(i.time for i in wanted)]
+    if beyond is not None:
+        if of_the_rest:
+            return _left(timeline, last, times)
+        raise _expired(asked, "commits after it are archived already", beyond)
+    rows = None
+    if begin is not None:
+        rows = RowsOfCommits(tuple(dict.fromkeys(times)), begin if archived else None)
+    named = tuple(wanted) if rows is not None and not archived else None
+    at_end = _without(timeline, late)
+    crossed = any(last is None or i.time < last for i in late)
+    as_of = last if late and not crossed else None
+    found = Changes(rows, at_end if crossed or named is not None else timeline, as_of, last, named)
+    if not late:
+        return found
+    try:
+        _check_kept(table, timeline, asked, last)
+    except HistoryExpired:
+        if named is not None and _all_there(table, found):
+            return found
+        if not of_the_rest:
+            raise
+        if rows is None:
+            every = Archive(table.storage, table.config).commits()
+            return _left(timeline, last, [*every, *(i.time for i in inside)])
+        return _left(timeline, last, rows.commits)
+    return found
+
+
+def _left(timeline: Timeline, last: InstantTime | None, of: Iterable[InstantTime]) -> Changes:
+    """The rows of the commits ``of`` in the newest state."""
+    rows = RowsOfCommits(tuple(dict.fromkeys(of)))
+    return Changes(rows, timeline, None, last, None, remains=True)
+
+
+def _split(table: Table, timeline: Timeline, asked: Range) -> tuple[list[Instant], list[Instant]]:
+    """Completed commits that belong to the state at the end of the range, and later ones."""
+    wall = None
+    if asked.order is Order.FENCED:
+        wall = fence(timeline, pending_clusterings(table, timeline))
+    inside: list[Instant] = []
+    late: list[Instant] = []
+    for each in timeline.commits:
+        beyond = asked.end is not None and _key(table, timeline, each, asked.order) > asked.end
+        fenced = wall is not None and padded_time(each.time) >= padded_time(wall)
+        (late if beyond or fenced else inside).append(each)
+    return inside, late
+
+
+def _key(table: Table, timeline: Timeline, instant: Instant, order: Order) -> InstantTime:
+    return time_in_order(timeline, instant, order, table.config.utc)
+
+
+def _archived(table: Table, asked: Range) -> tuple[list[InstantTime], InstantTime | None]:
+    """The archived commits of the range, and the newest one of all if it is after the range.
+
+    Neither if no archived commit is after the range's begin; from the earliest on, after its end.
+    """
+    begin, end = asked.begin or InstantTime(""), asked.end
+    least = asked.begin or end
+    newest = ARCHIVED_TIMES.newest(table, asked.order) if least is not None else None
+    if newest is None or least is None or padded_time(newest) <= least:
+        return [], None
+    found: list[InstantTime] = []
+    for entry in archived_instants(table.storage, table.config):
+        each = entry.instant
+        completed = each.completion_time or each.time
+        key = padded_time(completed if asked.order is Order.COMPLETED else each.time)
+        if each.action in COMMIT_ACTIONS and begin < key and (end is None or key <= end):
+            found.append(each.time)
+    return found, newest if end is not None and padded_time(newest) > end else None
+
+
+def _without(timeline: Timeline, late: Iterable[Instant]) -> Timeline:
+    """``timeline`` as if the commits ``late`` had not completed."""
+    hidden = set(late)
+
+    def then(each: Instant) -> Instant:
+        if each not in hidden:
+            return each
+        return replace(each, state=State.INFLIGHT, completion_time=None)
+
+    return timeline.only(map(then, timeline.instants)) if hidden else timeline
+
+
+def _check_kept(table: Table, timeline: Timeline, asked: Range, last: InstantTime | None) -> None:
+    """``HistoryExpired`` if the state after the commit ``last`` may lack files."""
+    if last is None:
+        return
+    try:
+        check_history(table, timeline, last)
+    except HistoryExpired as expired:
+        first = next((i for i in timeline.commits if i.time == expired.earliest), None)
+        known = expired.earliest or last
+        earliest = _key(table, timeline, first, asked.order) if first is not None else known
+        raise _expired(
+            asked, "older versions of some of its files have been cleaned since", earliest
+        ) from expired
+
+
+def _expired(asked: Range, why: str, earliest: str) -> HistoryExpired:
+    return HistoryExpired(
+        f"You asked for the changes up to {asked.end or 'the first pending write'}, but {why}. "
+        f"The earliest end that can be asked for is {earliest}: set {END} to it or to a later "
+        "time, or leave it out. To get what is left of the changed rows, those that no later "
+        "commit has changed again, set hoodie.datasource.read.incr.fallback.fulltablescan.enable "
+        "to true.",
+        asked=asked.end,
+        earliest=earliest,
+    )
+
+
+def _all_there(table: Table, found: Changes) -> bool:
+    """Whether every file of the range exists; lists the partitions that it touches."""
+    wanted = {f.base.path: f for f in found.view(table).slices(logs=False) if f.base is not None}
+    listed = {
+        file.path
+        for partition in {f.partition_path for f in wanted.values()}
+        for file in table.storage.list(partition)
+    }
+    return wanted.keys() <= listed

@@ -1,0 +1,395 @@
+"""Cleans a table: deletes old versions of files, by a plan that is on the timeline first.
+
+Invariant: a file is deleted only for a plan that was put under the table's lock. If the plan was
+found, and not just made, each of its files is looked at again (docs/decisions/table_services.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pyhudi.clock import Clock
+from pyhudi.config import WriteOptions
+from pyhudi.errors import ConfigError, FileExists, TableCorrupt
+from pyhudi.format.filenames import FileId, parse_data_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
+from pyhudi.format.plans import (
+    ActionInstant,
+    CleanedPartition,
+    CleanerPlan,
+    CleanFile,
+    CleanMetadata,
+    parse_clean_metadata,
+    parse_cleaner_plan,
+    parse_requested_replace,
+    parse_savepoint,
+    render_clean_metadata,
+    render_cleaner_plan,
+)
+from pyhudi.listing import Listing
+from pyhudi.locks.renewal import kept
+from pyhudi.services.clean_plan import CleanFacts, CleanPlan, Group, Hold, Retention, plan_clean
+from pyhudi.services.opened import open_writer
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.pending import pending_clusterings, plan_of
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.instants import put_instant, take_time
+from pyhudi.transactions.markers.markers import delete_files
+from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
+
+#: Hudi's key in a plan's extra metadata: the savepoints that the plan looked at
+SAVEPOINTS = "savepointed_timestamps"
+#: ours: ``CleanPlan.whole``
+WHOLE = "pyhudi.clean.whole"
+HOUR_MS = 3_600_000
+#: so many files are deleted while the lock is held
+FEW = 1_000
+
+
+class Fate(str, Enum):
+    """What a clean does with a file."""
+
+    DELETED = "deleted"
+    WOULD_GO = "would be deleted"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedFile:
+    """An old file of a table, and what became of it; ``clean`` is the instant that deleted it."""
+
+    partition: str
+    file: str
+    size_bytes: int | None
+    fate: Fate
+    why: str
+    clean: InstantTime | None = None
+
+
+def clean(
+    path: str,
+    *,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> Listing[CleanedFile]:
+    """Delete old versions of files of the table at ``path``, without Spark.
+
+    Returns an entry for each file that the newest snapshot does not read: deleted, or kept, and
+    why. With ``dry_run`` nothing changes. Pending cleans are finished first. ``options`` are those
+    of a write: ``hoodie.clean.*`` say what is kept, and the lock must be that of the table's
+    writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot
+    be read.
+    """
+    writer, resolved = open_writer(path, options, hadoop_options)
+    return cleaned(writer, resolved, dry_run)
+
+
+def cleaned(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[CleanedFile]:
+    """``clean`` with the writer and the options of an application."""
+    refuse_writes_to(writer.table)
+    retention = retention_of(options)
+    if dry_run:
+        plan = planned(writer, retention, writer.table.timeline())
+        return Listing(CleanedFile, _rows(plan))
+    return Listing(CleanedFile, clean_table(writer, retention))
+
+
+def retention_of(options: WriteOptions) -> Retention:
+    """What the options keep; ``ConfigError`` for a pattern that is none."""
+    chosen, pattern = options.clean_partitions, options.clean_partition_regex
+    try:
+        regex = re.compile(pattern) if pattern is not None else None
+    except re.error as e:
+        key = "hoodie.clean.partition.filter.regex"
+        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    return Retention(
+        policy=options.clean_policy,
+        commits=options.commits_retained,
+        hours=options.hours_retained,
+        versions=options.versions_retained,
+        partitions=frozenset(chosen.split(",")) if chosen is not None else None,
+        regex=regex,
+    )
+
+
+def is_due(timeline: Timeline, every: int) -> bool:
+    """Whether ``every`` commits were requested since the last clean."""
+    cleans = [i.time for i in timeline.completed if i.action is Action.CLEAN]
+    last = cleans[-1] if cleans else InstantTime("")
+    return sum(commit.time > last for commit in timeline.commits) >= every
+
+
+def clean_table(
+    writer: Writer,
+    retention: Retention,
+    shown: Timeline | None = None,
+    incremental: bool = False,
+) -> list[CleanedFile]:
+    """Finish pending cleans, then clean by ``retention``; the entries of ``clean``.
+
+    ``shown`` is a timeline that the caller has just listed. If ``incremental``, only groups are
+    looked at that may have changed since the last clean.
+    """
+    timeline = shown or writer.table.timeline()
+    found: list[CleanedFile] = []
+    for instant in pending_cleans(timeline):
+        found += finish_clean(writer, instant)
+    if found:
+        timeline = writer.table.timeline()
+    # Most often nothing is due. Then the lock is not taken.
+    plan = planned(writer, retention, timeline, incremental)
+    if plan.doomed:
+        plan, clean = _clean(writer, retention, incremental)
+        return [*found, *_rows(plan, clean)]
+    return [*found, *_rows(plan)]
+
+
+def _clean(
+    writer: Writer, retention: Retention, incremental: bool
+) -> tuple[CleanPlan, InstantTime | None]:
+    """Put a plan under the lock and carry it out; no instant if nothing is to be deleted any more.
+
+    Others wait for a few files; for many the lock is given back meanwhile.
+    """
+    table, lock = writer.table, writer.lock
+    with writer.locked():
+        with kept(lock):  # a listing of the whole table may take longer than a lease
+            timeline = table.timeline()
+            plan = planned(writer, retention, timeline, incremental)
+        doomed = plan.doomed
+        if not doomed:
+            return plan, None
+        # Our clean updates no metadata table, which would go on naming what is deleted here.
+        drop_metadata_table(table, lock)
+        rendered = _rendered(table, plan)
+        time, timeline = take_time(
+            writer,
+            Action.CLEAN,
+            render_cleaner_plan(rendered),
+            timeline,
+            lambda time: lock.check(table.storage.put_timeout_s),
+        )
+        instant = Instant(time, Action.CLEAN, State.REQUESTED)
+        few = sum(map(len, doomed.values())) <= FEW
+        if few:
+            _end(writer, instant, _deleted(writer, instant, rendered, doomed), timeline)
+    if not few:
+        _carry_out(writer, instant, rendered, doomed)
+    return plan, time
+
+
+def planned(
+    writer: Writer, retention: Retention, timeline: Timeline, incremental: bool = False
+) -> CleanPlan:
+    """The plan of a clean on the table as ``timeline`` shows it; nothing is put."""
+    return planned_on(writer.table, writer.clock, retention, timeline, incremental)
+
+
+def planned_on(
+    table: Table, clock: Clock, retention: Retention, timeline: Timeline, incremental: bool = False
+) -> CleanPlan:
+    """The same for code that has no lock, and never carries the plan out."""
+    view = table.view(timeline)
+    view.check()
+    facts = CleanFacts(timeline, view.groups, view.replaced, _held(table, timeline))
+    since = format_time(clock.now_ms() - retention.hours * HOUR_MS, table.config.utc)
+    touched = _touched(table, timeline) if incremental else None
+    return plan_clean(facts, retention, since, touched)
+
+
+def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
+    """The groups that may have a version that is old only since the last clean; None for all.
+
+    A version becomes old when the earliest retained commit passes the one that replaced it. So
+    these are the groups that the commits from the last clean's earliest one on wrote or replaced.
+    """
+    cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
+    if not cleans:
+        return None
+    path = timeline.file_of(cleans[-1])
+    try:
+        last = parse_clean_metadata(table.storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return None
+    known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
+    deleted = known - {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
+    earliest = InstantTime(last.earliest_commit_to_retain)
+    commits = timeline.commits
+    if last.extra_metadata.get(WHOLE) != "true" or deleted or not earliest:
+        return None
+    if not commits or earliest < commits[0].time:
+        return None
+    found: set[Group] = set()
+    for commit in (each for each in commits if each.time >= earliest):
+        metadata = COMMITS.get(table.storage, timeline, commit)
+        found |= {(stat.partition_path, FileId(stat.file_id)) for stat in metadata.stats}
+        for partition, file_ids in (metadata.replaced or {}).items():
+            found |= {(partition, file_id) for file_id in file_ids}
+    return found
+
+
+def _rendered(table: Table, plan: CleanPlan) -> CleanerPlan:
+    """The plan as its file has it: absolute paths (spec/cleaning.md CL5)."""
+    root, earliest = table.storage.root, plan.earliest
+    saved = {SAVEPOINTS: ",".join(plan.savepoints)} if plan.savepoints else {}
+    return CleanerPlan(
+        earliest_instant_to_retain=(
+            ActionInstant(earliest.time, earliest.action.value) if earliest is not None else None
+        ),
+        last_completed_commit_timestamp=plan.last,
+        policy=plan.policy.value,
+        file_paths_to_be_deleted_per_partition={
+            partition: tuple(CleanFile(f"{root}/{_path(partition, name)}") for name in names)
+            for partition, names in plan.doomed.items()
+        },
+        extra_metadata={**saved, **({WHOLE: "true"} if plan.whole else {})},
+    )
+
+
+def pending_cleans(timeline: Timeline) -> list[Instant]:
+    """The cleans that are requested or inflight."""
+    return [i for i in timeline.pending if i.action is Action.CLEAN]
+
+
+def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
+    """Carry out the plan of a pending clean, whoever made it (spec/cleaning.md CL6).
+
+    Files that count now, or that a savepoint or a pending plan keeps, are spared. A plan that
+    cannot be read is left alone, with a warning. Returns an entry for each file of the plan.
+    """
+    table = writer.table
+    timeline = table.timeline()
+    plan = plan_of(table, timeline, instant, parse_cleaner_plan)
+    if plan is None:
+        return []
+    view, held = table.view(timeline), _held(table, timeline)
+    counts = {f.base.path for f in view.live() if f.base is not None}
+    found: list[CleanedFile] = []
+    doomed: dict[str, list[str]] = {}
+    for partition, names in named_files(plan).items():
+        for name in names:
+            hold = held.get((partition, name))
+            why = hold.why if hold is not None else ""
+            if _path(partition, name) in counts:
+                why = "the newest snapshot reads it"
+            fate = Fate.KEPT if why else Fate.DELETED
+            reason = why or f"the plan of the pending clean {instant.time} names it"
+            found.append(CleanedFile(partition, name, None, fate, reason, instant.time))
+            if not why:
+                doomed.setdefault(partition, []).append(name)
+    with writer.locked(instant.time):
+        writer = writer.on(drop_metadata_table(table, writer.lock))
+    _carry_out(writer, instant, plan, doomed)
+    return found
+
+
+def named_files(plan: CleanerPlan) -> dict[str, list[str]]:
+    """Partition path -> the names of data files in a plan; its folders are not followed."""
+    found: dict[str, list[str]] = {}
+    for partition, files in plan.file_paths_to_be_deleted_per_partition.items():
+        if ".." in partition.split("/"):
+            continue
+        names = (file.file_path.rpartition("/")[2] for file in files)
+        found[partition.strip("/")] = [n for n in names if parse_data_file_name(n) is not None]
+    return found
+
+
+def _carry_out(
+    writer: Writer, instant: Instant, plan: CleanerPlan, doomed: Mapping[str, list[str]]
+) -> None:
+    """Delete ``doomed`` without the lock, and end the clean under it, if nobody has."""
+    metadata = _deleted(writer, instant, plan, doomed)
+    with writer.locked(instant.time):
+        timeline = writer.table.timeline()
+        if any(i.time == instant.time for i in pending_cleans(timeline)):
+            _end(writer, instant, metadata, timeline)
+        else:
+            log.info("another program has ended the clean %s", instant.time)
+
+
+def _deleted(
+    writer: Writer, instant: Instant, plan: CleanerPlan, doomed: Mapping[str, list[str]]
+) -> CleanMetadata:
+    """Put the inflight file and delete ``doomed``; what the completed file says of it."""
+    table, clock = writer.table, writer.clock
+    started = clock.monotonic()
+    if instant.state is State.REQUESTED:
+        with suppress(FileExists):  # another program carries the same plan out
+            put_instant(table, instant, replace(instant, state=State.INFLIGHT), b"")
+    delete_files(table.storage, [_path(p, n) for p, names in doomed.items() for n in names])
+    earliest = plan.earliest_instant_to_retain
+    return CleanMetadata(
+        start_clean_time=instant.time,
+        time_taken_in_millis=int((clock.monotonic() - started) * 1000),
+        total_files_deleted=sum(map(len, doomed.values())),
+        earliest_commit_to_retain=earliest.timestamp if earliest is not None else "",
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: CleanedPartition(partition, plan.policy, tuple(names), tuple(names))
+            for partition, names in doomed.items()
+        },
+        extra_metadata=plan.extra_metadata,
+    )
+
+
+def _end(writer: Writer, instant: Instant, metadata: CleanMetadata, timeline: Timeline) -> None:
+    """Put the completed file; the lock is held since ``timeline`` was listed."""
+    table = writer.table
+    inflight = replace(instant, state=State.INFLIGHT)
+    done = Instant(instant.time, Action.CLEAN, State.COMPLETED, writer.next_time(timeline))
+    writer.lock.check(table.storage.put_timeout_s)
+    put_instant(table, inflight, done, render_clean_metadata(metadata))
+
+
+def _held(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
+    """The files that savepoints and pending clusterings keep, and what keeps each."""
+    found: dict[tuple[str, str], Hold] = {}
+    for instant in timeline.completed:
+        if instant.action is Action.SAVEPOINT:
+            path = timeline.file_of(instant)
+            saved = parse_savepoint(table.storage.read(path), path)
+            for each in saved.partition_metadata.values():
+                for name in each.savepoint_data_file:
+                    why = f"savepoint {instant.time} keeps it"
+                    found[each.partition_path, name] = Hold(instant.time, why)
+    clusterings = pending_clusterings(table, timeline)
+    for instant in timeline.pending:
+        if instant.time not in clusterings:
+            continue
+        plan = plan_of(table, timeline, instant, parse_requested_replace)
+        groups = plan.clustering_plan.input_groups if plan and plan.clustering_plan else ()
+        for slice_ in (each for group in groups for each in group.slices):
+            name = slice_.data_file_path.rpartition("/")[2]
+            why = f"clustering {instant.time} is to rewrite it"
+            found.setdefault((slice_.partition_path, name), Hold(instant.time, why))
+    return found
+
+
+def _rows(plan: CleanPlan, clean: InstantTime | None = None) -> list[CleanedFile]:
+    goes = Fate.DELETED if clean is not None else Fate.WOULD_GO
+    return [
+        CleanedFile(
+            f.partition_path,
+            f.name,
+            f.size_bytes,
+            goes if f.goes else Fate.KEPT,
+            f.why,
+            clean if f.goes else None,
+        )
+        for f in plan.old
+    ]
+
+
+def _path(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name

@@ -1,0 +1,226 @@
+"""Which old versions of files a clean deletes, and why: a function of values.
+
+The rules of retention are Apache Hudi's (spec/cleaning.md CL1 to CL4). More is kept: whatever the
+policy, the versions stay that a pending write or a pending plan may read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyhudi.choices import CleanPolicy
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.view import Groups
+
+#: (partition path, file id)
+Group = tuple[str, FileId]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps a file, whatever its age: the instant ``by``, and the reason."""
+
+    by: InstantTime
+    why: str
+
+
+#: (partition path, file name) -> what keeps the file
+Held = Mapping[tuple[str, str], Hold]
+
+_NEVER = InstantTime("9" * 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a clean keeps: by the last ``commits``, ``hours``, or ``versions`` of each group.
+
+    Only partitions among ``partitions``, or else those that ``regex`` matches as a whole, are
+    cleaned; all if both are None.
+    """
+
+    policy: CleanPolicy = CleanPolicy.COMMITS
+    commits: int = 10
+    hours: int = 24
+    versions: int = 3
+    partitions: frozenset[str] | None = None
+    regex: re.Pattern[str] | None = None
+
+    @property
+    def chosen(self) -> Callable[[str], bool]:
+        """Whether a partition path is to be cleaned."""
+        if self.partitions is not None:
+            return self.partitions.__contains__
+        regex = self.regex
+        return (lambda path: True) if regex is None else (lambda path: bool(regex.fullmatch(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class CleanFacts:
+    """The table that a clean is planned for: one timeline, and the file groups under it.
+
+    ``replaced`` has the instant that replaced a group; ``held`` the files that savepoints and
+    pending plans keep.
+    """
+
+    timeline: Timeline
+    groups: Groups
+    replaced: Mapping[Group, InstantTime]
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersion:
+    """A file that the newest snapshot does not read; ``goes`` if the clean deletes it."""
+
+    partition_path: str
+    name: str
+    size_bytes: int
+    goes: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """All old files of the groups that were looked at.
+
+    ``earliest`` is the earliest commit that stays readable, None by versions; ``last`` the newest
+    commit, ``""`` if there is none; ``savepoints`` are those that were heeded. ``old`` is by
+    partition, group and instant. After a ``whole`` plan the next one may look at fewer groups: no
+    partition was left out, and no file was kept but for retention and savepoints.
+    """
+
+    policy: CleanPolicy
+    earliest: Instant | None
+    last: str
+    savepoints: tuple[InstantTime, ...]
+    old: tuple[OldVersion, ...]
+    whole: bool
+
+    @property
+    def doomed(self) -> dict[str, list[str]]:
+        """Partition path -> names of the files that go."""
+        found: dict[str, list[str]] = {}
+        for file in self.old:
+            if file.goes:
+                found.setdefault(file.partition_path, []).append(file.name)
+        return found
+
+
+def earliest_retained(
+    timeline: Timeline, retention: Retention, since: InstantTime
+) -> Instant | None:
+    """The earliest commit that stays readable, None if nothing may go yet, or by versions.
+
+    By hours it is the first commit at or after ``since``. It is never later than the last commit
+    before the first pending one, whose writer may read the files below.
+    """
+    commits = timeline.commits
+    found: Instant | None = None
+    if retention.policy is CleanPolicy.COMMITS and len(commits) > retention.commits:
+        found = commits[-retention.commits]
+    elif retention.policy is CleanPolicy.HOURS:
+        found = next((i for i in commits if i.time >= since), None)
+    pending = _first_pending(timeline)
+    if found is None or pending is None or found.time <= pending:
+        return found
+    return next((i for i in reversed(commits) if i.time < pending), None)
+
+
+def plan_clean(
+    facts: CleanFacts,
+    retention: Retention,
+    since: InstantTime = _NEVER,
+    touched: Collection[Group] | None = None,
+) -> CleanPlan:
+    """The plan of one clean.
+
+    ``since`` is the time of ``retention.hours`` ago. Only the groups ``touched`` are looked at, all
+    for None: a group that no commit wrote to or replaced since the last clean's earliest commit has
+    no version that is old only now.
+    """
+    timeline, chosen = facts.timeline, retention.chosen
+    earliest = earliest_retained(timeline, retention, since)
+    by_versions = retention.policy is CleanPolicy.VERSIONS
+    last = timeline.latest_commit
+    floor = earliest.time if earliest is not None else None
+    if by_versions:
+        floor = _first_pending(timeline) or _NEVER
+    savepoints = {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
+    whole = retention.partitions is None and retention.regex is None
+    old: list[OldVersion] = []
+    for group, slices in _looked_at(facts.groups, chosen, touched):
+        if floor is None:
+            break
+        gone = facts.replaced.get(group)
+        if gone is None and len(slices) == 1:
+            continue
+        bases = [each.base for each in slices if each.base is not None]
+        newest_below = max((b.instant for b in bases if b.instant < floor), default=None)
+        for place, base in enumerate(bases):
+            newer = len(bases) - 1 - place
+            if gone is None and not newer:
+                continue
+            keeps = _keeps(base, gone, floor, newest_below)
+            if keeps is None and by_versions and gone is None and newer < retention.versions:
+                keeps = f"one of the last {retention.versions} versions of its file group"
+            if keeps is None and (held := facts.held.get((base.partition_path, base.name))):
+                whole = whole and held.by in savepoints
+                keeps = held.why
+            why = keeps or _goes(bases, place, gone, floor, retention)
+            old.append(OldVersion(group[0], base.name, base.size_bytes, keeps is None, why))
+    newest = last.time if last is not None else ""
+    return CleanPlan(
+        retention.policy, earliest, newest, tuple(sorted(savepoints)), tuple(old), whole
+    )
+
+
+def _first_pending(timeline: Timeline) -> InstantTime | None:
+    return next((i.time for i in timeline.pending if i.action in COMMIT_ACTIONS), None)
+
+
+def _looked_at(
+    groups: Groups, chosen: Callable[[str], bool], touched: Collection[Group] | None
+) -> Iterator[tuple[Group, tuple[FileSlice, ...]]]:
+    if touched is not None:
+        for partition, file_id in sorted(touched):
+            slices = groups.get(partition, {}).get(file_id)
+            if slices and chosen(partition):
+                yield (partition, file_id), slices
+        return
+    for partition, by_id in groups.items():
+        if chosen(partition):
+            for file_id, slices in by_id.items():
+                yield (partition, file_id), slices
+
+
+def _keeps(
+    base: BaseFile, gone: InstantTime | None, floor: InstantTime, newest_below: InstantTime | None
+) -> str | None:
+    """The reason of retention for which a file stays, None if there is none."""
+    if gone is not None:
+        return None if gone < floor else f"replaced by {gone}, which is not before {floor}"
+    if base.instant >= floor:
+        return f"written at or after {floor}, the earliest commit that stays readable"
+    if base.instant == newest_below:
+        return f"the newest version before {floor}, which the snapshots after it read"
+    return None
+
+
+def _goes(
+    bases: list[BaseFile],
+    place: int,
+    gone: InstantTime | None,
+    floor: InstantTime,
+    retention: Retention,
+) -> str:
+    if gone is not None:
+        return f"its file group was replaced by {gone}"
+    if retention.policy is CleanPolicy.VERSIONS:
+        return f"{len(bases) - 1 - place} newer versions"
+    return f"{bases[place + 1].instant} rewrote it before {floor}, the earliest commit kept"

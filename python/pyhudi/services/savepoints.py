@@ -1,0 +1,186 @@
+"""Savepoints: a commit whose files no clean deletes and no archiver passes (spec/timeline.md T9).
+
+Invariant: a savepoint is put under the table's lock, for a snapshot that is whole and that no
+pending clean is about to take apart.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyhudi.errors import ConfigError, FileExists
+from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_as_of
+from pyhudi.format.plans import (
+    SavepointMetadata,
+    SavepointPartition,
+    parse_cleaner_plan,
+    parse_savepoint,
+    render_savepoint,
+)
+from pyhudi.listing import Listing
+from pyhudi.services.clean import named_files, pending_cleans
+from pyhudi.services.opened import open_writer
+from pyhudi.slices.files import BaseFile
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.time_travel import check_history
+from pyhudi.transactions.instants import path_of, put_instant
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepointed commit: how many files it keeps, who made it, when (epoch ms), and why."""
+
+    instant: InstantTime
+    files: int
+    made_by: str
+    made_at_ms: int
+    comment: str
+
+
+def savepoint(
+    path: str,
+    instant: str | None = None,
+    *,
+    comment: str = "",
+    options: Mapping[str, str] | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> Savepoint:
+    """Keep the commit ``instant``, the newest by default, readable until ``delete_savepoint``.
+
+    Without Spark. ``options`` must name the lock of the table's writers; ``hadoop_options`` are
+    ``fs.s3a.*`` settings. A savepoint that exists is returned as it is. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``LockTimeout``; ``ConfigError`` for an instant that is no commit;
+    ``HistoryExpired`` for one that was cleaned, or that a pending clean takes apart.
+    """
+    writer, _ = open_writer(path, options, hadoop_options)
+    return make_savepoint(writer, instant, comment)
+
+
+def delete_savepoint(
+    path: str,
+    instant: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> Listing[Savepoint]:
+    """Delete the savepoint of the commit ``instant``; returns those that are left.
+
+    The next clean may delete its files. Arguments and errors as of ``savepoint``.
+    """
+    writer, _ = open_writer(path, options, hadoop_options)
+    return drop_savepoint(writer, instant)
+
+
+def make_savepoint(writer: Writer, instant: str | None, comment: str) -> Savepoint:
+    """``savepoint`` by the writer of an application."""
+    table, lock = writer.table, writer.lock
+    refuse_writes_to(table)
+    with writer.locked():
+        timeline = table.timeline()
+        time = _commit(table, timeline, instant)
+        for each in savepoints_of(table, timeline):
+            if each.instant == time:
+                return each
+        check_history(table, _without_begun(timeline), time)
+        files = table.view(timeline).latest(as_of=time)
+        _check_cleans(table, timeline, time, files)
+        made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
+        begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
+        completion = writer.next_time(timeline)
+        lock.check(table.storage.put_timeout_s)
+        with suppress(FileExists):  # left by a program that died here
+            put_instant(table, None, begun, b"")
+        done = Instant(time, Action.SAVEPOINT, State.COMPLETED, completion)
+        put_instant(table, begun, done, render_savepoint(_metadata(made, files)))
+    return made
+
+
+def drop_savepoint(writer: Writer, instant: str) -> Listing[Savepoint]:
+    """``delete_savepoint`` by the writer of an application."""
+    table = writer.table
+    refuse_writes_to(table)
+    with writer.locked():
+        timeline = table.timeline()
+        saved = savepoints_of(table, timeline)
+        files = [i for i in timeline.at(InstantTime(instant)) if i.action is Action.SAVEPOINT]
+        if not files:
+            there = ", ".join(each.instant for each in saved) or "none"
+            raise ConfigError(
+                f"The commit {instant} has no savepoint. The savepoints of the table at "
+                f"{table.storage.root} are: {there}.",
+                key="instant",
+            )
+        writer.lock.check(table.storage.put_timeout_s)
+        # The completed file first: an inflight file alone keeps nothing.
+        table.storage.delete([timeline.file_of(each) for each in files])
+        begun = Instant(InstantTime(instant), Action.SAVEPOINT, State.INFLIGHT)
+        table.storage.delete([path_of(table, begun)])
+    return Listing(Savepoint, (each for each in saved if each.instant != instant))
+
+
+def savepoints_of(table: Table, timeline: Timeline) -> list[Savepoint]:
+    """The savepoints of a timeline, by the instants of their commits."""
+    found = []
+    for instant in timeline.completed:
+        if instant.action is Action.SAVEPOINT:
+            path = timeline.file_of(instant)
+            saved = parse_savepoint(table.storage.read(path), path)
+            files = sum(len(p.savepoint_data_file) for p in saved.partition_metadata.values())
+            at = saved.savepointed_at
+            found.append(Savepoint(instant.time, files, saved.savepointed_by, at, saved.comments))
+    return found
+
+
+def _commit(table: Table, timeline: Timeline, instant: str | None) -> InstantTime:
+    """The commit that ``instant`` means: itself, or the newest at that time."""
+    commits = [i.time for i in timeline.commits]
+    if instant is None:
+        if commits:
+            return commits[-1]
+        raise ConfigError(
+            f"The table at {table.storage.root} has no commit yet, so there is nothing to keep.",
+            key="instant",
+        )
+    asked = parse_as_of(instant, table.config.utc)
+    if asked not in commits:
+        near = max((time for time in commits if time <= asked), default=None)
+        hint = f" The newest commit at that time is {near}." if near is not None else ""
+        raise ConfigError(f"{instant} is no completed commit of the timeline.{hint}", key="instant")
+    return asked
+
+
+def _without_begun(timeline: Timeline) -> Timeline:
+    """``timeline`` without savepoints whose program has died, or has not ended yet."""
+    begun = {i for i in timeline.pending if i.action is Action.SAVEPOINT}
+    return timeline.only(i for i in timeline.instants if i not in begun)
+
+
+def _check_cleans(
+    table: Table, timeline: Timeline, time: InstantTime, files: list[BaseFile]
+) -> None:
+    """``ConfigError`` if a pending clean is going to delete one of ``files``."""
+    ours = {(file.partition_path, file.name) for file in files}
+    for clean in pending_cleans(timeline):
+        plan = plan_of(table, timeline, clean, parse_cleaner_plan)
+        named = named_files(plan).items() if plan is not None else ()
+        if any((partition, name) in ours for partition, names in named for name in names):
+            raise ConfigError(
+                f"The commit {time} cannot be kept: the pending clean {clean.time} deletes some of "
+                "its files. Choose a later commit.",
+                key="instant",
+            )
+
+
+def _metadata(made: Savepoint, files: list[BaseFile]) -> SavepointMetadata:
+    names: dict[str, list[str]] = {}
+    for file in files:
+        names.setdefault(file.partition_path, []).append(file.name)
+    partitions = {p: SavepointPartition(p, tuple(found)) for p, found in names.items()}
+    return SavepointMetadata(made.made_by, made.made_at_ms, made.comment, partitions)
