@@ -67,13 +67,17 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
 
 
 @pytest.fixture
-def spark(spark_session: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
-    """The session with pyhudi attached; attaching again costs nothing and survives a detach.
-
-    Its statements are interpreted, unless the test is marked ``compiled`` or ``every_line``.
-    """
-    interpret(spark_session, not any(map(request.node.get_closest_marker, COMPILED)))
+def spark(spark_session: SparkSession) -> SparkSession:
+    """The session with pyhudi attached; attaching again costs nothing and survives a detach."""
     return pyhudi.attach(spark_session)
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(request: pytest.FixtureRequest) -> None:
+    """Spark interprets a test's statements, unless it is marked ``compiled`` or ``every_line``."""
+    if "spark_session" in request.fixturenames:
+        compiled = any(map(request.node.get_closest_marker, COMPILED))
+        interpret(request.getfixturevalue("spark_session"), not compiled)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,13 @@ import org.apache.spark.sql.catalyst.analysis.{
   RewriteMergeIntoTable,
   RewriteUpdateTable
 }
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute,
+  AttributeReference,
+  Expression,
+  Literal,
+  SubqueryExpression
+}
 import org.apache.spark.sql.catalyst.plans.LeftAnti
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -39,10 +45,26 @@ private[pyhudi] object HudiRowCounts {
   }
 
   private def announced(statement: Command): LogicalPlan = {
-    val own = rewritten(statement)
+    val own = repaired(rewritten(statement))
     verb(own).fold[LogicalPlan](statement) { found =>
       HudiCounted(own, columns(found), own.children.head)
     }
+  }
+
+  /** Without the condition by which a command skips files, if Spark has broken it.
+    *
+    * Since 4.2 Spark's rewriting of a MERGE forgets there that a hidden column of ON is the target's,
+    * and the statement would fail. The rows are those of the query, which has the column.
+    */
+  private def repaired(command: LogicalPlan): LogicalPlan = command match {
+    case delta: WriteDelta =>
+      delta.mapExpressions(each => if (missesColumns(each)) Literal.TrueLiteral else each)
+    case other => other
+  }
+
+  private def missesColumns(condition: Expression): Boolean = condition.exists {
+    case subquery: SubqueryExpression => subquery.plan.exists(_.missingInput.nonEmpty)
+    case _ => false
   }
 
   /** The statement as Spark runs it; its older lines would rewrite it only after this rule. */
