@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from pyhudi.choices import CleanPolicy
 from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
+from pyhudi.services.clean import clean_table
+from pyhudi.services.clean_plan import Retention
+from pyhudi.services.savepoints import make_savepoint
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import FaultyStorage
@@ -54,11 +58,23 @@ def plans(action: Action) -> Callable[[World, Storage], None]:
     return run
 
 
+def cleans(world: World, storage: Storage) -> None:
+    for value in ("1", "2"):
+        world.upsert({"k": value})
+    assert clean_table(world.writer(storage), Retention(CleanPolicy.VERSIONS, versions=1))
+
+
+def saves(world: World, storage: Storage) -> None:
+    world.upsert({"k": "1"})
+    make_savepoint(world.writer(storage), None, "")
+
+
 RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.COMMIT: writes,
     Action.REPLACECOMMIT: replaces,
     Action.ROLLBACK: rolls_back,
-    Action.CLEAN: plans(Action.CLEAN),
+    Action.CLEAN: cleans,
+    Action.SAVEPOINT: saves,
     Action.CLUSTERING: plans(Action.CLUSTERING),
 }
 
@@ -85,11 +101,12 @@ def test_each_row_of_the_table_is_taken_as_it_stands(new_world: NewWorld, action
 def test_a_step_that_the_table_lacks_is_not_put(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch, action: Action
 ) -> None:
-    for kept in range(len(LEGAL_STATES[action])):
+    states = LEGAL_STATES[action]
+    for kept in range(len(states)):
         world = new_world(9)
         storage = FaultyStorage(world.memory)
         with monkeypatch.context() as patch:
-            patch.setitem(LEGAL_STATES, action, LEGAL_STATES[action][:kept])
+            patch.setitem(LEGAL_STATES, action, states[:kept])
             if action is Action.ROLLBACK:
                 dead = dead_writer(world)
                 with pytest.raises(RuntimeError, match="has no such step"):
@@ -98,7 +115,7 @@ def test_a_step_that_the_table_lacks_is_not_put(
                 with pytest.raises(RuntimeError, match="has no such step"):
                     RUNS[action](world, storage)
             ours = [state for name, state in steps_of(world, storage) if name is action]
-            assert ours == list(State)[:kept]
+            assert ours == list(states[:kept])
 
 
 def test_an_illegal_put_asks_nothing_of_the_storage(new_world: NewWorld) -> None:

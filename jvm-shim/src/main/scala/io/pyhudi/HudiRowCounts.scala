@@ -53,8 +53,8 @@ private[pyhudi] object HudiRowCounts {
 
   /** Without the condition by which a command skips files, if Spark has broken it.
     *
-    * Since 4.2 Spark's rewriting of a MERGE forgets there that a hidden column of ON is the target's,
-    * and the statement would fail. The rows are those of the query, which has the column.
+    * Since 4.2 Spark's rewriting of a MERGE forgets there that a hidden column of ON is the
+    * target's, and the statement would fail. The rows are those of the query, which has the column.
     */
   private def repaired(command: LogicalPlan): LogicalPlan = command match {
     case delta: WriteDelta =>
