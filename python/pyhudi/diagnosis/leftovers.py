@@ -22,7 +22,7 @@ from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.timeline.pending import Work, work_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, ended_process
+from pyhudi.transactions.heartbeat import GIVEN_UP, HeartbeatPolicy, ended_process
 from pyhudi.transactions.metadata_table import FOLDER as METADATA_TABLE
 from pyhudi.transactions.processes import parse_process
 
@@ -89,15 +89,17 @@ def _pending(
 
 
 def _owner(table: Table, time: InstantTime, policy: HeartbeatPolicy) -> tuple[str, bool]:
-    """Who has an instant in hand, and whether that process has certainly ended."""
+    """Who has an instant in hand, and whether that process has ended or given the instant up."""
     try:
-        data = table.storage.read(f"{HEARTBEATS}/{time}")
+        words = table.storage.read(f"{HEARTBEATS}/{time}")
     except (FileNotFoundError, StorageError):
         return "no heartbeat names its owner", False
-    process = parse_process(data)
+    if words == GIVEN_UP:
+        return "its owner has given it up, and could not roll it back", True
+    process = parse_process(words)
     if process is None:
         return "its owner's heartbeat is there, without a name, as Apache Hudi leaves it", False
-    ended = ended_process(table.storage, policy, time) is not None
+    ended = ended_process(words, policy) is not None
     state = ", which has ended" if ended else ""
     return f"its owner is process {process.pid} on {process.host}{state}", ended
 

@@ -25,6 +25,8 @@ FOLDER = ".hoodie/.heartbeat"
 #: prefix of files that only tell the storage's time; every cleanup deletes them
 PROBE = ".now-"
 PROBES = 5
+#: what the heartbeat of a write says that has failed, and of which nothing writes any more
+GIVEN_UP = b'{"given_up": true}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,19 @@ class Heartbeat:
 
         Otherwise the last beat stays, and others roll the instant back when it is stale.
         """
+        self._end()
+        if settled:
+            self._storage.delete([self._path])
+
+    def give_up(self) -> None:
+        """Stop beating, and say in the file that others may roll the instant back at once."""
+        self._end()
+        self._storage.replace(self._path, GIVEN_UP)
+
+    def _end(self) -> None:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
-        if settled:
-            self._storage.delete([self._path])
 
     def _run(self) -> None:
         while not self._stopped.wait(self._policy.interval_ms / 1000):
@@ -144,14 +154,17 @@ def has_passed(storage: Storage, clock: Clock, since_ms: int, span_ms: int) -> b
     return storage_now_ms(storage, clock) - since_ms >= span_ms
 
 
-def ended_process(
-    storage: Storage, policy: HeartbeatPolicy, name: str, folder: str = FOLDER
-) -> Process | None:
-    """The process that sent the heartbeat ``name``, if it has certainly ended."""
+def last_words(storage: Storage, name: str, folder: str = FOLDER) -> bytes:
+    """What the heartbeat ``name`` says: a process, ``GIVEN_UP``, or nothing."""
     try:
-        process = parse_process(storage.read(f"{folder}/{name}"))
+        return storage.read(f"{folder}/{name}")
     except (FileNotFoundError, StorageError):
-        return None
+        return b""
+
+
+def ended_process(words: bytes, policy: HeartbeatPolicy) -> Process | None:
+    """The process that a heartbeat names, if it has certainly ended."""
+    process = parse_process(words)
     return process if process and policy.processes.has_ended(process) else None
 
 

@@ -9,6 +9,7 @@ deleted only if the write is known to have failed.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from types import TracebackType
@@ -218,31 +219,30 @@ class RunningInstant:
 
         As long as attempts may still write, nothing is undone: the instant and its last heartbeat
         stay, and the next writer rolls it back when the heartbeat is stale, or at once if this
-        process has ended. So it is too if nobody can say, since Spark has ended. Raises no error,
-        which would hide the cause.
+        process has ended. So it is too if nobody can say, since Spark has ended. If nothing writes
+        any more, but the rollback fails, the heartbeat says so, and the next writer need not wait.
+        Raises no error, which would hide the cause.
         """
         if not leads(self.phase, Phase.FAILED):
             return
         self._move(Phase.FAILED)
-        undone = False
+        stop: Callable[[], None] = functools.partial(self._heartbeat.stop, settled=False)
         try:
             if not self._may_still_write and self._falls_quiet(self.quiet):
+                stop = self._heartbeat.give_up
                 with to_its_end():
                     self._undo()
-                undone = True
+                stop = self._heartbeat.stop
         except Exception as e:
             log.warning(
                 "%s could not be rolled back now; the next writer will do it: %s", self.instant, e
             )
         finally:
             self._drop_markers()
-            self._stop_heartbeat(undone)
-
-    def _stop_heartbeat(self, settled: bool) -> None:
-        try:
-            self._heartbeat.stop(settled)
-        except Exception as e:
-            log.warning("%s: its heartbeat file remains: %s", self.instant, e)
+            try:
+                stop()
+            except Exception as e:
+                log.warning("%s: its heartbeat file stays as it is: %s", self.instant, e)
 
     def _undo(self) -> None:
         """Roll back; delete nothing unless the timeline says that the write is undone."""

@@ -1,8 +1,8 @@
 """What a writer does about earlier ones: roll back dead writers, finish rollbacks, clean up.
 
-Invariants: a writer whose heartbeat is fresh, by the storage's clock, is left alone, unless it was
-a process of this machine that has ended; a file is deleted only if the timeline says that its
-instant has settled, since a file of an unknown instant may be archived data.
+Invariants: a writer whose heartbeat is fresh, by the storage's clock, is left alone, unless it has
+given up, or was a process of this machine that has ended; a file is deleted only if the timeline
+says that its instant has settled, since a file of an unknown instant may be archived data.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from pyhudi.timeline.pending import Work, work_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import (
+    GIVEN_UP,
     PROBE,
     HeartbeatPolicy,
     ended_process,
     has_passed,
     last_beat_ms,
+    last_words,
     storage_now_ms,
 )
 from pyhudi.transactions.markers.markers import delete_files, delete_markers, marked_files
@@ -52,9 +54,10 @@ FIRST_BEAT_MS = 2_000
 def settle_failed_writes(writer: Writer, forced: Container[InstantTime] = ()) -> Timeline | None:
     """Roll back what dead writers left, and finish incomplete rollbacks.
 
-    EAGER: an instant without a heartbeat at once, also one whose process on this machine has ended;
-    one with a heartbeat when that is stale, and this waits until the heartbeat is either stale or
-    renewed. LAZY: only what is already stale, and ended processes.
+    EAGER: an instant without a heartbeat at once, also one that was given up, or whose process on
+    this machine has ended; one with a heartbeat when that is stale, and this waits until the
+    heartbeat is either stale or renewed. LAZY: only what is already stale, what was given up, and
+    ended processes.
     NEVER: nothing. Those of ``forced`` count as dead, whatever their heartbeats say. Returns the
     timeline if it was listed just now and nothing was pending.
     """
@@ -103,7 +106,10 @@ def _is_dead(writer: Writer, instant: Instant) -> bool:
         if policy.failed_writes is FailedWrites.LAZY:
             return has_passed(table.storage, clock, requested, policy.heartbeat.lapse_ms)
         return _never_beats(table, clock, instant, requested)
-    if (ended := ended_process(table.storage, policy.heartbeat, instant.time)) is not None:
+    words = last_words(table.storage, instant.time)
+    if words == GIVEN_UP:
+        return True
+    if (ended := ended_process(words, policy.heartbeat)) is not None:
         log.warning(
             "%s %s is pending and its writer, process %d on this host, has ended: it is rolled "
             "back in %d s",

@@ -15,7 +15,12 @@ from typing import Final
 
 from pyhudi.clock import Clock
 from pyhudi.storage.base import Storage
-from pyhudi.transactions.heartbeat import HeartbeatPolicy, ended_process, has_passed
+from pyhudi.transactions.heartbeat import (
+    HeartbeatPolicy,
+    ended_process,
+    has_passed,
+    last_words,
+)
 
 PREFIX: Final = ".spool-"
 #: the file that is renewed
@@ -29,7 +34,7 @@ def sweep_spools(
     for folder in folders:
         if not folder.rsplit("/", 1)[-1].startswith(PREFIX):
             continue
-        if ended_process(storage, policy, BEAT, folder) is not None:
+        if ended_process(last_words(storage, BEAT, folder), policy) is not None:
             storage.delete_folder(folder)
             continue
         newest = max((file.modified_ms for file in storage.walk(folder)), default=None)
