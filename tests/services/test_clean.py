@@ -62,6 +62,12 @@ def world(new_world: Callable[..., World], request: pytest.FixtureRequest) -> Wo
     return new_world(request.param)
 
 
+@pytest.fixture(autouse=True)
+def _old_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may go as soon as it is old: no query has just begun."""
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
+
+
 def versions(world: World, count: int, key: str = "k") -> list[InstantTime]:
     """``count`` commits that write one group again and again."""
     return [world.upsert({key: str(i)}).instant for i in range(count)]

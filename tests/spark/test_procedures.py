@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from pyhudi.clock import SystemClock
+from pyhudi.services import clean as clean_module
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import open_table
 from tests.spark.test_sql import create, folder_of, table
@@ -25,6 +26,12 @@ def calls(spark: SparkSession) -> None:
         with pytest.raises(ParseException):
             spark.sql("call pyhudi.system.clean_failed_writes(table => 'trips')")
         pytest.skip("Spark 3.5 has no CALL")
+
+
+@pytest.fixture(autouse=True)
+def _old_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may go as soon as it is old: no query has just begun."""
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
 
 
 def left_by_a_dead_writer(folder: Path) -> None:

@@ -40,5 +40,8 @@ class Jobs(Protocol):
     def quiet(self, key: str, timeout_s: float) -> bool:
         """The same after a failure: also true if no job of ``key`` ever began."""
 
+    def reading(self, seconds: float) -> list[str]:
+        """The pins of the states that queries have been reading for so long."""
+
     def forget(self, key: str) -> None:
         """Forget the jobs of ``key``."""

@@ -19,10 +19,10 @@ from typing import TypeVar
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.format.instants import Action, Instant, State
+from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.reads.scan import Query, changed, open_query
-from pyhudi.timeline.active import Timeline, instant_key
-from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.moments import Moment, completed
 from pyhudi.timeline.time_travel import check_history
 
 #: pins that are kept, and the data files that their listings may hold together
@@ -68,7 +68,7 @@ def pin_of(query: Query) -> str:
     kind = _kind(query)
     state = (query.table.storage.root, config, kind, query.instant, timeline.first_time, commits)
     digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]
-    last = max((_completed(timeline, commit) for commit in visible), default="")
+    last = max((completed(timeline, commit) for commit in visible), default="")
     return f"{digest}-{timeline.layout}-{last}"
 
 
@@ -79,17 +79,6 @@ def _kind(query: Query) -> object:
         return kind
     rows = (found.rows.commits, found.rows.above) if found.rows is not None else None
     return kind, rows, found.as_of, found.last, query.options.end_schema
-
-
-def _completed(timeline: Timeline, commit: Instant) -> str:
-    """The completion time of a commit, as a text to compare with others of the same layout.
-
-    Layout 1 has no such times, so the storage's modification time is used. In layout 2 a commit
-    without one comes from before an upgrade, and is older than all others.
-    """
-    if timeline.layout == 1:
-        return f"{timeline.modified_ms[instant_key(commit)]:015d}"
-    return commit.completion_time or ""
 
 
 def _cleans(query: Query) -> list[Instant]:
@@ -108,17 +97,7 @@ def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
     _, layout, last = asked.pin.split("-")
     if layout != str(timeline.layout):
         return timeline
-
-    def then(instant: Instant) -> Instant:
-        late = (
-            instant.action in COMMIT_ACTIONS
-            and instant.state is State.COMPLETED
-            and instant.time <= newest
-            and _completed(timeline, instant) > last
-        )
-        return replace(instant, state=State.INFLIGHT, completion_time=None) if late else instant
-
-    return timeline.only(map(then, timeline.instants))
+    return Moment(InstantTime(newest), last).state(timeline)
 
 
 class PinnedQueries:

@@ -35,10 +35,13 @@ from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clean_plan import CleanFacts, CleanPlan, Group, Hold, Retention, plan_clean
 from pyhudi.services.opened import open_writer
-from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.active import COMMITS, Timeline, instant_key
+from pyhudi.timeline.moments import completed
 from pyhudi.timeline.pending import pending_clusterings, plan_of
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.instants import put_instant, take_time
+from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.writable import refuse_writes_to
@@ -53,6 +56,9 @@ WHOLE = "pyhudi.clean.whole"
 HOUR_MS = 3_600_000
 #: so many files are deleted while the lock is held
 FEW = 1_000
+#: a file stays until so long after the commit that made it old: a query that has just begun may
+#: read it, and has no lease yet
+SPARED_MS = 60_000
 
 
 class Fate(str, Enum):
@@ -120,6 +126,7 @@ def retention_of(options: WriteOptions) -> Retention:
         versions=options.versions_retained,
         partitions=frozenset(chosen.split(",")) if chosen is not None else None,
         regex=regex,
+        spared_ms=SPARED_MS,
     )
 
 
@@ -202,10 +209,39 @@ def planned_on(
     """The same for code that has no lock, and never carries the plan out."""
     view = table.view(timeline)
     view.check()
-    facts = CleanFacts(timeline, view.groups, view.replaced, _held(table, timeline))
-    since = format_time(clock.now_ms() - retention.hours * HOUR_MS, table.config.utc)
+    now_ms = clock.now_ms()
+    recent = _recent(table, timeline, now_ms - retention.spared_ms) if retention.spared_ms else ()
+    facts = CleanFacts(timeline, view.groups, view.replaced, _held(table, timeline), recent)
+    since = format_time(now_ms - retention.hours * HOUR_MS, table.config.utc)
     touched = _touched(table, timeline) if incremental else None
-    return plan_clean(facts, retention, since, touched)
+    plan = plan_clean(facts, retention, since, touched)
+    # Leases are looked at only if there is something to delete, which is seldom so.
+    leased = _leased(table, clock, timeline) if plan.old and plan.doomed else {}
+    if not leased:
+        return plan
+    return plan_clean(replace(facts, held={**leased, **facts.held}), retention, since, touched)
+
+
+def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[InstantTime]:
+    """The commits that completed after ``since_ms``."""
+    if timeline.layout == 1:
+        return frozenset(
+            i.time for i in timeline.commits if timeline.modified_ms[instant_key(i)] > since_ms
+        )
+    since = format_time(since_ms, table.config.utc)
+    return frozenset(i.time for i in timeline.commits if completed(timeline, i) > since)
+
+
+def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, str], Hold]:
+    """The files that running queries read."""
+    found: dict[tuple[str, str], Hold] = {}
+    for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
+        moment = lease.moment
+        then = moment.state(timeline) if lease.layout == timeline.layout else timeline
+        why = f"a query of {lease.who} reads the table as of {moment.instant}"
+        for file in table.view(then).latest(as_of=moment.instant):
+            found[file.partition_path, file.name] = Hold(moment.instant, why, leased=True)
+    return found
 
 
 def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
@@ -273,7 +309,8 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     plan = plan_of(table, timeline, instant, parse_cleaner_plan)
     if plan is None:
         return []
-    view, held = table.view(timeline), _held(table, timeline)
+    view = table.view(timeline)
+    held = {**_leased(table, writer.clock, timeline), **_held(table, timeline)}
     counts = {f.base.path for f in view.live() if f.base is not None}
     found: list[CleanedFile] = []
     doomed: dict[str, list[str]] = {}

@@ -24,10 +24,14 @@ Group = tuple[str, FileId]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What keeps a file, whatever its age: the instant ``by``, and the reason."""
+    """What keeps a file, whatever its age: the instant ``by``, and the reason.
+
+    A ``leased`` file is one that a query reads at ``by``.
+    """
 
     by: InstantTime
     why: str
+    leased: bool = False
 
 
 #: (partition path, file name) -> what keeps the file
@@ -41,7 +45,7 @@ class Retention:
     """What a clean keeps: by the last ``commits``, ``hours``, or ``versions`` of each group.
 
     Only partitions among ``partitions``, or else those that ``regex`` matches as a whole, are
-    cleaned; all if both are None.
+    cleaned; all if both are None. ``spared_ms`` is how long a file stays after it became old.
     """
 
     policy: CleanPolicy = CleanPolicy.COMMITS
@@ -50,6 +54,7 @@ class Retention:
     versions: int = 3
     partitions: frozenset[str] | None = None
     regex: re.Pattern[str] | None = None
+    spared_ms: int = 0
 
     @property
     def chosen(self) -> Callable[[str], bool]:
@@ -64,14 +69,15 @@ class Retention:
 class CleanFacts:
     """The table that a clean is planned for: one timeline, and the file groups under it.
 
-    ``replaced`` has the instant that replaced a group; ``held`` the files that savepoints and
-    pending plans keep.
+    ``replaced`` has the instant that replaced a group; ``held`` the files that savepoints, pending
+    plans and queries keep; ``recent`` the commits of the last moments, within which a file stays.
     """
 
     timeline: Timeline
     groups: Groups
     replaced: Mapping[Group, InstantTime]
     held: Held
+    recent: Collection[InstantTime] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +176,11 @@ def plan_clean(
             if keeps is None and by_versions and gone is None and newer < retention.versions:
                 keeps = f"one of the last {retention.versions} versions of its file group"
             if keeps is None and (held := facts.held.get((base.partition_path, base.name))):
-                whole = whole and held.by in savepoints
+                whole = whole and held.by in savepoints and not held.leased
                 keeps = held.why
+            if keeps is None and _made_old_by(bases, place, gone) in facts.recent:
+                whole = False
+                keeps = "a query may have begun to read it before it became old, a moment ago"
             why = keeps or _goes(bases, place, gone, floor, retention)
             old.append(OldVersion(group[0], base.name, base.size_bytes, keeps is None, why))
     newest = last.time if last is not None else ""
@@ -210,6 +219,11 @@ def _keeps(
     if base.instant == newest_below:
         return f"the newest version before {floor}, which the snapshots after it read"
     return None
+
+
+def _made_old_by(bases: list[BaseFile], place: int, gone: InstantTime | None) -> InstantTime:
+    """The commit by which the file at ``place`` became old: it has a newer version, or is gone."""
+    return bases[place + 1].instant if place + 1 < len(bases) else gone or _NEVER
 
 
 def _goes(

@@ -40,9 +40,10 @@ class SparkJobs:
         self._spark = spark
 
     def install(self) -> None:
-        """Make the shim listen to the attempts of tracked jobs."""
+        """Make the shim listen to the attempts of tracked jobs, and to queries."""
         context = live(self._spark)
         self._tracker(context).install(context._jsc)
+        context._jvm.io.pyhudi.RunningReads.install(context._jsc)
 
     def estimated_bytes(self, rows: DataFrame) -> int:
         """Spark's estimate of the size; 0 if Spark cannot estimate it but can cut the rows off."""
@@ -83,6 +84,12 @@ class SparkJobs:
         """The same after a failure: also true if no job of ``key`` ever began."""
         context = live(self._spark)
         return bool(self._tracker(context).awaitQuiet(context._jsc, key, int(timeout_s * 1000)))
+
+    def reading(self, seconds: float) -> list[str]:
+        """The pins of the states that queries have been reading for so long."""
+        context = live(self._spark)
+        reads = context._jvm.io.pyhudi.RunningReads
+        return str(reads.olderThan(context._jsc, int(seconds * 1000))).split()
 
     def forget(self, key: str) -> None:
         """Make the listener forget the jobs of ``key``."""

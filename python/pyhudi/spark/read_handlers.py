@@ -11,6 +11,7 @@ from pyhudi.diagnosis.health import table_health
 from pyhudi.diagnosis.why import key_touches
 from pyhudi.listing import Listing
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
+from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.reads.scan import (
     PartitionTexts,
@@ -41,6 +42,7 @@ class ReadHandlers:
     def __init__(self, runtime: Runtime, pins: PinnedQueries) -> None:
         self._runtime = runtime
         self._pins = pins
+        self._leases = LeaseKeeper(runtime)
 
     def exists(self, at: Target, ask: protocol.Nothing) -> bool:
         return table_exists(self._runtime.storage(at.root))
@@ -79,7 +81,11 @@ class ReadHandlers:
             every = [*ask.filters, *runtime]
             return plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
 
-        return self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
+        def noted(query: Query) -> ScanPlan:
+            self._leases.note(ask.pin, query)
+            return plan(query)
+
+        return self._pins.ask(at.pinned(ask.pin, ask.instant), noted)
 
     def count(self, at: Target, ask: protocol.Count) -> int | None:
         every = [*ask.partition_filters, *ask.filters]

@@ -49,7 +49,8 @@ class HeartbeatPolicy:
 class Heartbeat:
     """Beats for one instant, or for another thing in use, from a daemon thread until ``stop``.
 
-    The file that it renews has the name of the instant.
+    The file that it renews has the name of the instant. Its ``content`` names this process if
+    nothing else is given.
     """
 
     def __init__(
@@ -59,13 +60,16 @@ class Heartbeat:
         name: str,
         policy: HeartbeatPolicy,
         folder: str = FOLDER,
+        content: bytes | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock
         self._path = f"{folder}/{name}"
         self._policy = policy
-        process = policy.processes.this()
-        self._content = process.render() if process else b""
+        if content is None:
+            process = policy.processes.this()
+            content = process.render() if process else b""
+        self._content = content
         self._last = clock.monotonic()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

@@ -1,0 +1,104 @@
+"""Keeps a lease for each state of a table that a long query of this application reads.
+
+A short query has none: the cleaner spares for a while what a commit has just made old. A query that
+cannot put its lease, since it may only read the table, runs without one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from pyhudi.application.runtime import Runtime
+from pyhudi.errors import SetupError
+from pyhudi.reads.scan import Query
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.moments import Moment
+from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
+from pyhudi.transactions.leases import lease
+
+log = logging.getLogger(__name__)
+
+#: seconds that a query runs before it gets a lease, and between two looks at the queries
+LONG_S: Final = 5.0
+#: states that are known by their pins; a lease needs one of them
+STATES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    storage: Storage
+    layout: int
+    moment: Moment
+
+
+class LeaseKeeper:
+    """The leases of one application; safe to share between threads."""
+
+    def __init__(self, runtime: Runtime, policy: HeartbeatPolicy | None = None) -> None:
+        self._runtime = runtime
+        self._policy = policy or HeartbeatPolicy()
+        self._states: OrderedDict[str, _State] = OrderedDict()
+        #: by pin; None for a query whose lease could not be put
+        self._leases: dict[str, Heartbeat | None] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def note(self, pin: str, query: Query) -> None:
+        """Remember what a pin stands for, before the query reads; looks begin with the first."""
+        if query.instant is None:
+            return
+        moment = Moment(query.instant, pin.rpartition("-")[2])
+        state = _State(query.table.storage, query.timeline.layout, moment)
+        with self._lock:
+            self._states.pop(pin, None)
+            self._states[pin] = state
+            if len(self._states) > STATES:
+                self._states.popitem(last=False)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+                self._thread.start()
+
+    def look(self) -> None:
+        """Give each long query that runs its lease, and end those of the others."""
+        running = set(self._runtime.jobs.reading(LONG_S))
+        for pin in self._leases.keys() - running:
+            self._end(pin)
+        for pin in running - self._leases.keys():
+            with self._lock:
+                state = self._states.get(pin)
+            if state is not None:
+                self._leases[pin] = self._begin(state)
+
+    def _begin(self, state: _State) -> Heartbeat | None:
+        storage, clock = state.storage, self._runtime.clock
+        made = lease(storage, clock, state.moment, state.layout, self._policy)
+        try:
+            made.start()
+        except Exception as e:
+            log.info("a query of %s runs without a lease: %s", storage.root, e)
+            return None
+        return made
+
+    def _end(self, pin: str) -> None:
+        held = self._leases.pop(pin)
+        try:
+            if held is not None:
+                held.stop()
+        except Exception as e:
+            log.info("a lease stays until it is stale: %s", e)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(LONG_S):
+            try:
+                self.look()
+            except SetupError:  # the session has been stopped
+                break
+            except Exception as e:
+                log.info("running queries are not known now: %s", e)
+        for pin in list(self._leases):
+            self._end(pin)

@@ -1,0 +1,77 @@
+"""Leases of readers: a query that takes long keeps the files of its snapshot from the cleaner.
+
+Invariant: while a lease lives, no clean of pyhudi deletes a file of its snapshot. A lease lives as
+a heartbeat does: until it is stale by the storage's clock, or its process has certainly ended.
+Layout: spec/other_files.md O8.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pyhudi.clock import Clock
+from pyhudi.errors import StorageError
+from pyhudi.format.instants import InstantTime
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.moments import Moment
+from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy, ended_process, has_passed
+from pyhudi.transactions.processes import Process, parse_process
+
+FOLDER = ".hoodie/.leases"
+#: a lease that says more is not ours
+MAX_BYTES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A query that is running: the ``moment`` that it reads, in the ``layout`` of that time."""
+
+    name: str
+    moment: Moment
+    layout: int
+    process: Process | None
+
+    @property
+    def who(self) -> str:
+        """Its process, for messages."""
+        process = self.process
+        return f"process {process.pid} on {process.host}" if process else "a process"
+
+
+def lease(
+    storage: Storage, clock: Clock, moment: Moment, layout: int, policy: HeartbeatPolicy
+) -> Heartbeat:
+    """A new lease; it begins with ``start`` and ends with ``stop``."""
+    process = policy.processes.this()
+    said = {"instant": moment.instant, "last": moment.last, "layout": layout}
+    owner = json.loads(process.render()) if process else {}
+    content = json.dumps({**said, **owner}).encode()
+    return Heartbeat(storage, clock, clock.uuid(), policy, FOLDER, content)
+
+
+def living_leases(storage: Storage, clock: Clock, policy: HeartbeatPolicy) -> list[Lease]:
+    """The leases of the queries that run; the files of those that have ended are deleted."""
+    found, dead = list[Lease](), list[str]()
+    for file in storage.list(FOLDER):
+        path = f"{FOLDER}/{file.name}"
+        try:
+            words = storage.read(path) if file.size_bytes <= MAX_BYTES else b""
+        except (FileNotFoundError, StorageError):
+            continue
+        ended = ended_process(words, policy) is not None
+        if ended or has_passed(storage, clock, file.modified_ms, policy.lapse_ms):
+            dead.append(path)
+        elif (told := _parsed(file.name, words)) is not None:
+            found.append(told)
+    storage.delete(dead)
+    return found
+
+
+def _parsed(name: str, words: bytes) -> Lease | None:
+    try:
+        said = json.loads(words)
+        moment = Moment(InstantTime(str(said["instant"])), str(said["last"]))
+        return Lease(name, moment, int(said["layout"]), parse_process(words))
+    except (ValueError, TypeError, LookupError):
+        return None

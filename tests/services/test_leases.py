@@ -1,0 +1,232 @@
+"""A clean spares what running queries read, and what queries may have begun to read."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyhudi.choices import CleanPolicy
+from pyhudi.format.instants import InstantTime, State
+from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
+from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
+from pyhudi.services.clean_plan import Retention
+from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.timeline.moments import Moment, completed
+from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
+from pyhudi.transactions.leases import FOLDER, MAX_BYTES, lease, living_leases
+from pyhudi.transactions.processes import Process
+from tests.application.test_after_commit import runtime
+from tests.transactions.world import NEVER, VERSIONS, World, finish, work
+
+NEWEST_ONLY = Retention(CleanPolicy.VERSIONS, versions=1)
+POLICY = HeartbeatPolicy()
+US = Process("etl-3", "boot", "pids", "times", 7, 1)
+
+
+class Machine:
+    """A machine on which ``US`` runs until ``ended``."""
+
+    ended = False
+
+    def this(self) -> Process:
+        return US
+
+    def has_ended(self, process: Process) -> bool:
+        return self.ended and process == US
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda version: f"v{version}")
+def world(new_world: Callable[..., World], request: pytest.FixtureRequest) -> World:
+    return new_world(request.param)
+
+
+def now(world: World) -> Moment:
+    """The newest state of the table."""
+    timeline = world.table().timeline()
+    newest = timeline.latest_commit
+    assert newest is not None
+    return Moment(newest.time, max(completed(timeline, i) for i in timeline.commits))
+
+
+def held(world: World, moment: Moment, policy: HeartbeatPolicy = POLICY) -> Heartbeat:
+    made = lease(world.memory, world.clock, moment, world.table().config.layout, policy)
+    made.beat()
+    return made
+
+
+def cleaned(world: World, retention: Retention = NEWEST_ONLY) -> list[CleanedFile]:
+    return clean_table(world.writer(), retention)
+
+
+def kept(found: list[CleanedFile]) -> list[str]:
+    return [f.why for f in found if f.fate.value == "kept"]
+
+
+def test_a_clean_spares_what_a_query_reads_until_its_lease_ends(world: World) -> None:
+    first = world.upsert({"k": "1"}).instant
+    reads = held(world, now(world), HeartbeatPolicy(processes=Machine()))
+    for value in ("2", "3"):
+        world.upsert({"k": value})
+
+    found = cleaned(world)
+
+    assert kept(found) == [f"a query of process 7 on etl-3 reads the table as of {first}"]
+    assert len(world.data_files()) == 2, "the version between is gone"
+    reads.stop()
+    assert kept(cleaned(world)) == []
+    assert len(world.data_files()) == 1
+
+
+@pytest.mark.parametrize("version", [8, 9])  # in version 6 no older instant completes late
+def test_a_commit_that_completed_later_is_not_part_of_what_the_query_reads(
+    new_world: Callable[..., World], version: int
+) -> None:
+    world = new_world(version)
+    world.upsert({"k": "1"})
+    slow = world.begin()
+    world.upsert({"j": "1"}, policy=NEVER)
+    held(world, now(world))
+    finish(slow, work(slow, {"k": "2"}))
+    world.upsert({"k": "3", "j": "2"})
+
+    cleaned(world)
+
+    left = [json.loads(world.memory.read(path)) for path in world.data_files()]
+    assert sorted(rows["k"] for rows in left if "k" in rows) == ["1", "3"], "the query reads 1"
+
+
+def test_the_lease_of_an_ended_process_or_a_stale_one_holds_nothing(world: World) -> None:
+    machine = Machine()
+    world.upsert({"k": "1"})
+    policy = HeartbeatPolicy(processes=machine)
+    held(world, now(world), policy)
+    assert len(living_leases(world.memory, world.clock, policy)) == 1
+    machine.ended = True
+    assert living_leases(world.memory, world.clock, policy) == []
+
+    held(world, now(world))
+    world.clock.advance(POLICY.lapse_ms / 1000 - 1)
+    assert len(living_leases(world.memory, world.clock, POLICY)) == 1
+    world.clock.advance(1)
+    assert living_leases(world.memory, world.clock, POLICY) == []
+    assert world.memory.list(FOLDER) == []
+
+
+@pytest.mark.parametrize("words", [b"", b"no json", b"[]", b'{"instant": 1}', b" " * MAX_BYTES])
+def test_a_file_that_is_no_lease_holds_nothing_and_goes_when_it_is_old(
+    world: World, words: bytes
+) -> None:
+    world.memory.replace(f"{FOLDER}/x", words + b" ")
+    assert living_leases(world.memory, world.clock, POLICY) == []
+    assert len(world.memory.list(FOLDER)) == 1
+    world.clock.advance(POLICY.lapse_ms / 1000)
+    assert living_leases(world.memory, world.clock, POLICY) == []
+    assert world.memory.list(FOLDER) == []
+
+
+def test_a_pending_plan_spares_what_a_query_reads_by_now(world: World) -> None:
+    world.upsert({"k": "1"})
+    before = now(world)
+    world.upsert({"k": "2"})
+    dies = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, path="*.clean.inflight"))
+    with pytest.raises(SimulatedCrash):
+        clean_table(world.writer(dies), NEWEST_ONLY)
+    held(world, before)
+
+    (pending,) = pending_cleans(world.table().timeline())
+    assert pending.state is State.REQUESTED
+    (file,) = finish_clean(world.writer(), pending)
+
+    assert "reads the table as of" in file.why
+    assert len(world.data_files()) == 2
+
+
+def test_a_file_that_has_just_become_old_stays_a_moment(world: World) -> None:
+    world.upsert({"k": "1"})
+    world.upsert({"k": "2"})
+    spares = replace(NEWEST_ONLY, spared_ms=60_000)
+    assert "a moment ago" in kept(cleaned(world, spares))[0]
+    assert len(world.data_files()) == 2
+
+    world.clock.advance(61)
+    cleaned(world, spares)
+    assert len(world.data_files()) == 1
+
+
+def test_a_table_whose_files_all_count_is_not_asked_for_leases(world: World) -> None:
+    world.upsert({"k": "1"})
+    storage = FaultyStorage(world.memory)
+    clean_table(world.writer(storage), NEWEST_ONLY)
+    assert not [call for call in storage.calls if FOLDER in call.paths]
+
+
+# ---- the keeper
+
+
+class Queries:
+    """The jobs of an application, of which the keeper asks only what is read."""
+
+    def __init__(self) -> None:
+        self.pins: list[str] = []
+        self.asked = threading.Event()
+
+    def reading(self, seconds: float) -> list[str]:
+        assert seconds == LONG_S
+        self.asked.set()
+        return self.pins
+
+
+@pytest.fixture
+def queries() -> Queries:
+    return Queries()
+
+
+@pytest.fixture
+def keeper(world: World, queries: Queries) -> LeaseKeeper:
+    return LeaseKeeper(replace(runtime(world), jobs=queries))  # type: ignore[arg-type]
+
+
+def query(world: World, storage: Any = None) -> Any:
+    table = world.table(storage)
+    return SimpleNamespace(table=table, timeline=table.timeline(), instant=now(world).instant)
+
+
+def test_a_query_has_a_lease_while_it_runs_and_no_longer(
+    world: World, keeper: LeaseKeeper, queries: Queries
+) -> None:
+    first = world.upsert({"k": "1"}).instant
+    pin = f"digest-{world.table().config.layout}-{now(world).last}"
+    keeper.note(pin, query(world))
+    keeper.look()
+    assert world.memory.list(FOLDER) == [], "the query is over, or short"
+
+    queries.pins = [pin, "unknown-2-0"]
+    for _ in range(2):
+        keeper.look()
+        (found,) = living_leases(world.memory, world.clock, POLICY)
+        assert found.moment == now(world)
+        assert found.moment.instant == InstantTime(first)
+
+    queries.pins = []
+    keeper.look()
+    assert world.memory.list(FOLDER) == []
+
+
+def test_a_reader_that_may_not_write_reads_without_a_lease(
+    world: World, keeper: LeaseKeeper, queries: Queries
+) -> None:
+    world.upsert({"k": "1"})
+    storage = FaultyStorage(world.memory, Fault(Effect.FAIL_BEFORE, path=f"{FOLDER}/*", times=99))
+    keeper.note("pin", query(world, storage))
+    queries.pins = ["pin"]
+    keeper.look()
+    keeper.look()
+    assert len([call for call in storage.writes if FOLDER in call.paths[0]]) == 1, "tried once"
+    queries.pins = []
+    keeper.look()

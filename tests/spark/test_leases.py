@@ -1,0 +1,85 @@
+"""A query that takes long keeps its files from the cleaner, as often as its frame is asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+import pyhudi
+from pyhudi.reads import lease_keeper
+from pyhudi.services import clean as clean_module
+from tests.spark.tables import HudiTable, Lake
+
+pytestmark = [pytest.mark.spark, pytest.mark.every_line]
+
+NEWEST_ONLY = {
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.clean.fileversions.retained": "1",
+}
+LONG_S, DEADLINE_S = 0.2, 60
+
+
+@pytest.fixture(autouse=True)
+def _soon_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_keeper, "LONG_S", LONG_S)
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
+
+
+@pytest.fixture
+def aside() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def leases(table: HudiTable) -> list[Path]:
+    return list((Path(table.path) / ".hoodie" / ".leases").glob("*"))
+
+
+def wait_for_leases(table: HudiTable, count: int) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while len([f for f in leases(table) if not f.name.endswith(".crc")]) != count:
+        assert time.monotonic() < give_up, f"no {count} leases: {leases(table)}"
+        time.sleep(0.05)
+
+
+def test_a_long_query_keeps_its_files_however_often_it_runs(
+    lake: Lake, aside: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x"), (2, "b", 1, "x")])
+    go = tmp_path / "go"
+
+    def held(name: str) -> str:
+        while not go.exists():
+            time.sleep(0.05)
+        return name
+
+    frame = table.df().select("id", F.udf(held)("name").alias("name"))
+    for ts in (2, 3):
+        running = aside.submit(frame.collect)
+        wait_for_leases(table, 1)
+        table.write([(1, "new", ts, "x"), (2, "new", ts, "x")])
+        found = pyhudi.clean(table.path, options=NEWEST_ONLY)
+        assert any("reads the table as of" in f.why for f in found)
+        go.touch()
+        assert sorted(map(tuple, running.result(DEADLINE_S))) == [(1, "a"), (2, "b")]
+        wait_for_leases(table, 0)
+        go.unlink()
+
+    pyhudi.clean(table.path, options=NEWEST_ONLY)
+    assert len(table.base_files()) == 1
+    assert {row[1] for row in table.rows().values()} == {"new"}
+
+
+def test_a_short_query_leaves_no_trace(lake: Lake) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x")])
+    table.rows()
+    assert not (Path(table.path) / ".hoodie" / ".leases").exists()
+    assert [t.name for t in threading.enumerate()].count("leases") == 1
