@@ -17,7 +17,7 @@ from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
 from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
 from pyhudi.services.clean_plan import Retention
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
-from pyhudi.timeline.moments import Moment, completed
+from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.leases import FOLDER, MAX_BYTES, lease, living_leases
 from pyhudi.transactions.processes import Process
@@ -46,16 +46,17 @@ def world(new_world: Callable[..., World], request: pytest.FixtureRequest) -> Wo
     return new_world(request.param)
 
 
-def now(world: World) -> Moment:
+def now(world: World) -> ReadState:
     """The newest state of the table."""
     timeline = world.table().timeline()
     newest = timeline.latest_commit
     assert newest is not None
-    return Moment(newest.time, max(completed(timeline, i) for i in timeline.commits))
+    last = max(completed(timeline, i) for i in timeline.commits)
+    return ReadState(newest.time, timeline.layout, last)
 
 
-def held(world: World, moment: Moment, policy: HeartbeatPolicy = POLICY) -> Heartbeat:
-    made = lease(world.memory, world.clock, moment, world.table().config.layout, policy)
+def held(world: World, state: ReadState, policy: HeartbeatPolicy = POLICY) -> Heartbeat:
+    made = lease(world.memory, world.clock, state, policy)
     made.beat()
     return made
 
@@ -210,8 +211,8 @@ def test_a_query_has_a_lease_while_it_runs_and_no_longer(
     for _ in range(2):
         keeper.look()
         (found,) = living_leases(world.memory, world.clock, POLICY)
-        assert found.moment == now(world)
-        assert found.moment.instant == InstantTime(first)
+        assert found.state == now(world)
+        assert found.state.instant == InstantTime(first)
 
     queries.pins = []
     keeper.look()

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.errors import SetupError
 from pyhudi.reads.scan import Query
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.moments import Moment
+from pyhudi.timeline.read_states import ReadState
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.leases import lease
 
@@ -28,20 +27,13 @@ LONG_S: Final = 5.0
 STATES: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    storage: Storage
-    layout: int
-    moment: Moment
-
-
 class LeaseKeeper:
     """The leases of one application; safe to share between threads."""
 
     def __init__(self, runtime: Runtime, policy: HeartbeatPolicy | None = None) -> None:
         self._runtime = runtime
         self._policy = policy or HeartbeatPolicy()
-        self._states: OrderedDict[str, _State] = OrderedDict()
+        self._states: OrderedDict[str, tuple[Storage, ReadState]] = OrderedDict()
         #: by pin; None for a query whose lease could not be put
         self._leases: dict[str, Heartbeat | None] = {}
         self._lock = threading.Lock()
@@ -51,11 +43,10 @@ class LeaseKeeper:
         """Remember what a pin stands for, before the query reads; looks begin with the first."""
         if query.instant is None:
             return
-        moment = Moment(query.instant, pin.rpartition("-")[2])
-        state = _State(query.table.storage, query.timeline.layout, moment)
+        state = ReadState(query.instant, query.timeline.layout, pin.rpartition("-")[2])
         with self._lock:
             self._states.pop(pin, None)
-            self._states[pin] = state
+            self._states[pin] = query.table.storage, state
             if len(self._states) > STATES:
                 self._states.popitem(last=False)
             if self._thread is None:
@@ -69,13 +60,12 @@ class LeaseKeeper:
             self._end(pin)
         for pin in running - self._leases.keys():
             with self._lock:
-                state = self._states.get(pin)
-            if state is not None:
-                self._leases[pin] = self._begin(state)
+                known = self._states.get(pin)
+            if known is not None:
+                self._leases[pin] = self._begin(*known)
 
-    def _begin(self, state: _State) -> Heartbeat | None:
-        storage, clock = state.storage, self._runtime.clock
-        made = lease(storage, clock, state.moment, state.layout, self._policy)
+    def _begin(self, storage: Storage, state: ReadState) -> Heartbeat | None:
+        made = lease(storage, self._runtime.clock, state, self._policy)
         try:
             made.start()
         except Exception as e:

@@ -22,7 +22,7 @@ from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.reads.scan import Query, changed, open_query
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.moments import Moment, completed
+from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.time_travel import check_history
 
 #: pins that are kept, and the data files that their listings may hold together
@@ -95,9 +95,7 @@ def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
         # The table had no commit; its present contents do not belong to the question.
         return timeline.only(())
     _, layout, last = asked.pin.split("-")
-    if layout != str(timeline.layout):
-        return timeline
-    return Moment(InstantTime(newest), last).state(timeline)
+    return ReadState(InstantTime(newest), int(layout), last).on(timeline)
 
 
 class PinnedQueries:

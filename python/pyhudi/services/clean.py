@@ -36,8 +36,8 @@ from pyhudi.locks.renewal import kept
 from pyhudi.services.clean_plan import CleanFacts, CleanPlan, Group, Hold, Retention, plan_clean
 from pyhudi.services.opened import open_writer
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
-from pyhudi.timeline.moments import completed
 from pyhudi.timeline.pending import pending_clusterings, plan_of
+from pyhudi.timeline.read_states import completed
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.instants import put_instant, take_time
@@ -236,11 +236,10 @@ def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, s
     """The files that running queries read."""
     found: dict[tuple[str, str], Hold] = {}
     for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
-        moment = lease.moment
-        then = moment.state(timeline) if lease.layout == timeline.layout else timeline
-        why = f"a query of {lease.who} reads the table as of {moment.instant}"
-        for file in table.view(then).latest(as_of=moment.instant):
-            found[file.partition_path, file.name] = Hold(moment.instant, why, leased=True)
+        state = lease.state
+        why = f"a query of {lease.who} reads the table as of {state.instant}"
+        for file in table.view(state.on(timeline)).latest(as_of=state.instant):
+            found[file.partition_path, file.name] = Hold(state.instant, why, leased=True)
     return found
 
 

@@ -8,13 +8,13 @@ Layout: spec/other_files.md O8.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.moments import Moment
+from pyhudi.timeline.read_states import ReadState
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy, ended_process, has_passed
 from pyhudi.transactions.processes import Process, parse_process
 
@@ -25,11 +25,10 @@ MAX_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A query that is running: the ``moment`` that it reads, in the ``layout`` of that time."""
+    """A query that is running: the ``state`` that it reads, and its process."""
 
     name: str
-    moment: Moment
-    layout: int
+    state: ReadState
     process: Process | None
 
     @property
@@ -39,14 +38,11 @@ class Lease:
         return f"process {process.pid} on {process.host}" if process else "a process"
 
 
-def lease(
-    storage: Storage, clock: Clock, moment: Moment, layout: int, policy: HeartbeatPolicy
-) -> Heartbeat:
+def lease(storage: Storage, clock: Clock, state: ReadState, policy: HeartbeatPolicy) -> Heartbeat:
     """A new lease; it begins with ``start`` and ends with ``stop``."""
     process = policy.processes.this()
-    said = {"instant": moment.instant, "last": moment.last, "layout": layout}
     owner = json.loads(process.render()) if process else {}
-    content = json.dumps({**said, **owner}).encode()
+    content = json.dumps({**asdict(state), **owner}).encode()
     return Heartbeat(storage, clock, clock.uuid(), policy, FOLDER, content)
 
 
@@ -71,7 +67,7 @@ def living_leases(storage: Storage, clock: Clock, policy: HeartbeatPolicy) -> li
 def _parsed(name: str, words: bytes) -> Lease | None:
     try:
         said = json.loads(words)
-        moment = Moment(InstantTime(str(said["instant"])), str(said["last"]))
-        return Lease(name, moment, int(said["layout"]), parse_process(words))
+        instant, layout = InstantTime(str(said["instant"])), int(said["layout"])
+        return Lease(name, ReadState(instant, layout, str(said["last"])), parse_process(words))
     except (ValueError, TypeError, LookupError):
         return None

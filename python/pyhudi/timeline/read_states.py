@@ -10,20 +10,24 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """A state of a table: its newest visible instant, and the last completion among its commits.
+class ReadState:
+    """The newest visible instant, the timeline's layout, and the last completion among commits.
 
     In layout 1 ``last`` is a modification time in milliseconds, as a text (``completed``).
     """
 
     instant: InstantTime
+    layout: int
     last: str
 
-    def state(self, timeline: Timeline) -> Timeline:
+    def on(self, timeline: Timeline) -> Timeline:
         """``timeline`` without commits that completed later though they began before.
 
-        Later instants stay, since the moment's own instant excludes them.
+        Later instants stay, since the state's own instant excludes them. After a change of the
+        layout, times cannot be compared, and nothing is left out.
         """
+        if timeline.layout != self.layout:
+            return timeline
 
         def then(instant: Instant) -> Instant:
             late = (
