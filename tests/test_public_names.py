@@ -25,6 +25,7 @@ def test_the_public_names_are_these() -> None:
         "history",
         "last_commit",
         "on_commit",
+        "restore",
         "savepoint",
         "why",
     ]

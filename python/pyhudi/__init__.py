@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyhudi.diagnosis.why import why
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
+    from pyhudi.services.restore import restore
     from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
@@ -45,6 +46,7 @@ __all__ = [
     "history",
     "last_commit",
     "on_commit",
+    "restore",
     "savepoint",
     "why",
 ]
@@ -62,6 +64,7 @@ _HOMES = {
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
+    "restore": "pyhudi.services.restore",
     "savepoint": "pyhudi.services.savepoints",
     "why": "pyhudi.diagnosis.why",
 }

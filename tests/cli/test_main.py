@@ -17,6 +17,7 @@ from pyhudi.cli.main import main
 from pyhudi.clock import SystemClock
 from pyhudi.format.instants import State
 from pyhudi.storage.open import open_storage
+from pyhudi.timeline.history import history
 from tests.golden_tables import BY_NAME
 from tests.s3_server import s3_server
 
@@ -214,6 +215,21 @@ def test_a_savepoint_is_made_and_deleted(tmp_path: Path, capsys: Output) -> None
     assert "has no savepoint any more" in capsys.readouterr().out
     assert main(["delete-savepoint", str(root), made["instant"]]) == 1
     assert "has no savepoint. The savepoints" in capsys.readouterr().err
+
+
+def test_a_table_is_restored(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    first, *_ = history(str(root))
+    assert main(["restore", "--dry-run", str(root), first.instant]) == 0
+    assert "would be undone" in capsys.readouterr().out
+    assert main(["restore", "--json", "--fence", str(root), first.instant]) == 0
+    undone = json.loads(capsys.readouterr().out)
+    assert {each["fate"] for each in undone} == {"undone"}
+    assert [each.instant for each in history(str(root)) if each.is_commit] == [first.instant]
+    assert main(["restore", str(root), first.instant]) == 0
+    assert "has no commit after" in capsys.readouterr().out
+    assert main(["restore", str(root), "20200101000000000"]) == 1
+    assert "is no completed commit" in capsys.readouterr().err
 
 
 def test_clean_of_no_table_says_so(tmp_path: Path, capsys: Output) -> None:

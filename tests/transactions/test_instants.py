@@ -10,6 +10,7 @@ from pyhudi.choices import CleanPolicy
 from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
+from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.storage.base import Storage
@@ -69,10 +70,17 @@ def saves(world: World, storage: Storage) -> None:
     make_savepoint(world.writer(storage), None, "")
 
 
+def restores(world: World, storage: Storage) -> None:
+    first = world.upsert({"k": "1"}).instant
+    world.upsert({"k": "2"})
+    restored(world.writer(storage), first)
+
+
 RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.COMMIT: writes,
     Action.REPLACECOMMIT: replaces,
     Action.ROLLBACK: rolls_back,
+    Action.RESTORE: restores,
     Action.CLEAN: cleans,
     Action.SAVEPOINT: saves,
     Action.CLUSTERING: plans(Action.CLUSTERING),
@@ -94,7 +102,10 @@ def test_each_row_of_the_table_is_taken_as_it_stands(new_world: NewWorld, action
     storage = FaultyStorage(world.memory)
     RUNS[action](world, storage)
 
-    assert steps_of(world, storage) == [(action, state) for state in LEGAL_STATES[action]]
+    steps = steps_of(world, storage)
+    if action is Action.RESTORE:  # between its states it puts a rollback for each commit
+        steps = [step for step in steps if step[0] is not Action.ROLLBACK]
+    assert steps == [(action, state) for state in LEGAL_STATES[action]]
 
 
 @pytest.mark.parametrize("action", LEGAL_STATES)

@@ -123,7 +123,7 @@ def test_a_write_does_not_begin_while_a_restore_is_pending(
     world.clock.advance(7_200)
     before = [f.path for f in world.memory.walk("")]
 
-    with pytest.raises(CommitConflict, match="restore 20231114231320000 .* let Apache Hudi") as e:
+    with pytest.raises(CommitConflict, match="restore 20231114231320000 .*pyhudi.restore") as e:
         world.begin(policy=policy)  # type: ignore[arg-type]
 
     assert e.value.facts["theirs"] == "20231114231320000"

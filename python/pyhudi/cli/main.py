@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from pyhudi import __version__
 from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
@@ -28,6 +29,7 @@ from pyhudi.errors import HudiError, SetupError
 from pyhudi.listing import Listing
 from pyhudi.services.clean import clean
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
+from pyhudi.services.restore import restore
 from pyhudi.services.savepoints import Savepoint, delete_savepoint, savepoint
 from pyhudi.spark.jars import jar_for
 
@@ -94,6 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     add_table_arguments(clean, SETTINGS)
     clean.set_defaults(command=_clean)
 
+    _add_savepoints(commands)
+    return parser
+
+
+def _add_savepoints(commands: Any) -> None:
     keep = commands.add_parser("savepoint", help="keep a commit readable, and its files")
     add_table_arguments(keep, SETTINGS)
     keep.add_argument("instant", nargs="?", metavar="INSTANT", help="a commit; the last by default")
@@ -104,7 +111,19 @@ def _parser() -> argparse.ArgumentParser:
     add_table_arguments(drop, SETTINGS)
     drop.add_argument("instant", metavar="INSTANT", help="the commit that it keeps")
     drop.set_defaults(command=_delete_savepoint)
-    return parser
+
+    back = commands.add_parser("restore", help="bring the table back to an earlier commit")
+    add_table_arguments(back, SETTINGS)
+    back.add_argument("instant", metavar="INSTANT", help="the last commit that stays")
+    back.add_argument(
+        "--dry-run", action="store_true", help="print what would be undone, and change nothing"
+    )
+    back.add_argument(
+        "--fence",
+        action="store_true",
+        help="roll running writes back first; without it they are named and nothing happens",
+    )
+    back.set_defaults(command=_restore)
 
 
 def _jars(given: argparse.Namespace) -> Answer:
@@ -159,6 +178,19 @@ def _delete_savepoint(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = _place(given)
     left = delete_savepoint(path, given.instant, options=options, hadoop_options=hadoop_options)
     return listed(given, left, f"The table at {path} has no savepoint any more.")
+
+
+def _restore(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = _place(given)
+    undone = restore(
+        path,
+        given.instant,
+        dry_run=given.dry_run,
+        fence=given.fence,
+        options=options,
+        hadoop_options=hadoop_options,
+    )
+    return listed(given, undone, f"The table at {path} has no commit after {given.instant}.")
 
 
 def _place(given: argparse.Namespace) -> tuple[str, Settings, Settings]:

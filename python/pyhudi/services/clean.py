@@ -44,6 +44,7 @@ from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -173,6 +174,7 @@ def _clean(
     with writer.locked():
         with kept(lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
+            check_undoing(table, timeline, "A clean", None)
             plan = planned(writer, retention, timeline, incremental)
         doomed = plan.doomed
         if not doomed:
@@ -305,6 +307,7 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     """
     table = writer.table
     timeline = table.timeline()
+    check_undoing(table, timeline, "A clean", None)
     plan = plan_of(table, timeline, instant, parse_cleaner_plan)
     if plan is None:
         return []

@@ -29,6 +29,7 @@ from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.transactions.instants import path_of, put_instant
+from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -84,13 +85,14 @@ def make_savepoint(writer: Writer, instant: str | None, comment: str) -> Savepoi
     refuse_writes_to(table)
     with writer.locked():
         timeline = table.timeline()
-        time = _commit(table, timeline, instant)
+        check_undoing(table, timeline, "A savepoint", None)
+        time = commit_meant(table, timeline, instant)
         for each in savepoints_of(table, timeline):
             if each.instant == time:
                 return each
         check_history(table, _without_begun(timeline), time)
         files = table.view(timeline).latest(as_of=time)
-        _check_cleans(table, timeline, time, files)
+        check_cleans(table, timeline, time, files, "kept")
         made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
         begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
         completion = writer.next_time(timeline)
@@ -138,14 +140,14 @@ def savepoints_of(table: Table, timeline: Timeline) -> list[Savepoint]:
     return found
 
 
-def _commit(table: Table, timeline: Timeline, instant: str | None) -> InstantTime:
+def commit_meant(table: Table, timeline: Timeline, instant: str | None) -> InstantTime:
     """The commit that ``instant`` means: itself, or the newest at that time."""
     commits = [i.time for i in timeline.commits]
     if instant is None:
         if commits:
             return commits[-1]
         raise ConfigError(
-            f"The table at {table.storage.root} has no commit yet, so there is nothing to keep.",
+            f"The table at {table.storage.root} has no commit yet, so no commit can be chosen.",
             key="instant",
         )
     asked = parse_as_of(instant, table.config.utc)
@@ -162,18 +164,21 @@ def _without_begun(timeline: Timeline) -> Timeline:
     return timeline.only(i for i in timeline.instants if i not in begun)
 
 
-def _check_cleans(
-    table: Table, timeline: Timeline, time: InstantTime, files: list[BaseFile]
+def check_cleans(
+    table: Table, timeline: Timeline, time: InstantTime, files: list[BaseFile], what: str
 ) -> None:
-    """``ConfigError`` if a pending clean is going to delete one of ``files``."""
+    """``ConfigError`` if a pending clean is going to delete one of ``files``.
+
+    ``what`` is what cannot be done with the commit ``time`` then: it is kept, or restored.
+    """
     ours = {(file.partition_path, file.name) for file in files}
     for clean in pending_cleans(timeline):
         plan = plan_of(table, timeline, clean, parse_cleaner_plan)
         named = named_files(plan).items() if plan is not None else ()
         if any((partition, name) in ours for partition, names in named for name in names):
             raise ConfigError(
-                f"The commit {time} cannot be kept: the pending clean {clean.time} deletes some of "
-                "its files. Choose a later commit.",
+                f"The commit {time} cannot be {what}: the pending clean {clean.time} deletes some "
+                "of its files. Choose a later commit.",
                 key="instant",
             )
 

@@ -249,8 +249,8 @@ def _restoring(storage: Storage, now: Timeline, lost: LostFile) -> HistoryExpire
         f"The table {storage.root} is being set back to {goal or 'an earlier commit'}: restore "
         f"{restore.time} is pending. It undoes commit {lost.instant}, and the data file "
         f"{lost.path} of that commit is gone already. Nothing was changed. Read the table again "
-        "when the restore has completed. If the program that ran it is dead, let Apache Hudi run "
-        "it again (rollback_to_savepoint).",
+        "when the restore has completed. If the program that ran it is dead, run the restore "
+        "again (pyhudi.restore, or Apache Hudi's rollback_to_savepoint).",
         asked=None,
         earliest=None,
         moved=True,

@@ -9,7 +9,7 @@ readers would take it for archived data (spec/file_slices.md F3).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from enum import Enum
 from typing import TypeVar
@@ -78,7 +78,7 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
             return Undone.BEFORE
         if target is None:
             if found is not None:  # its files are off the timeline, the rest is still to be done
-                _execute(writer, *found)
+                execute(writer, *found)
                 return Undone.BEFORE
             if not was_rolled_back(table, timeline, time):
                 return Undone.NO
@@ -98,7 +98,7 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
                 writer, Action.ROLLBACK, content, timeline, lambda time: writer.lock.renew()
             )
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
-        _execute(writer, *found)
+        execute(writer, *found)
         return undone
 
 
@@ -124,7 +124,7 @@ def finish_rollback(writer: Writer, time: InstantTime) -> None:
         if _is_at_work(writer, rollback):
             return
         log.warning("finishing rollback %s of %s", time, target.commit_time)
-        _execute(writer, rollback, plan)
+        execute(writer, rollback, plan)
 
 
 def _is_at_work(writer: Writer, rollback: Instant) -> bool:
@@ -220,6 +220,11 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     else:
         # A rollback of it came between its two files, and deleted the markers of that time.
         paths = listed_files(table.storage, target.time)
+    return plan_for(table, InstantInfo(target.time, target.action.value), paths)
+
+
+def plan_for(table: Table, target: InstantInfo, paths: Iterable[str]) -> RollbackPlan:
+    """A rollback of ``target`` that deletes its data files ``paths``, relative to the table."""
     requests = []
     for path in paths:
         partition, _, name = path.rpartition("/")
@@ -228,17 +233,19 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
             RollbackRequest(
                 partition_path=partition,
                 file_id=parsed.file_id if parsed else FileId(""),
-                latest_base_instant=target.time,
+                latest_base_instant=target.commit_time,
                 files_to_be_deleted=(f"{table.storage.root}/{path}",),
             )
         )
-    info = InstantInfo(target.time, target.action.value)
-    return RollbackPlan(instant_to_rollback=info, requests=tuple(requests))
+    return RollbackPlan(instant_to_rollback=target, requests=tuple(requests))
 
 
-def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
+def execute(
+    writer: Writer, rollback: Instant, plan: RollbackPlan, actions: Collection[Action] = ()
+) -> RollbackMetadata:
     """Delete, in this order: data files, markers, history, the failed instant; then complete.
 
+    ``actions`` are those of the pending files of the instant, by default the one that the plan has.
     The lock is renewed meanwhile and looked at before the end: a writer that lost it stops, and the
     rollback stays pending for another.
     """
@@ -257,9 +264,9 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
     delete_markers(storage, target.commit_time)
     delete_history(storage, target.commit_time)
-    action = Action(target.action)
-    for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete([path_of(table, Instant(target.commit_time, action, state))])
+    for action in sorted(actions) or [Action(target.action)]:
+        for state in (State.INFLIGHT, State.REQUESTED):
+            storage.delete([path_of(table, Instant(target.commit_time, action, state))])
     storage.delete([f"{HEARTBEATS}/{target.commit_time}"])
     metadata = RollbackMetadata(
         start_rollback_time=rollback.time,
@@ -276,6 +283,7 @@ def _execute(writer: Writer, rollback: Instant, plan: RollbackPlan) -> None:
     lock.check(storage.put_timeout_s)
     done = Instant(rollback.time, Action.ROLLBACK, State.COMPLETED, completion)
     put_instant(table, inflight, done, render_rollback_metadata(metadata))
+    return metadata
 
 
 def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, list[str]]:

@@ -1,6 +1,7 @@
 """Pending restores and rollbacks of completed commits: no write continues beside them.
 
-Apache Hudi makes them (spec/timeline.md T10). A file that was merged from an undone commit would
+Restores are pyhudi's or Apache Hudi's, rollbacks of completed commits without one Apache Hudi's
+(spec/timeline.md T10). A file that was merged from an undone commit would
 bring its rows back. And a commit on top of it would keep the rollback from ever completing: Apache
 Hudi rolls back only the last commit. Apache Hudi, too, refuses writes while a restore is pending.
 """
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _AGAIN: Final = (
     "Nothing of this write is visible. Run it again once that has completed. If the program that "
-    "ran it is dead, let Apache Hudi"
+    "ran it is dead,"
 )
 
 
@@ -57,9 +58,9 @@ def check_undoing(table: Table, now: Timeline, who: str, instant: InstantTime | 
     restore = pending_restore(table, now)
     if restore is not None:
         raise CommitConflict(
-            f"{who} and restore {restore.time} conflict: the table is being set back to a "
-            f"savepoint, and the restore is pending. {_AGAIN} run the restore again "
-            "(rollback_to_savepoint).",
+            f"{who} and restore {restore.time} conflict: the table is being set back to an "
+            f"earlier commit, and the restore is pending. {_AGAIN} run the restore again "
+            "(pyhudi.restore, or Apache Hudi's rollback_to_savepoint).",
             ours=instant,
             theirs=restore.time,
             overlap=("table",),
@@ -83,7 +84,7 @@ def _conflict(
 ) -> CommitConflict:
     return CommitConflict(
         f"{who} is built on {target}, but rollback {rollback.time} of it is pending. {_AGAIN} "
-        "finish the rollback: its next write does.",
+        "let Apache Hudi finish the rollback: its next write does.",
         ours=instant,
         theirs=rollback.time,
         overlap=(target,),
