@@ -192,6 +192,17 @@ LOCKING: Final = (
         "a writer that died",
         (
             Mutant(
+                "a failed write is given up while its tasks may still write",
+                "RunningInstant.abort",
+                (
+                    (
+                        "functools.partial(self._heartbeat.stop, settled=False)",
+                        "self._heartbeat.give_up",
+                    ),
+                ),
+                ("test_an_abort_that_nobody_tells_of_the_attempts_leaves_its_last_heartbeat",),
+            ),
+            Mutant(
                 "nobody counts as dead",
                 "_is_dead",
                 (("", "return False"),),

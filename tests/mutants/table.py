@@ -9,11 +9,12 @@ from tests.mutants.files import FILES
 from tests.mutants.locking import LOCKING
 from tests.mutants.mutant import Guard, Mutant
 from tests.mutants.racing import RACING
+from tests.mutants.services import SERVICES
 from tests.mutants.shim import SHIM
 from tests.mutants.tables import TABLES
 
 GUARDS: Final[tuple[Guard, ...]] = tuple(
     replace(guard, mutants=(*guard.mutants, *SHIM.get(guard.row, ())))
-    for guard in (*RACING, *LOCKING, *FILES, *TABLES)
+    for guard in (*RACING, *LOCKING, *FILES, *TABLES, *SERVICES)
 )
 MUTANTS: Final[tuple[Mutant, ...]] = tuple(mutant for guard in GUARDS for mutant in guard.mutants)
