@@ -233,3 +233,8 @@ def test_one_torn_listing_would_pass_over_a_commit() -> None:
     assert follow(whole, whole, alone.checkpoint, Order.COMPLETED, True).commits == ()
 
     assert times(follow(torn, whole, None, Order.COMPLETED, True).commits) == [t(1), t(2)]
+
+    before = timeline(f"{t(1)}.commit.requested", f"{t(2)}.commit.requested")
+    first = follow(before, torn, None, Order.COMPLETED, True)
+    then = follow(whole, whole, first.checkpoint, Order.COMPLETED, True)
+    assert t(1) in times((*first.commits, *then.commits))
