@@ -31,3 +31,28 @@ def test_a_process_that_nobody_greets_ends() -> None:
         "[SETUP_ERROR] No greeting came on stdin. The jar starts pyhudi.spark.gateway and sends "
         "one; do not start it yourself."
     )
+
+
+def test_it_ends_with_its_stdin_whatever_it_is_doing() -> None:
+    busy = (
+        "import threading, time\n"
+        "from pyhudi.spark import gateway\n"
+        "def serve(connected):\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    print('serving', flush=True)\n"
+        "gateway.connect, gateway.register = (lambda greeting: None), serve\n"
+        "gateway.main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(b'{"port": 1, "token": "t"}\n')
+            process.stdin.flush()
+            assert process.stdout.readline() == b"serving\n"
+            process.stdin.close()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
