@@ -210,7 +210,7 @@ def test_two_names_of_one_option_must_agree() -> None:
 def test_keys_without_effect_are_collected_for_one_warning() -> None:
     resolved = resolve_write(
         {
-            "hoodie.archive.automatic": "true",
+            "hoodie.archive.async": "true",
             "hoodie.upsert.shuffle.parallelism": "200",
             "hoodie.datasource.write.row.writer.enable": "true",
             "hoodie.metadata.enable": "true",
@@ -219,7 +219,7 @@ def test_keys_without_effect_are_collected_for_one_warning() -> None:
         session={"hoodie.compact.inline": "false"},
     )
     assert resolved.ignored == (
-        "hoodie.archive.automatic",
+        "hoodie.archive.async",
         "hoodie.compact.inline",
         "hoodie.datasource.write.row.writer.enable",
         "hoodie.metadata.enable",

@@ -136,7 +136,7 @@ def test_a_key_is_known_once_as_an_option_as_fixed_or_as_without_effect() -> Non
     assert not own & FIXED.keys()
     assert not FIXED.keys() & without_effect().keys()
     assert not [key for key in without_effect() if key.startswith(OPEN_FAMILIES)]
-    assert has_no_effect("hoodie.archive.automatic")
+    assert has_no_effect("hoodie.archive.async")
     assert list(without_effect()) == sorted(without_effect())
 
 

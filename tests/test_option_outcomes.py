@@ -18,6 +18,7 @@ from pyhudi.index.kinds import kind_of
 from pyhudi.locks.dynamodb import DynamoTable
 from pyhudi.locks.open import LockOpener, zookeeper_place
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
+from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import new_table_config
@@ -162,6 +163,8 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "versions_retained": ({}, "1", "2", retention_of),
     "clean_partitions": ({}, "a", "a,b", retention_of),
     "clean_partition_regex": ({}, "a.*", "b.*", retention_of),
+    "keep_max_commits": ({}, "30", "40", rules_of),
+    "keep_min_commits": ({}, "10", "20", rules_of),
     "callback_on": (CALLS, "true", "false", http_callback),
     "callback_url": (CALLS, "https://a/b", "https://a/c", http_callback),
     "callback_timeout_s": (CALLS, "1", "2", http_callback),
@@ -215,6 +218,7 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "conflict_retries": ("tests/writes/test_write.py", ""),
     "key_conflicts": ("tests/spark/test_racing_writers.py", ""),
     "clean_inline": ("tests/services/test_clean.py", ""),
+    "archive_inline": ("tests/services/test_archive.py", ""),
     "clean_trigger": ("tests/services/test_clean.py", ""),
     "table_services": ("tests/application/test_after_commit.py", ""),
     "lock_expire_minutes": ("tests/locks/test_filesystem.py", ""),

@@ -22,6 +22,7 @@ from pyhudi.errors import HudiError, SetupError
 if TYPE_CHECKING:
     from pyhudi.diagnosis.health import health
     from pyhudi.diagnosis.why import why
+    from pyhudi.services.archiver import archive
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.services.restore import restore
@@ -36,6 +37,7 @@ __all__ = [
     "HudiError",
     "Table",
     "__version__",
+    "archive",
     "attach",
     "clean",
     "clean_failed_writes",
@@ -54,6 +56,7 @@ __all__ = [
 # Imported when first used: executors import the write plane without PySpark's driver side.
 _HOMES = {
     "Table": "pyhudi.timeline.inspection",
+    "archive": "pyhudi.services.archiver",
     "attach": "pyhudi.spark.session",
     "clean": "pyhudi.services.clean",
     "clean_failed_writes": "pyhudi.services.failed_writes",

@@ -249,6 +249,12 @@ class WriteOptions:
     clean_partition_regex: str | None = option(None, "hoodie.clean.partition.filter.regex", W,
         "Only partition paths that match as a whole are cleaned; a list of partitions goes first.",
         "hoodie.cleaner.partition.filter.regex")
+    archive_inline: bool = option(False, "hoodie.archive.automatic", W,
+        "Archives old instants after the commit, if it is due; Hudi's default is true.")
+    keep_max_commits: int = option(30, "hoodie.keep.max.commits", W,
+        "With more completed commits on the timeline an archive is due.", minimum=1)
+    keep_min_commits: int = option(20, "hoodie.keep.min.commits", W,
+        "An archive leaves so many of the newest commits on the timeline.", minimum=1)
     callback_on: bool = option(False, CALLBACK + "on", W,
         "Posts a message about each commit to a URL, as Hudi does.")
     callback_url: str | None = option(None, CALLBACK + "http.url", W,

@@ -114,6 +114,26 @@ def test_clean_tells_and_deletes_old_versions(tmp_path: Path, capsys: Output) ->
     assert "hoodie.clean.policy" in capsys.readouterr().err
 
 
+def test_archive_tells_and_moves_old_instants(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_clean_archive"].unzip(tmp_path)
+    keep = ["--conf", "hoodie.keep.min.commits=2", "--conf", "hoodie.keep.max.commits=2"]
+    keep += ["--conf", "hoodie.clean.commits.retained=1"]
+    timeline = root / ".hoodie" / "timeline"
+    before = set(timeline.iterdir())
+
+    assert main(["archive", "--dry-run", str(root), *keep]) == 0
+    assert "would be archived" in capsys.readouterr().out
+    assert set(timeline.iterdir()) == before
+    assert main(["archive", "--json", str(root), *keep]) == 0
+    done = json.loads(capsys.readouterr().out)
+
+    gone = {each["instant"] for each in done if each["fate"] == "archived"}
+    assert gone
+    assert {file for file in before if file.name[:17] in gone} == before - set(timeline.iterdir())
+    assert main(["archive", str(root), "--conf", "hoodie.keep.min.commits=31"]) == 1
+    assert "hoodie.keep.min.commits" in capsys.readouterr().err
+
+
 def test_clean_rolls_failed_writes_back_and_prints_them(tmp_path: Path, capsys: Output) -> None:
     root = pending_table(tmp_path, silent_s=600)
 

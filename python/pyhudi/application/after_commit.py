@@ -11,6 +11,7 @@ from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
 from pyhudi.format.instants import Action, Instant, State
+from pyhudi.services.archiver import archive_table, refuse_archive_of, rules_of
 from pyhudi.services.clean import clean_table, is_due, retention_of
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
@@ -40,6 +41,8 @@ def after_commit(
             runtime.services.schedule(runtime.writer(table, options), done.instant)
         if options.clean_inline:
             _clean(runtime.writer(table, options), options)
+        if options.archive_inline:
+            _archive(runtime.writer(table, options), options)
     except Exception as e:
         log.warning("%s is committed, but not all table services ran: %s", done.instant, e)
 
@@ -49,6 +52,12 @@ def _clean(writer: Writer, options: WriteOptions) -> None:
     timeline = writer.table.timeline()
     if is_due(timeline, options.clean_trigger):
         clean_table(writer, retention_of(options), timeline, incremental=True)
+
+
+def _archive(writer: Writer, options: WriteOptions) -> None:
+    """Archive old instants, if the timeline has more commits than may stay."""
+    refuse_archive_of(writer.table)
+    archive_table(writer, rules_of(options))
 
 
 def http_callback(options: WriteOptions) -> HttpCallback | None:

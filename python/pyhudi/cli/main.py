@@ -27,6 +27,7 @@ from pyhudi.cli.tables import (
 from pyhudi.clock import SystemClock
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.listing import Listing
+from pyhudi.services.archiver import archive
 from pyhudi.services.clean import clean
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
 from pyhudi.services.restore import restore
@@ -96,8 +97,20 @@ def _parser() -> argparse.ArgumentParser:
     add_table_arguments(clean, SETTINGS)
     clean.set_defaults(command=_clean)
 
+    _add_archive(commands)
     _add_savepoints(commands)
     return parser
+
+
+def _add_archive(commands: Any) -> None:
+    old = commands.add_parser("archive", help="move old instants into the archived timeline")
+    old.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be archived, and change nothing",
+    )
+    add_table_arguments(old, SETTINGS)
+    old.set_defaults(command=_archive)
 
 
 def _add_savepoints(commands: Any) -> None:
@@ -148,6 +161,12 @@ def _clean(given: argparse.Namespace) -> Answer:
         old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
         return listed(given, old, f"The table at {path} has no old versions of files.")
     return _rolled_back(given, path, options, hadoop_options)
+
+
+def _archive(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = _place(given)
+    found = archive(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+    return listed(given, found, f"The table at {path} has no completed instants.")
 
 
 def _rolled_back(

@@ -120,14 +120,25 @@ def parse_history_version(data: bytes, path: str) -> str:
 
 def parse_manifest(data: bytes, path: str) -> list[str]:
     """The names of the history's Parquet files, oldest first; nothing else there counts."""
+    return sorted(parse_manifest_sizes(data, path))
+
+
+def parse_manifest_sizes(data: bytes, path: str) -> dict[str, int]:
+    """The same with the size of each file in bytes, by name; -1 where the manifest has none."""
     rule = "a manifest lists the history's files"
     try:
-        names = [entry["fileName"] for entry in json.loads(data)["files"]]
-    except (ValueError, KeyError, TypeError) as cause:
+        found = {e["fileName"]: int(e.get("fileLen", -1)) for e in json.loads(data)["files"]}
+    except (ValueError, KeyError, TypeError, AttributeError) as cause:
         raise corrupt(path, rule, f"{type(cause).__name__}: {cause}") from cause
-    if not all(isinstance(name, str) and "/" not in name for name in names):
-        raise corrupt(path, rule, f"{names}")
-    return sorted(names)
+    if not all(isinstance(name, str) and "/" not in name for name in found):
+        raise corrupt(path, rule, f"{sorted(found)}")
+    return found
+
+
+def manifest_number(file_name: str) -> int | None:
+    """The n of ``manifest_n`` (layout 2); ``None`` for other names."""
+    found = re.fullmatch(r"manifest_(\d+)", file_name, re.ASCII)
+    return None if found is None else int(found[1])
 
 
 def history_file_range(file_name: str) -> tuple[InstantTime, InstantTime] | None:

@@ -14,8 +14,9 @@ from pyhudi.format.archive import (
     ArchivedInstant,
     archive_log_number,
     history_file_range,
+    manifest_number,
     parse_history_version,
-    parse_manifest,
+    parse_manifest_sizes,
     read_archive_log,
     read_archive_log_backwards,
     read_history_file,
@@ -56,6 +57,19 @@ def archived_since(
         names = [n for n in _manifest(storage, folder) if n in new and _reaches(n, least)]
         entries = _history_files(storage, folder, names)
     return [entry for entry in _completed(entries) if entry.instant.time >= least]
+
+
+def archived_between(
+    storage: Storage, config: TableConfig, least: InstantTime, greatest: InstantTime
+) -> list[ArchivedInstant]:
+    """The archived instants of layout 2 from ``least`` to ``greatest``.
+
+    Only the files that may hold such instants are read. ``TableCorrupt`` as above.
+    """
+    folder = config.history_folder
+    names = [n for n in _manifest(storage, folder) if _reaches(n, least) and _begins(n, greatest)]
+    found = _completed(_history_files(storage, folder, names))
+    return [entry for entry in found if least <= entry.instant.time <= greatest]
 
 
 def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
@@ -120,14 +134,27 @@ def _layout_2(storage: Storage, config: TableConfig) -> Iterator[ArchivedInstant
     return _history_files(storage, folder, _manifest(storage, folder))
 
 
-def _manifest(storage: Storage, folder: str) -> list[str]:
-    """The names of the history's files; none if nothing was archived."""
+def history_version(storage: Storage, folder: str) -> tuple[int, dict[str, int]]:
+    """The number of the newest manifest, 0 if nothing was archived, and its files: name -> bytes.
+
+    Apache Hudi deletes ``_version_`` before it puts the next one. Without it the manifest with the
+    greatest number counts, as for Hudi.
+    """
     try:
         version = storage.read(f"{folder}/{VERSION_FILE}")
+        manifest = parse_history_version(version, f"{folder}/{VERSION_FILE}")
     except FileNotFoundError:
-        return []
-    manifest = f"{folder}/{parse_history_version(version, f'{folder}/{VERSION_FILE}')}"
-    return parse_manifest(_read(storage, manifest), manifest)
+        numbers = [manifest_number(file.name) or 0 for file in storage.list(folder)]
+        if not any(numbers):
+            return 0, {}
+        manifest = f"manifest_{max(numbers)}"
+    path = f"{folder}/{manifest}"
+    return manifest_number(manifest) or 0, parse_manifest_sizes(_read(storage, path), path)
+
+
+def _manifest(storage: Storage, folder: str) -> list[str]:
+    """The names of the history's files, oldest first; none if nothing was archived."""
+    return sorted(history_version(storage, folder)[1])
 
 
 def _history_files(
@@ -141,6 +168,12 @@ def _reaches(name: str, least: InstantTime) -> bool:
     """Whether a history file may hold instants at or above ``least``."""
     found = history_file_range(name)
     return found is None or found[1] >= least
+
+
+def _begins(name: str, greatest: InstantTime) -> bool:
+    """Whether a history file may hold instants at or below ``greatest``."""
+    found = history_file_range(name)
+    return found is None or found[0] <= greatest
 
 
 def _read(storage: Storage, path: str) -> bytes:

@@ -1,0 +1,244 @@
+"""Archives a table: moves old completed instants from the active timeline into the archive.
+
+Invariant: an instant is deleted from the active timeline only after the archive, as read back, has
+it; of one instant the pending files go first, the completed one last, and instants go one by one,
+the oldest first. So whoever dies, each instant is in one place or in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyhudi.config import WriteOptions
+from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
+from pyhudi.format.history_files import PLANNED, REPLACING, HistoryRow
+from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_instant
+from pyhudi.format.plans import parse_clean_metadata
+from pyhudi.listing import Listing
+from pyhudi.locks.renewal import kept
+from pyhudi.services.archive_history import add_to_history
+from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
+from pyhudi.services.clean import HOUR_MS, retention_of
+from pyhudi.services.clean_plan import Retention, earliest_retained
+from pyhudi.services.opened import open_writer
+from pyhudi.storage.base import Files, Storage
+from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
+from pyhudi.timeline.archived import archived_between
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.leases import living_leases
+from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.recovery.settle import sweep
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writer import Writer
+
+ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+
+
+class ArchiveFate(str, Enum):
+    """What an archive does with an instant."""
+
+    ARCHIVED = "archived"
+    WOULD_GO = "would be archived"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedInstant:
+    """A completed instant of the active timeline, and what became of it."""
+
+    instant: InstantTime
+    action: str
+    fate: ArchiveFate
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRules:
+    """How many commits stay on the timeline, and what cleans keep."""
+
+    policy: ArchivePolicy
+    retention: Retention
+
+
+def archive(
+    path: str,
+    *,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+    hadoop_options: Mapping[str, str] | None = None,
+) -> Listing[MovedInstant]:
+    """Move old instants of the table at ``path`` into its archive, without Spark.
+
+    Returns an entry for each completed instant of the active timeline: archived, or kept, and why.
+    With ``dry_run`` nothing changes. ``options`` are those of a write: ``hoodie.keep.min.commits``
+    and ``hoodie.keep.max.commits`` say how many commits stay, and the lock must be that of the
+    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``; ``TableCorrupt`` if the archive cannot
+    be read.
+    """
+    writer, resolved = open_writer(path, options, hadoop_options)
+    return archived(writer, resolved, dry_run)
+
+
+def archived(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[MovedInstant]:
+    """``archive`` with the writer and the options of an application."""
+    rules = rules_of(options)
+    refuse_archive_of(writer.table)
+    if dry_run:
+        plan = planned(writer, rules, writer.table.timeline())
+        return Listing(MovedInstant, _rows(plan, ArchiveFate.WOULD_GO))
+    return Listing(MovedInstant, archive_table(writer, rules))
+
+
+def rules_of(options: WriteOptions) -> ArchiveRules:
+    """What the options keep; ``ConfigError`` if the least number of commits is above the most."""
+    least, most = options.keep_min_commits, options.keep_max_commits
+    if least > most:
+        key = "hoodie.keep.min.commits"
+        raise ConfigError(
+            f"'{key}' is {least}, more than 'hoodie.keep.max.commits', which is {most}. Set it to "
+            f"{most} or less.",
+            key=key,
+        )
+    return ArchiveRules(ArchivePolicy(least, most), retention_of(options))
+
+
+def refuse_archive_of(table: Table) -> None:
+    """``UnsupportedTable`` for tables that pyhudi cannot write, and for those of layout 1."""
+    refuse_writes_to(table)
+    if table.config.layout == 1:
+        raise UnsupportedTable(
+            f"The table {table.config.name} at {table.storage.root} has version "
+            f"{table.config.version}, whose archive pyhudi reads but does not write yet. Let "
+            "Apache Hudi archive it, or upgrade the table to version 9.",
+            feature="archiving a table of version 6",
+        )
+
+
+def archive_table(
+    writer: Writer, rules: ArchiveRules, shown: Timeline | None = None
+) -> list[MovedInstant]:
+    """Archive by ``rules``; the entries of ``archive``. ``shown`` was listed by the caller."""
+    plan = planned(writer, rules, shown or writer.table.timeline())
+    if not plan.doomed:  # most often; then the lock is not taken
+        return _rows(plan, ArchiveFate.KEPT)
+    # A late file of a write that was undone must go before its rollback is archived.
+    sweep(writer)
+    with writer.locked(), kept(writer.lock):
+        table = drop_metadata_table(writer.table, writer.lock)
+        writer = writer.on(table)
+        files = list_timeline(table.storage, table.config)
+        timeline = timeline_of(files, table.config.layout, table.config.timeline_folder)
+        plan = planned(writer, rules, timeline)
+        if plan.doomed:
+            _move(writer, plan.doomed, files)
+    return _rows(plan, ArchiveFate.ARCHIVED)
+
+
+def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchivePlan:
+    """The plan of an archive of the table as ``timeline`` shows it; nothing is put."""
+    table, policy = writer.table, rules.policy
+    if len(timeline.commits) <= policy.most:
+        return plan_archive(ArchiveFacts(timeline), policy)
+    hours_ago = writer.clock.now_ms() - rules.retention.hours * HOUR_MS
+    since = format_time(hours_ago, table.config.utc)
+    earliest = earliest_retained(timeline, rules.retention, since)
+    facts = ArchiveFacts(
+        timeline,
+        earliest.time if earliest is not None else None,
+        _cleaned_to(table, timeline),
+        _uncleaned(table, timeline, policy),
+        _leased(writer, timeline),
+    )
+    return plan_archive(facts, policy)
+
+
+def _cleaned_to(table: Table, timeline: Timeline) -> InstantTime | None:
+    """The earliest commit that the last clean keeps readable; None if it names none."""
+    cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
+    if not cleans:
+        return None
+    path = timeline.file_of(cleans[-1])
+    try:
+        last = parse_clean_metadata(table.storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):  # archived since the listing, or torn
+        return None
+    return InstantTime(last.earliest_commit_to_retain) or None
+
+
+def _uncleaned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> InstantTime | None:
+    """The first of the old replace commits of which replaced files are left.
+
+    Without this commit on the timeline their rows would be there again.
+    """
+    old = timeline.commits[: len(timeline.commits) - policy.least]
+    if all(commit.action is not Action.REPLACECOMMIT for commit in old):
+        return None
+    view = table.view(timeline)
+    left = {
+        instant
+        for (partition, file_id), instant in view.replaced.items()
+        if view.groups.get(partition, {}).get(file_id)
+    }
+    return min(left, default=None)
+
+
+def _leased(writer: Writer, timeline: Timeline) -> InstantTime | None:
+    """The first commit that a query is pinned to, or that its state leaves out."""
+    floors = set[InstantTime]()
+    for lease in living_leases(writer.table.storage, writer.clock, HeartbeatPolicy()):
+        shown = {i.time for i in lease.state.on(timeline).commits}
+        pin = lease.state.instant
+        floors |= {c.time for c in timeline.commits if c.time >= pin or c.time not in shown}
+    return min(floors, default=None)
+
+
+def _move(writer: Writer, doomed: Sequence[Instant], files: Files) -> None:
+    """Put the instants into the archive, then delete their files; the lock is held."""
+    storage, config = writer.table.storage, writer.table.config
+    found: dict[InstantKey, list[tuple[Instant, str]]] = {}
+    for file in files:
+        instant = parse_instant(file.name, config.layout)
+        if instant is not None:
+            found.setdefault(instant_key(instant), []).append((instant, file.path))
+    # An archiver that died may have put some already.
+    span = doomed[0].time, doomed[-1].time
+    known = {e.instant.time for e in archived_between(storage, config, *span)}
+    rows = [_row(storage, found[instant_key(i)], i) for i in doomed if i.time not in known]
+    if rows:
+        add_to_history(writer, rows)
+    pending, done = list[str](), list[str]()
+    for each in doomed:
+        for instant, path in found[instant_key(each)]:
+            (done if instant.state is State.COMPLETED else pending).append(path)
+    storage.delete(pending)
+    for path in done:
+        storage.delete([path])
+
+
+def _row(storage: Storage, files: Iterable[tuple[Instant, str]], done: Instant) -> HistoryRow:
+    """The row of a completed instant with these files."""
+    metadata, plan = b"", b""
+    for instant, path in sorted(files, key=lambda each: ORDER.index(each[0].state)):
+        if instant == done:
+            metadata = storage.read(path)
+        elif instant.state is State.REQUESTED and instant.action in PLANNED:
+            plan = storage.read(path)
+        elif instant.state is State.INFLIGHT and instant.action in REPLACING:
+            plan = storage.read(path) or plan
+    return HistoryRow(done, metadata, plan)
+
+
+def _rows(plan: ArchivePlan, goes: ArchiveFate) -> list[MovedInstant]:
+    return [
+        MovedInstant(
+            each.instant.time,
+            each.instant.action.value,
+            goes if each.goes else ArchiveFate.KEPT,
+            each.why,
+        )
+        for each in plan.old
+    ]
