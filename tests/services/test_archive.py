@@ -25,7 +25,10 @@ from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants, history_version
+from pyhudi.timeline.read_states import ReadState
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.leases import lease
 from tests.application.test_after_commit import OPTIONS, runtime
 from tests.transactions.world import World, begin_beside, die, finish, other_lock, put_instant, work
 
@@ -338,3 +341,17 @@ def test_a_table_of_version_6_is_left_to_apache_hudi(new_world: Callable[..., Wo
 def test_more_commits_at_least_than_at_most_are_refused() -> None:
     with pytest.raises(ConfigError, match="'hoodie.keep.min.commits' is 5, more than"):
         rules_of(replace(OPTIONS, keep_min_commits=5, keep_max_commits=4))
+
+
+def test_what_a_running_query_is_pinned_to_stays_until_its_lease_ends(world: World) -> None:
+    one, two = versions(world, 2)
+    timeline = world.table().timeline()
+    last = timeline.commits[-1].completion_time or ""
+    reads = lease(world.memory, world.clock, ReadState(two, 2, last), HeartbeatPolicy())
+    reads.beat()
+    versions(world, 4)
+    found = run(world)
+    assert gone(found) == [one]
+    assert f"a running query reads the table with {two} on the timeline" in {e.why for e in found}
+    reads.stop()
+    assert two in gone(run(world))
