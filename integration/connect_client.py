@@ -44,8 +44,7 @@ def rows(spark: Any, query: str) -> list[list[Any]]:
 def statements(spark: Any, folder: str, *given: str) -> object:
     """SQL statements, the last a query; then the same table by path."""
     *changes, query = given
-    for statement in changes:
-        spark.sql(statement)
+    changed = [rows(spark, statement) for statement in changes]
     found = rows(spark, query)
     path = f"{folder}/by_path"
     frame = spark.createDataFrame([(1, "a"), (2, "b")], "id long, name string")
@@ -53,6 +52,7 @@ def statements(spark: Any, folder: str, *given: str) -> object:
     spark.sql("select 2L as id, 'c' as name").write.format("pyhudi").mode("append").save(path)
     by_path = spark.read.format("pyhudi").load(path).orderBy("id")
     return {
+        "changed": changed,
         "rows": found,
         "by_path": [list(row) for row in by_path.collect()],
         "error": message(lambda: spark.read.format("pyhudi").load(f"{folder}/nothing").collect()),

@@ -50,6 +50,8 @@ CHANGES = [
     "delete from fares where id = 3",
     MERGE,
 ]
+#: what they answer: how many rows they changed
+CHANGED: list[list[tuple[object, ...]]] = [[(1,)], [(1,)], [(2, 1, 0, 1)]]
 ROWS = "select id, fare, version, city from fares order by id"
 AFTER = [(1, 20.0, 2, "Oslo"), (2, 5.0, 3, "Lima"), (9, 9.0, 1, "Rome")]
 

@@ -53,22 +53,23 @@ def test_statements_of_both_change_one_table(
     hudi.sql("set hoodie.metadata.enable=false")
     hudi.sql("set hoodie.write.auto.upgrade=false")
 
-    def after(writer: SparkPeer, statement: str, expected: Rides) -> None:
-        writer.sql(statement.format(t=name))
+    def after(writer: SparkPeer, statement: str, expected: Rides, *told: int) -> None:
+        answer = writer.sql(statement.format(t=name))
+        assert [tuple(row.values()) for row in answer.rows] == [told] * bool(told)
         for reader in readers:
             assert rides_of(reader, path) == expected, f"{statement}, read by {reader.name}"
 
     now = dict(START)
     now[2] = (20.0, 2, "Oslo")
-    after(ours, "update {t} set fare = fare * 10, turn = turn + 1 where id = 2", now)
+    after(ours, "update {t} set fare = fare * 10, turn = turn + 1 where id = 2", now, 1)
     del now[3]
-    after(ours, "delete from {t} where fare = 3.0", now)
+    after(ours, "delete from {t} where fare = 3.0", now, 1)
     now |= {1: (1.5, 3, "Oslo"), 7: (7.0, 3, "Rome")}
     news = "(select 1L id, 1.5D fare, 3L turn, 'Oslo' city union all select 7L, 7.0D, 3L, 'Rome')"
     clauses = "when matched then update set * when not matched then insert *"
-    after(ours, f"merge into {{t}} t using {news} s on t.id = s.id {clauses}", now)
+    after(ours, f"merge into {{t}} t using {news} s on t.id = s.id {clauses}", now, 2, 1, 0, 1)
     now[4] = (4.0, 1, "Rome")
-    after(ours, "update {t} set city = 'Rome' where id = 4", now)
+    after(ours, "update {t} set city = 'Rome' where id = 4", now, 1)
 
     now[7] = (70.0, 3, "Rome")
     after(hudi, "update {t} set fare = 70.0 where id = 7", now)
@@ -79,16 +80,16 @@ def test_statements_of_both_change_one_table(
     after(hudi, "delete from {t} where id = 2", now)
 
     del now[7], now[4]
-    after(ours, "delete from {t} where city = 'Rome' and fare > 0", now)
+    after(ours, "delete from {t} where city = 'Rome' and fare > 0", now, 2)
     now = {key: (fare + 1, turn, city) for key, (fare, turn, city) in now.items()}
-    after(ours, "update {t} set fare = fare + 1", now)
+    after(ours, "update {t} set fare = fare + 1", now, 2)
 
     after(ours, "alter table {t} add columns (tip double)", now)
     for reader in readers:
         assert dict(reader.read(path).schema)["tip"] == "double", reader.name
     hudi.sql(f"refresh table {name}")
     now[1] = (9.0, 9, "Oslo")
-    after(ours, "update {t} set tip = 0.5, fare = 9.0, turn = 9 where id = 1", now)
+    after(ours, "update {t} set tip = 0.5, fare = 9.0, turn = 9 where id = 1", now, 1)
     hudi.write_into(path, pa.table(LAST), hoodie__metadata__enable="false")
     now[8] = (80.0, 9, "Lima")
     assert [rides_of(reader, path) for reader in readers] == [now] * len(readers)

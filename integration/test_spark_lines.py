@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.jvm_first import Place, connect_server, spark_sql
-from integration.test_jvm_first import AFTER, CHANGES, CREATE, INSERT, ROWS, tabbed
+from integration.test_jvm_first import AFTER, CHANGED, CHANGES, CREATE, INSERT, ROWS, tabbed
 from tests.spark_lines import by_line
 
 
@@ -19,8 +19,9 @@ from tests.spark_lines import by_line
 def test_spark_sql_makes_changes_and_reads_a_table(line: str, tmp_path: Path) -> None:
     here = Place(tmp_path, line)
     with spark_sql(here) as sql:
-        for statement in (CREATE, INSERT, *CHANGES):
+        for statement in (CREATE, INSERT):
             sql.run(statement)
+        assert [sql.run(statement) for statement in CHANGES] == list(map(tabbed, CHANGED))
         assert sql.run(ROWS) == tabbed(AFTER)
         sql.run("alter table fares add columns (note string)")
         sql.run("insert into fares values (4, 1.0, 1, 'new', 'Rome')")
@@ -32,6 +33,7 @@ def test_spark_sql_makes_changes_and_reads_a_table(line: str, tmp_path: Path) ->
 def test_a_remote_session_makes_changes_and_reads_a_table(line: str, tmp_path: Path) -> None:
     with connect_server(tmp_path, line) as (_, client):
         found = client.run("statements", CREATE, INSERT, *CHANGES, ROWS)
+    assert [[tuple(row) for row in rows] for rows in found["changed"]] == [[], [], *CHANGED]
     assert [tuple(row) for row in found["rows"]] == AFTER
     assert found["by_path"] == [[1, "a"], [2, "c"]]
     assert "[TABLE_NOT_FOUND]" in found["error"]
