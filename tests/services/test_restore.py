@@ -9,12 +9,14 @@ from itertools import islice
 import pytest
 
 from pyhudi.errors import CommitConflict, ConfigError, HistoryExpired, HudiError, WriterFenced
-from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.properties import parse_properties, render_properties
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.restore import RestoreFate, restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.timeline.table import PROPERTIES
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.processes import LINUX
 from tests.archiver import archive
@@ -25,6 +27,7 @@ from tests.transactions.world import (
     dead_writer,
     die,
     finish,
+    put_instant,
     settle,
     work,
 )
@@ -268,3 +271,45 @@ def test_a_commit_whose_later_ones_are_archived_cannot_be_restored(world: World)
     with pytest.raises(HistoryExpired, match=f"commit {model[1][0]} after it is archived") as told:
         restored(world.writer(), model[0][0])
     assert told.value.earliest == model[2][0]
+
+
+def test_a_view_in_memory_goes_back_with_the_table(world: World) -> None:
+    model = written(world)
+    table = world.table()
+    assert len(table.view(table.timeline()).latest()) == 2  # kept in memory
+
+    restored(world.writer(), model[1][0])
+
+    shown = table.view(table.timeline()).latest()
+    assert [f.path for f in shown] == [f.path for f in world.view().latest()]
+    assert {f.instant for f in shown} <= {time for time, _ in model[:2]}
+
+
+def test_the_metadata_table_is_gone_before_a_commit_is_undone(
+    new_world: Callable[..., World],
+) -> None:
+    world = new_world(9, {"hoodie.table.metadata.partitions": "files"})
+    model = written(world)
+    properties = world.memory.read(PROPERTIES)
+    stale = render_properties(
+        {**parse_properties(properties, PROPERTIES), "hoodie.table.metadata.partitions": "files"}
+    )
+    world.memory.replace(PROPERTIES, stale)
+    broken = FaultyStorage(world.memory, Fault(Effect.CRASH_BEFORE, 1, path="*.rollback.requested"))
+    with pytest.raises(SimulatedCrash):
+        restored(world.writer(broken), model[1][0])
+    assert not world.table().config.metadata_partitions
+
+
+def test_a_clustering_planned_later_goes_with_the_commits(
+    new_world: Callable[..., World],
+) -> None:
+    world = new_world(9)
+    model = written(world)
+    time = world.writer().next_time(world.table().timeline())
+    put_instant(world, Instant(time, Action.CLUSTERING, State.REQUESTED), b"")
+    planned = restored(world.writer(), model[3][0], dry_run=True)
+    assert [(f.commit, f.action) for f in planned[:1]] == [(time, "clustering")]
+    assert planned[0].why == f"clustering {time} was planned after {model[3][0]}"
+    restored(world.writer(), model[3][0])
+    check(world, model[3][1], 4)
