@@ -32,6 +32,7 @@ CALLS = {
     "clean_failed_writes": "",
     "savepoint": "",
     "delete_savepoint": ", '20260101000000000'",
+    "restore": ", '20260101000000000'",
     "why": ", '1'",
 }
 

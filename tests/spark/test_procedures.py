@@ -142,8 +142,8 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
         assert names == {
-            "clean", "clean_failed_writes", "delete_savepoint", "health", "savepoint",
-            "sync_partitions", "why",
+            "clean", "clean_failed_writes", "delete_savepoint", "health", "restore",
+            "savepoint", "sync_partitions", "why",
         }  # fmt: skip
 
 
@@ -169,6 +169,29 @@ def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, na
         spark.sql(
             f"call pyhudi.system.clean('{name}', true, map('hoodie.clean.commit.retained', '1'))"
         )
+
+
+def test_a_restore_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(3):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    listed = spark.sql(f"select instant from {name}.history order by instant").collect()
+    first, *later = (row.instant for row in listed)
+    call = "call pyhudi.system.restore"
+
+    would = spark.sql(f"{call}('{name}', '{first}', true)").collect()
+    assert {row.fate for row in would} == {"would be undone"}
+    assert table(spark, name) == [(1, "a", 2, "x")]
+    done = spark.sql(f"{call}(table => '{name}', instant => '{first}', fence => true)").collect()
+
+    assert [row.commit for row in done] == later[::-1]
+    assert {row.fate for row in done} == {"undone"}
+    assert table(spark, name) == [(1, "a", 0, "x")]
+    assert spark.sql(f"{call}('{name}', '{first}')").collect() == []
+    with pytest.raises(Exception, match="is no completed commit"):
+        spark.sql(f"{call}('{name}', '20200101000000000')")
+    spark.sql(f"insert into {name} values (2, 'b', 5, 'x')")
+    assert table(spark, name) == [(1, "a", 0, "x"), (2, "b", 5, "x")]
 
 
 def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, calls: None, name: str) -> None:

@@ -2,9 +2,8 @@
 
 A request is JSON with two parts: ``place``, the table of the question, and ``ask``, the question's
 own class below. An answer is ``{"ok": value}`` with the question's answer, or ``{"error": ...}``
-with a `Failure`. Both sides compare ``VERSION`` when they meet; it changes with each change of
-these classes. Filters, changes of columns and some answers are classes of the layers below.
-`spark/shim_code.py` writes the shim's part.
+with a `Failure`. Both sides compare ``VERSION`` when they meet; it changes with these classes.
+Some are classes of the layers below. `spark/shim_code.py` writes the shim's part.
 """
 
 from __future__ import annotations
@@ -314,6 +313,15 @@ class DropSavepoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """The last commit that stays, whether to only list, and whether running writes go first."""
+
+    instant: str
+    dry_run: bool
+    fence: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SyncPartitions:
     """Whether partitions that the entry lacks are added, and those without rows dropped."""
 
@@ -406,10 +414,7 @@ class AlterColumns:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """A commit by its instant; both are None if there was nothing to commit.
-
-    ``changed`` are the numbers that the statement answers.
-    """
+    """A commit by its instant, None without one, and the numbers that its statement answers."""
 
     instant: str | None
     shown: Shown | None
@@ -466,6 +471,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "clean_failed_writes": Question(Nothing, Told, CHANGES),
     "savepoint": Question(MakeSavepoint, Told, CHANGES),
     "delete_savepoint": Question(DropSavepoint, Told, CHANGES),
+    "restore": Question(Restore, Told, CHANGES),
     "register_table": Question(RegisterTable, type(None), CHANGES),
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),

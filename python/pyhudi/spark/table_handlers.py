@@ -11,6 +11,7 @@ from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
 from pyhudi.services.clean import cleaned
 from pyhudi.services.failed_writes import PendingWrite, settle_now
+from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
 from pyhudi.spark.questions import (
@@ -46,7 +47,7 @@ class TableHandlers:
 
     QUESTIONS = (
         "create_table discard_table drop_table rename_table can_delete_where clean "
-        "clean_failed_writes savepoint delete_savepoint "
+        "clean_failed_writes savepoint delete_savepoint restore "
         "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
@@ -159,6 +160,10 @@ class TableHandlers:
     def delete_savepoint(self, at: Target, ask: protocol.DropSavepoint) -> protocol.Told:
         """``CALL pyhudi.system.delete_savepoint``: the savepoints that are left."""
         return told(drop_savepoint(self._writer(at), ask.instant))
+
+    def restore(self, at: Target, ask: protocol.Restore) -> protocol.Told:
+        """``CALL pyhudi.system.restore``: each file of the commits that are undone."""
+        return told(restored(self._writer(at), ask.instant, ask.dry_run, ask.fence))
 
     def _writer(self, at: Target) -> Writer:
         table = open_table(self._runtime.storage(at.root))

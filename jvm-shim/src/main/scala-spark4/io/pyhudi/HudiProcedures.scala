@@ -43,6 +43,7 @@ private[pyhudi] object HudiProcedures {
       HudiClean,
       HudiCleanFailedWrites,
       HudiHealth,
+      HudiRestore,
       HudiSavepoint,
       HudiDeleteSavepoint,
       HudiSyncPartitions,
@@ -178,6 +179,37 @@ private object HudiDeleteSavepoint
 
   override def told(place: HudiPlace, input: InternalRow): JsonNode =
     Bridge.ask("delete_savepoint", place, "instant" -> HudiProcedures.text(input, 1).getOrElse(""))
+}
+
+/** Brings a table back to a commit, and lists what that undoes. */
+private object HudiRestore
+    extends HudiProcedure("restore", "Undoes all commits after one, and deletes their files.") {
+
+  override def more: Seq[ProcedureParameter] = Seq(
+    ProcedureParameter
+      .in("instant", StringType)
+      .comment("the last commit that stays")
+      .build(),
+    ProcedureParameter
+      .in("dry_run", BooleanType)
+      .defaultValue("false")
+      .comment("only lists what would be undone")
+      .build(),
+    ProcedureParameter
+      .in("fence", BooleanType)
+      .defaultValue("false")
+      .comment("rolls running writes back first")
+      .build()
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask(
+      "restore",
+      place,
+      "instant" -> HudiProcedures.text(input, 1).getOrElse(""),
+      "dry_run" -> (!input.isNullAt(2) && input.getBoolean(2)),
+      "fence" -> (!input.isNullAt(3) && input.getBoolean(3))
+    )
 }
 
 /** Rolls back what failed writers left in a table, and lists the outcomes. */

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "4a5314f1be3b"
+  val version = "a98e957111a4"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
