@@ -29,7 +29,7 @@ from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.processes import LINUX
 from tests import golden_tables
 from tests.diagnosis.ledger import Ledger, t
-from tests.transactions.world import World
+from tests.transactions.world import World, put_instant
 
 A, B = ("a", "11111111-0"), ("b", "22222222-0")
 HOUR_S = 3_600
@@ -298,6 +298,15 @@ def test_only_the_oldest_pending_instants_get_lines() -> None:
     first, *lines = leftovers.pending(world.table(), timeline, world.clock, HeartbeatPolicy())
     assert (first.value, len(lines)) == (25, leftovers.MOST_LISTED)
     assert t(0) in lines[0].detail
+
+
+def test_a_restore_that_waits_is_mended_by_a_restore() -> None:
+    world = World()
+    put_instant(world, Instant(t(0), Action.RESTORE, State.INFLIGHT))
+    world.clock.advance(leftovers.LATE_PLAN_S + 1)
+    table = world.table()
+    _, found = leftovers.pending(table, table.timeline(), world.clock, HeartbeatPolicy())
+    assert (found.level, found.mend.split(",")[0]) == (Level.WARN, "pyhudi restore PATH INSTANT")
 
 
 @pytest.mark.parametrize("name", ["h120_v8-cow_meta", "h120_v6-cow_meta"])

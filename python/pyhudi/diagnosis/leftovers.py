@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.clock import Clock
-from pyhudi.diagnosis.measure import CLEAN, FAILED_WRITES, Measure, by_hudi, judged
+from pyhudi.diagnosis.measure import CLEAN, FAILED_WRITES, RESTORE, Measure, by_hudi, judged
 from pyhudi.errors import HudiError, StorageError
 from pyhudi.format.instants import Action, Instant, InstantTime, parse_time
 from pyhudi.format.markers import FOLDER as MARKERS
@@ -37,7 +37,7 @@ _MENDS = {
     Action.COMPACTION: by_hudi("CALL run_compaction(op => 'run', table => 'TABLE')"),
     Action.LOGCOMPACTION: by_hudi("its writer finishes log compactions"),
     Action.INDEXING: by_hudi("its indexer finishes or drops the plan"),
-    Action.RESTORE: by_hudi("CALL rollback_to_savepoint(table => 'TABLE', instant_time => '...')"),
+    Action.RESTORE: RESTORE,
     Action.ROLLBACK: FAILED_WRITES,
     Action.SAVEPOINT: by_hudi("CALL create_savepoint(table => 'TABLE', commit_time => '...')"),
 }

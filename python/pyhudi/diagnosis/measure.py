@@ -9,6 +9,7 @@ from typing import Final
 #: commands by which lines are mended
 FAILED_WRITES: Final = "pyhudi clean --failed-writes PATH"
 CLEAN: Final = "pyhudi clean PATH"
+RESTORE: Final = "pyhudi restore PATH INSTANT, to the commit that the restore was to"
 
 
 class Level(str, Enum):
@@ -48,6 +49,7 @@ def on_merge_on_read(found: Measure) -> Measure:
     """The line with Apache Hudi's commands, since pyhudi does not write merge-on-read tables."""
     commands = {
         CLEAN: by_hudi("CALL run_clean(table => 'TABLE')"),
+        RESTORE: by_hudi("CALL rollback_to_savepoint(table => 'TABLE', instant_time => '...')"),
         FAILED_WRITES: by_hudi("its next write, or its cleaner, undoes failed writes"),
     }
     return replace(found, mend=commands.get(found.mend, found.mend))
