@@ -255,7 +255,7 @@ MISTAKES: Final[tuple[tuple[str, str], ...]] = (
     ("DESCRIBE DETAIL pyhudi.`{lake}/rides`", r"SELECT \* FROM pyhudi\.`{lake}/rides`\.files"),
     ("OPTIMIZE rides", r"run_clustering\(table => 'rides'\)"),
     ("OPTIMIZE rides WHERE city = 'Porto' ZORDER BY (ts)", "run_clustering"),
-    ("VACUUM rides RETAIN 0 HOURS", "run_clean"),
+    ("VACUUM rides RETAIN 0 HOURS", r"pyhudi\.system\.clean\(table => 'rides'\)"),
     ("RESTORE TABLE rides TO VERSION AS OF 1", "TIMESTAMP AS OF '<instant>'"),
     ("VACUUM", SYNTAX),
     ("ANALYZE TABLE rides COMPUTE STATISTICS", "ANALYZE TABLE"),

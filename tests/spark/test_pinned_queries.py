@@ -89,8 +89,10 @@ def test_a_catalog_table_and_a_view_of_a_query_are_resolved_anew_in_each_stateme
         assert spark.table(fresh).count() == 6, fresh
         assert spark.sql(f"select count(*) from {fresh} where dt > '2024'").first()[0] == 6
     # These views are plans, resolved when they were made; those of plain Parquet keep to its files.
-    for pinned in ("by_path", "of_table", "of_frame"):
+    for pinned in ("by_path", "of_frame"):
         assert spark.table(pinned).count() == 3, pinned
+    # Since 4.1 Spark loads a catalog's table again whenever such a plan is analyzed.
+    assert spark.table("of_table").count() == (6 if spark.version >= "4.1" else 3)
     assert (ids(frame), frame.count()) == ([0, 1, 2], 3)
     for view in everything[1:]:
         spark.catalog.dropTempView(view)

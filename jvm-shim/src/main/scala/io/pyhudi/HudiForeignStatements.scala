@@ -67,15 +67,22 @@ private[pyhudi] object HudiForeignStatements {
   }
 
   private def instead(word: String, table: String): String = {
-    def hudis(what: String, call: String) =
-      s"$word is not a statement of Spark, and pyhudi does not $what yet. Apache Hudi does it on " +
-        s"the same table, in a session with its bundle: CALL $call(table => '$table')"
+    def ours(call: String, python: String) =
+      s"$word is not a statement of Spark. For a Hudi table write: CALL pyhudi.system.$call; on " +
+        s"Spark 3.5, which has no CALL, $python in Python. "
     word match {
-      case "OPTIMIZE" => hudis("rewrite small files", "run_clustering")
-      case "VACUUM" => hudis("delete old versions of files", "run_clean")
+      case "OPTIMIZE" =>
+        "OPTIMIZE is not a statement of Spark, and pyhudi does not rewrite small files yet. Apache " +
+          "Hudi does it on the same table, in a session with its bundle: " +
+          s"CALL run_clustering(table => '$table')"
+      case "VACUUM" =>
+        ours(s"clean(table => '$table')", "pyhudi.clean(path)") +
+          "Its option hoodie.clean.policy says what is kept"
       case _ =>
-        s"RESTORE is not a statement of Spark. For a Hudi table write: INSERT OVERWRITE $table " +
-          s"SELECT * FROM $table TIMESTAMP AS OF '<instant>'. Its instants are in $table.history"
+        ours(s"restore('$table', '<instant>')", "pyhudi.restore(path, instant)") +
+          "It deletes the later commits for good. To keep them: INSERT OVERWRITE " +
+          s"$table SELECT * FROM $table TIMESTAMP AS OF '<instant>'. The instants are in " +
+          s"$table.history"
     }
   }
 }
