@@ -72,8 +72,8 @@ private[pyhudi] object HudiForeignStatements {
         s"Spark 3.5, which has no CALL, $python in Python. "
     word match {
       case "OPTIMIZE" =>
-        "OPTIMIZE is not a statement of Spark, and pyhudi does not rewrite small files yet. Apache " +
-          "Hudi does it on the same table, in a session with its bundle: " +
+        "OPTIMIZE is not a statement of Spark, and pyhudi does not rewrite small files yet. " +
+          "Apache Hudi does it on the same table, in a session with its bundle: " +
           s"CALL run_clustering(table => '$table')"
       case "VACUUM" =>
         ours(s"clean(table => '$table')", "pyhudi.clean(path)") +
