@@ -1,0 +1,133 @@
+"""Archiving beside Apache Hudi: each reads the other's archive, and goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pyhudi as package
+from integration.peers import SparkPeer
+from integration.peers.hudi_rs import HudiRs
+from integration.test_clean import options, registered, rows, seen
+from pyhudi.clock import SystemClock
+from pyhudi.config import resolve_write
+from pyhudi.format.archive import read_history_file
+from pyhudi.locks.open import LockOpener
+from pyhudi.services.archiver import archived as moved
+from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.archived import history_version
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import open_table
+from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.writer import Writer, WriterPolicy
+
+KEEP = {
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+    "hoodie.clean.commits.retained": "1",
+}
+VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix)]
+
+
+def written(writer: SparkPeer, path: Path, version: int, begin: int, end: int) -> None:
+    for value in range(begin, end):
+        mode = "append" if value else "overwrite"
+        writer.write(path, rows({"a": value, f"{value % 3}": value}), options(version), mode)
+
+
+def active(path: Path) -> list[str]:
+    return [i.time for i in open_table(LocalStorage(str(path))).timeline().commits]
+
+
+def archived(path: Path) -> list[str]:
+    """The commits in the archive, with doubles."""
+    table = open_table(LocalStorage(str(path)))
+    folder = table.config.history_folder
+    return sorted(
+        entry.instant.time
+        for name in history_version(table.storage, folder)[1]
+        for entry in read_history_file(table.storage.read(f"{folder}/{name}"), name)
+        if entry.instant.action in COMMIT_ACTIONS
+    )
+
+
+def archived_as_hudi_says(hudi: SparkPeer, path: Path, version: int) -> list[str]:
+    name = registered(hudi, path, version)
+    span = "start_ts => '20200101000000', end_ts => '99990101000000'"
+    found = hudi.sql(f"call show_archived_commits(table => '{name}', limit => 999, {span})").rows
+    return sorted(row["commit_time"] for row in found)
+
+
+def by_hudi(hudi: SparkPeer, path: Path) -> None:
+    hudi.sql(
+        f"call archive_commits(path => '{path}', min_commits => 2, max_commits => 3, "
+        "retain_commits => 1, enable_metadata => false)"
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_goes_on_with_the_archive_of_the_other(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    written(pyhudi, path, version, 0, 9)
+    every, before = active(path), seen(pyhudi, path)
+
+    found = package.archive(str(path), options=KEEP)
+
+    gone = [each.instant for each in found if each.fate.value == "archived"]
+    assert (gone, active(path)) == (every[:6], every[6:])
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == before
+    assert archived_as_hudi_says(hudi, path, version) == gone
+
+    written(hudi, path, version, 9, 12)
+    every += [time for time in active(path) if time not in every]
+    by_hudi(hudi, path)
+    assert len(active(path)) <= 3
+    assert archived(path) + active(path) == every
+    assert archived_as_hudi_says(hudi, path, version) == archived(path)
+
+    written(pyhudi, path, version, 12, 16)
+    package.archive(str(path), options=KEEP)
+    assert len(active(path)) == 3
+    assert archived(path) == sorted(set(archived(path)))
+    assert len(archived(path)) == 13
+    assert archived_as_hudi_says(hudi, path, version) == archived(path)
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == {"a": 15, "0": 15, "1": 13, "2": 14}
+
+
+def archive_on(storage: FaultyStorage) -> None:
+    """An archive whose process dies by a fault of the storage."""
+    table, clock = open_table(storage), SystemClock()
+    resolved = resolve_write(KEEP, table.config.raw, {})
+    lock = LockOpener(clock, LocalStorage).open(resolved.lock, table.config.name, storage)
+    moved(Writer(table, lock, clock, WriterPolicy()), resolved, dry_run=False)
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_hudi_goes_on_where_an_archive_of_ours_died(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, at: int
+) -> None:
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    written(pyhudi, path, 9, 0, 6)
+    every, before = active(path), seen(pyhudi, path)
+    deletes = Fault(Effect.CRASH_BEFORE, at, path="*/timeline/2*", methods=frozenset({"delete"}))
+    with pytest.raises(SimulatedCrash):
+        archive_on(FaultyStorage(LocalStorage(str(path)), deletes))
+    VIEWS.forget(LocalStorage(str(path)))
+    assert set(archived(path)) & set(active(path))
+
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == before
+    written(hudi, path, 9, 6, 8)
+    by_hudi(hudi, path)
+    assert set(every) <= {*archived(path), *active(path)}
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == {"a": 7, "0": 6, "1": 7, "2": 5}
+    package.archive(str(path), options=KEEP)
+    assert seen(hudi, path) == seen(pyhudi, path) == {"a": 7, "0": 6, "1": 7, "2": 5}
