@@ -23,14 +23,16 @@ MANY_COMMITS = 50
 MUCH_WRITTEN = 100
 HOUR_MS = 3_600_000
 
-ARCHIVE = by_hudi("CALL archive_commits(table => 'TABLE')")
+#: what shortens the timeline, by its layout
+ARCHIVE = {1: by_hudi("CALL archive_commits(table => 'TABLE')"), 2: "pyhudi archive PATH"}
 
 
 def timeline_length(timeline: Timeline) -> Measure:
     """The number of active instants, which each opening of the table lists."""
     count = len(timeline.instants)
     detail = f"{len(timeline.commits)} commits among them, {len(timeline.pending)} pending."
-    return judged("active instants", count, "instants", count > MANY_INSTANTS, detail, ARCHIVE)
+    mend = ARCHIVE[timeline.layout]
+    return judged("active instants", count, "instants", count > MANY_INSTANTS, detail, mend)
 
 
 def since_services(table: Table, timeline: Timeline, now_ms: int) -> Iterator[Measure]:
@@ -47,7 +49,7 @@ def since_services(table: Table, timeline: Timeline, now_ms: int) -> Iterator[Me
     commits = sum(
         at is None or timeline.modified_ms.get(instant_key(i), 0) > at for i in timeline.commits
     )
-    yield from _since("archive", commits, at, now_ms, ARCHIVE)
+    yield from _since("archive", commits, at, now_ms, ARCHIVE[timeline.layout])
 
 
 def _since(

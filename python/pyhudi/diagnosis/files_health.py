@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from pyhudi.clock import Clock
@@ -102,7 +103,9 @@ def freed(
     """The bytes that a clean by the writers' retention would delete now."""
     measure = "bytes that a clean frees"
     try:
-        plan = planned_on(table, clock, retention_of(options), view.timeline)
+        # What has just become old is free in a minute: that is no matter of health.
+        retention = replace(retention_of(options), spared_ms=0)
+        plan = planned_on(table, clock, retention, view.timeline)
     except HudiError as e:
         return judged(
             measure, None, "bytes", True, f"It cannot be planned: {e}", "pyhudi check PATH"
