@@ -13,10 +13,11 @@ from pyhudi.application.after_commit import after_commit
 from pyhudi.choices import CleanPolicy
 from pyhudi.config import resolve_write
 from pyhudi.errors import CommitConflict, ConfigError, HudiError, LockTimeout, UnsupportedTable
-from pyhudi.format.archive import parse_manifest, read_history_file
+from pyhudi.format.archive import history_file_level, parse_manifest, read_history_file
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_cleaner_plan
 from pyhudi.locks.base import LockOwner
+from pyhudi.services import archive_history
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePolicy, plan_archive
 from pyhudi.services.archiver import ArchiveRules, MovedInstant, archive_table, archived, rules_of
 from pyhudi.services.clean import clean_table
@@ -281,6 +282,63 @@ def rows_of(world: World) -> list[InstantTime]:
         for name in names
         for e in read_history_file(world.memory.read(f"{folder}/{name}"), name)
     ]
+
+
+def files_of_archive(world: World) -> list[str]:
+    return sorted(f.name for f in world.memory.list(world.table().config.history_folder))
+
+
+def test_many_files_of_a_level_become_one_of_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_history, "BATCH", 2)
+    times = list[InstantTime]()
+    for _ in range(8):
+        times += versions(world, 2)
+        run(world)
+        assert sorted(rows_of(world)) == in_archive(world), "each once"
+        assert [*in_archive(world), *active(world)] == times
+    folder = world.table().config.history_folder
+    number, files = history_version(world.memory, folder)
+    levels = sorted(history_file_level(name) or 0 for name in files)
+    assert len(levels) == len(set(levels)), "below two files of each level"
+    assert levels[-1] == 2
+    left = files_of_archive(world)
+    assert len([n for n in left if n.startswith("manifest_")]) <= archive_history.MANIFESTS + 3
+    assert f"manifest_{number}" in left
+    assert len(left) < number + len(files), "obsolete manifests and files are gone"
+
+
+def test_a_file_that_no_manifest_names_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_history, "BATCH", 2)
+    stranger = f"{world.table().config.history_folder}/{'1' * 17}_{'2' * 17}_0.parquet"
+    world.memory.put_if_absent(stranger, b"somebody is putting it")
+    for _ in range(8):
+        versions(world, 2)
+        run(world)
+    assert world.memory.read(stranger) == b"somebody is putting it"
+
+
+@pytest.mark.parametrize("at", range(1, 24))
+@pytest.mark.parametrize("effect", [Effect.CRASH_BEFORE, Effect.CRASH_AFTER])
+def test_a_merge_that_died_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, at: int, effect: Effect
+) -> None:
+    monkeypatch.setattr(archive_history, "BATCH", 2)
+    times = list[InstantTime]()
+    for _ in range(3):
+        times += versions(world, 2)
+        run(world)
+    times += versions(world, 2)
+    with suppress(SimulatedCrash):
+        archive_table(world.writer(FaultyStorage(world.memory, Fault(effect, at))), KEEP_2)
+    VIEWS.forget(world.memory)
+    assert set(in_archive(world)) | set(active(world)) >= set(times)
+    for _ in range(4):
+        times += versions(world, 2)
+        run(world)
+    assert sorted(rows_of(world)) == in_archive(world)
+    assert set(in_archive(world)) | set(active(world)) >= set(times)
 
 
 def test_without_the_version_file_the_newest_manifest_counts(world: World) -> None:

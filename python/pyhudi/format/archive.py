@@ -147,6 +147,12 @@ def history_file_range(file_name: str) -> tuple[InstantTime, InstantTime] | None
     return None if found is None else (InstantTime(found[1]), InstantTime(found[2]))
 
 
+def history_file_level(file_name: str) -> int | None:
+    """The level in ``<min>_<max>_<level>.parquet``; ``None`` for other names."""
+    found = re.fullmatch(r"\d+_\d+_(\d+)\.parquet", file_name, re.ASCII)
+    return None if found is None else int(found[1])
+
+
 def read_history_file(data: bytes, path: str) -> list[ArchivedInstant]:
     """The completed instants in one Parquet file of layout 2, sorted by instant.
 

@@ -63,6 +63,12 @@ def render_history_file(rows: Iterable[HistoryRow]) -> bytes:
     return _rendered(pa.Table.from_pylist(records, SCHEMA))
 
 
+def merge_history_files(files: Iterable[bytes]) -> bytes:
+    """One file with the rows of ``files``; ``ArrowException`` or ``KeyError`` if one is no such."""
+    tables = [pq.read_table(pa.BufferReader(f)).select(SCHEMA.names).cast(SCHEMA) for f in files]
+    return _rendered(pa.concat_tables(tables).sort_by("instantTime"))
+
+
 def _rendered(table: pa.Table) -> bytes:
     out = BytesIO()
     # No Arrow schema in the footer: readers are to see the plain Parquet types.

@@ -9,15 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyhudi.errors import WriteFailed
-from pyhudi.format.archive import VERSION_FILE
+from pyhudi.format.archive import (
+    VERSION_FILE,
+    history_file_level,
+    history_file_range,
+    manifest_number,
+    parse_manifest,
+)
 from pyhudi.format.history_files import (
     HistoryRow,
     history_file_name,
+    merge_history_files,
     render_history_file,
     render_manifest,
 )
 from pyhudi.timeline.archived import history_version
 from pyhudi.transactions.writer import Writer
+
+#: so many files of a level become one of the next level, as in Apache Hudi
+BATCH = 10
+#: larger files are not merged: they are read as a whole
+MERGED_BYTES = 100_000_000
+#: manifests that stay with their files, for readers that began with an older one
+MANIFESTS = 3
 
 
 def add_to_history(writer: Writer, rows: Sequence[HistoryRow]) -> None:
@@ -49,3 +63,48 @@ def put_manifest(writer: Writer, number: int, files: Mapping[str, int]) -> None:
     ):
         writer.lock.check(storage.put_timeout_s)
         storage.replace(f"{folder}/{name}", data)
+
+
+def merge_levels(writer: Writer) -> None:
+    """Merge the oldest files of each level that has many, and delete what no kept manifest names.
+
+    Without it each archive would leave one more file, of which readers of old commits read all.
+    """
+    storage, folder = writer.table.storage, writer.table.config.history_folder
+    number, files = history_version(storage, folder)
+    level = 0
+    while chosen := _to_merge(files, level):
+        data = merge_history_files(storage.read(f"{folder}/{name}") for name in chosen)
+        spans = [span for name in chosen if (span := history_file_range(name)) is not None]
+        level += 1
+        name = history_file_name(min(s[0] for s in spans), max(s[1] for s in spans), level)
+        writer.lock.check(storage.put_timeout_s)
+        storage.replace(f"{folder}/{name}", data)
+        files = {n: size for n, size in files.items() if n not in chosen} | {name: len(data)}
+        number += 1
+        put_manifest(writer, number, files)
+    if level:
+        _forget_manifests(writer, number - MANIFESTS - level)
+
+
+def _to_merge(files: Mapping[str, int], level: int) -> list[str]:
+    """The oldest files of a level, if there are enough of them."""
+    here = sorted(name for name in files if history_file_level(name) == level)
+    chosen = here[:BATCH]
+    if len(chosen) < BATCH or sum(files[name] for name in chosen) > MERGED_BYTES:
+        return []
+    return chosen
+
+
+def _forget_manifests(writer: Writer, last: int) -> None:
+    """Delete the manifests up to ``last``, and the files that they alone name."""
+    storage, folder = writer.table.storage, writer.table.config.history_folder
+    named: dict[int, list[str]] = {}
+    for file in storage.list(folder):
+        if (number := manifest_number(file.name)) is not None:
+            named[number] = parse_manifest(storage.read(file.path), file.path)
+    kept = {name for number, names in named.items() if number > last for name in names}
+    gone = {name for number, names in named.items() if number <= last for name in names}
+    writer.lock.check(storage.put_timeout_s)
+    storage.delete([f"{folder}/manifest_{number}" for number in named if number <= last])
+    storage.delete([f"{folder}/{name}" for name in sorted(gone - kept)])

@@ -18,7 +18,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, format_t
 from pyhudi.format.plans import parse_clean_metadata
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
-from pyhudi.services.archive_history import add_to_history
+from pyhudi.services.archive_history import add_to_history, merge_levels
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
 from pyhudi.services.clean import HOUR_MS, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
@@ -217,6 +217,7 @@ def _move(writer: Writer, doomed: Sequence[Instant], files: Files) -> None:
     storage.delete(pending)
     for path in done:
         storage.delete([path])
+    merge_levels(writer)
 
 
 def _row(storage: Storage, files: Iterable[tuple[Instant, str]], done: Instant) -> HistoryRow:
