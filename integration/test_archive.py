@@ -13,8 +13,9 @@ from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import options, registered, rows, seen
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
-from pyhudi.format.archive import read_history_file
+from pyhudi.format.archive import history_file_level, read_history_file
 from pyhudi.locks.open import LockOpener
+from pyhudi.services import archive_history
 from pyhudi.services.archiver import archived as moved
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.storage.local import LocalStorage
@@ -66,6 +67,30 @@ def by_hudi(hudi: SparkPeer, path: Path) -> None:
         f"call archive_commits(path => '{path}', min_commits => 2, max_commits => 3, "
         "retain_commits => 1, enable_metadata => false)"
     )
+
+
+def test_hudi_reads_what_levels_were_merged_into_and_goes_on(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_history, "BATCH", 2)
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    every: list[str] = []
+    for begin in range(0, 12, 4):
+        written(pyhudi, path, 9, begin, begin + 4)
+        every += [time for time in active(path) if time not in every]
+        package.archive(str(path), options=KEEP)
+    table = open_table(LocalStorage(str(path)))
+    files = history_version(table.storage, table.config.history_folder)[1]
+    assert max(history_file_level(name) or 0 for name in files) == 1
+
+    assert archived_as_hudi_says(hudi, path, 9) == archived(path)
+    written(hudi, path, 9, 12, 15)
+    every += [time for time in active(path) if time not in every]
+    by_hudi(hudi, path)
+    assert archived(path) + active(path) == every
+    assert archived_as_hudi_says(hudi, path, 9) == archived(path)
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == {"a": 14, "0": 12, "1": 13, "2": 14}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

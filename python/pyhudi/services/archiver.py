@@ -151,7 +151,7 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
         earliest.time if earliest is not None else None,
         _cleaned_to(table, timeline),
         _uncleaned(table, timeline, policy),
-        _leased(writer, timeline),
+        _floor_of_leases(writer, timeline),
     )
     return plan_archive(facts, policy)
 
@@ -186,7 +186,7 @@ def _uncleaned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> Insta
     return min(left, default=None)
 
 
-def _leased(writer: Writer, timeline: Timeline) -> InstantTime | None:
+def _floor_of_leases(writer: Writer, timeline: Timeline) -> InstantTime | None:
     """The first commit that a query is pinned to, or that its state leaves out."""
     floors = set[InstantTime]()
     for lease in living_leases(writer.table.storage, writer.clock, HeartbeatPolicy()):
