@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.format.instants import InstantTime, State
+from pyhudi.reads import lease_keeper
 from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
 from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
 from pyhudi.services.clean_plan import Retention
@@ -216,6 +218,25 @@ def test_a_query_has_a_lease_while_it_runs_and_no_longer(
 
     queries.pins = []
     keeper.look()
+    assert world.memory.list(FOLDER) == []
+
+
+def test_looking_ends_with_the_application_and_ends_its_leases(
+    world: World, queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_keeper, "LONG_S", 0.01)
+    monkeypatch.setattr(sys.modules[__name__], "LONG_S", 0.01)
+    world.upsert({"k": "1"})
+    found = LeaseKeeper(replace(runtime(world), jobs=queries))  # type: ignore[arg-type]
+    queries.pins = ["pin"]
+    found.note("pin", query(world))
+    thread = found._thread
+    assert thread is not None
+    while not world.memory.list(FOLDER):
+        assert thread.is_alive()
+    del found
+    thread.join(10)
+    assert not thread.is_alive()
     assert world.memory.list(FOLDER) == []
 
 

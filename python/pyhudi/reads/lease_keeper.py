@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections import OrderedDict
+from collections.abc import MutableMapping
 from typing import Final
 
 from pyhudi.application.runtime import Runtime
@@ -50,14 +52,17 @@ class LeaseKeeper:
             if len(self._states) > STATES:
                 self._states.popitem(last=False)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+                looking = (weakref.ref(self), self._leases)
+                self._thread = threading.Thread(
+                    target=_look_on, args=looking, name="leases", daemon=True
+                )
                 self._thread.start()
 
     def look(self) -> None:
         """Give each long query that runs its lease, and end those of the others."""
         running = set(self._runtime.jobs.reading(LONG_S))
         for pin in self._leases.keys() - running:
-            self._end(pin)
+            _end(self._leases.pop(pin))
         for pin in running - self._leases.keys():
             with self._lock:
                 known = self._states.get(pin)
@@ -73,22 +78,27 @@ class LeaseKeeper:
             return None
         return made
 
-    def _end(self, pin: str) -> None:
-        held = self._leases.pop(pin)
-        try:
-            if held is not None:
-                held.stop()
-        except Exception as e:
-            log.info("a lease stays until it is stale: %s", e)
 
-    def _run(self) -> None:
-        pause = threading.Event()
-        while not pause.wait(LONG_S):
-            try:
-                self.look()
-            except SetupError:  # the session has been stopped
-                break
-            except Exception as e:
-                log.info("running queries are not known now: %s", e)
-        for pin in list(self._leases):
-            self._end(pin)
+def _end(held: Heartbeat | None) -> None:
+    try:
+        if held is not None:
+            held.stop()
+    except Exception as e:
+        log.info("a lease stays until it is stale: %s", e)
+
+
+def _look_on(
+    whose: weakref.ref[LeaseKeeper], leases: MutableMapping[str, Heartbeat | None]
+) -> None:
+    """Look at the queries until their session has been stopped, or is attached anew."""
+    pause = threading.Event()
+    while not pause.wait(LONG_S) and (keeper := whose()) is not None:
+        try:
+            keeper.look()
+        except SetupError:  # the session has been stopped
+            break
+        except Exception as e:
+            log.info("running queries are not known now: %s", e)
+        del keeper
+    while leases:
+        _end(leases.popitem()[1])
