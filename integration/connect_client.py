@@ -149,10 +149,14 @@ def interrupted(spark: Any, folder: str, path: str) -> object:
 
 
 def cut_short(spark: Any, folder: str, first: str, setting: str, slow: str, *given: str) -> object:
-    """Statements, the third of which is cancelled when a line comes by stdin; the last a query."""
+    """Statements, the third of which is cancelled when a line comes by stdin; the last a query.
+
+    A file ``ready`` says that the first two are done.
+    """
     *changes, query = given
     spark.sql(first)
     spark.sql(setting)
+    Path(folder, "ready").touch()
 
     def cancel() -> None:
         sys.stdin.readline()

@@ -30,7 +30,7 @@ from integration.jvm_first import (
     thrift_server,
 )
 from integration.notebook import notebook
-from integration.strays import stray_files
+from integration.strays import stray_files, unnamed_files
 from integration.test_jvm_first import Beeline, cancelled_later
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.history import history
@@ -186,8 +186,8 @@ def test_a_client_of_the_connect_server(connect: tuple[Place, ConnectClient]) ->
     here, client = connect
     table = here.folder / "lake" / "rides"
     process = client.start("cut_short", FIRST, SETTING, INSERT, NEXT, ROWS)
-    assert eventually(table.exists, ANSWER_S)
-    assert eventually(is_half_written(table), ANSWER_S)
+    assert eventually((here.folder / "ready").exists, ANSWER_S)
+    assert eventually(lambda: unnamed_files(table) != set(), ANSWER_S)
     found = client.answer(process, "now\n")
     assert "cancel" in found["error"].lower(), found["error"]
     assert [row for (row,) in found["rows"]] == AFTER
