@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError, TableCorrupt, UnsupportedTable
+from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.format.history_files import PLANNED, REPLACING, HistoryRow
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_instant
-from pyhudi.format.plans import parse_clean_metadata
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, merge_levels
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
-from pyhudi.services.clean import HOUR_MS, retention_of
+from pyhudi.services.clean import HOUR_MS, last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
 from pyhudi.services.opened import open_writer
 from pyhudi.storage.base import Files, Storage
@@ -158,15 +157,8 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
 
 def _cleaned_to(table: Table, timeline: Timeline) -> InstantTime | None:
     """The earliest commit that the last clean keeps readable; None if it names none."""
-    cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
-    if not cleans:
-        return None
-    path = timeline.file_of(cleans[-1])
-    try:
-        last = parse_clean_metadata(table.storage.read(path), path)
-    except (FileNotFoundError, TableCorrupt):  # archived since the listing, or torn
-        return None
-    return InstantTime(last.earliest_commit_to_retain) or None
+    last = last_clean(table, timeline)
+    return InstantTime(last.earliest_commit_to_retain) or None if last is not None else None
 
 
 def _uncleaned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> InstantTime | None:

@@ -218,7 +218,7 @@ def planned_on(
     touched = _touched(table, timeline) if incremental else None
     plan = plan_clean(facts, retention, since, touched)
     # Leases are looked at only if there is something to delete, which is seldom so.
-    leased = _leased(table, clock, timeline) if plan.old and plan.doomed else {}
+    leased = _leased(table, clock, timeline) if plan.doomed else {}
     if not leased:
         return plan
     return plan_clean(replace(facts, held={**leased, **facts.held}), retention, since, touched)
@@ -251,13 +251,8 @@ def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
     A version becomes old when the earliest retained commit passes the one that replaced it. So
     these are the groups that the commits from the last clean's earliest one on wrote or replaced.
     """
-    cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
-    if not cleans:
-        return None
-    path = timeline.file_of(cleans[-1])
-    try:
-        last = parse_clean_metadata(table.storage.read(path), path)
-    except (FileNotFoundError, TableCorrupt):
+    last = last_clean(table, timeline)
+    if last is None:
         return None
     known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
     deleted = known - {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
@@ -274,6 +269,18 @@ def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
         for partition, file_ids in (metadata.replaced or {}).items():
             found |= {(partition, file_id) for file_id in file_ids}
     return found
+
+
+def last_clean(table: Table, timeline: Timeline) -> CleanMetadata | None:
+    """What the last clean says of itself; None if there is none, or it is torn or gone since."""
+    cleans = [i for i in timeline.completed if i.action is Action.CLEAN]
+    if not cleans:
+        return None
+    path = timeline.file_of(cleans[-1])
+    try:
+        return parse_clean_metadata(table.storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return None
 
 
 def _rendered(table: Table, plan: CleanPlan) -> CleanerPlan:
