@@ -111,7 +111,7 @@ def test_a_write_has_ended_however_many_events_other_listeners_lose(
 ) -> None:
     run(spark, print, 20)
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 10_000)
-    assert tracker.awaitQuiet(spark.sparkContext._jsc, key, 10_000)
+    assert tracker.cancelAndAwait(spark.sparkContext._jsc, key, 10_000)
 
 
 def test_an_attempt_that_still_runs_is_waited_for(
@@ -124,10 +124,35 @@ def test_an_attempt_that_still_runs_is_waited_for(
     thread.start()
     gate.await_arrival()
     assert not tracker.awaitEnd(spark.sparkContext._jsc, key, 300)
-    assert tracker.awaitQuiet(spark.sparkContext._jsc, "another write", 10_000), "it waits for none"
+    assert tracker.cancelAndAwait(spark.sparkContext._jsc, "another write", 10_000)
     gate.open()
     assert tracker.awaitEnd(spark.sparkContext._jsc, key, 20_000)
     thread.join()
+
+
+def test_the_jobs_of_a_failed_write_are_cancelled(
+    spark: SparkSession, tracker: Any, key: str, gate: Gate
+) -> None:
+    """Whoever interrupted the write may have left its jobs alone, as Spark Connect 3.5 does."""
+    failed: list[BaseException] = []
+
+    def work(_: int) -> None:
+        gate.pass_through()
+
+    def write() -> None:
+        try:
+            run(spark, work, 1)
+        except Exception as e:
+            failed.append(e)
+
+    thread = InheritableThread(target=write)
+    thread.start()
+    gate.await_arrival()
+    assert not tracker.cancelAndAwait(spark.sparkContext._jsc, key, 2_000), "the attempt goes on"
+    thread.join()
+    assert "cancelled" in str(failed[0])
+    gate.open()
+    assert tracker.cancelAndAwait(spark.sparkContext._jsc, key, 20_000)
 
 
 def test_an_attempt_that_outlives_its_failed_job_is_waited_for(

@@ -38,7 +38,7 @@ class Jobs(Protocol):
         """Whether all attempts of the jobs of ``key`` ended within ``timeout_s``."""
 
     def quiet(self, key: str, timeout_s: float) -> bool:
-        """The same after a failure: also true if no job of ``key`` ever began."""
+        """The same after a failure, with the jobs cancelled: also true if none ever began."""
 
     def reading(self, seconds: float) -> list[str]:
         """The pins of the states that queries have been reading for so long."""

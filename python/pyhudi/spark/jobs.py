@@ -81,9 +81,9 @@ class SparkJobs:
         return bool(self._tracker(context).awaitEnd(context._jsc, key, int(timeout_s * 1000)))
 
     def quiet(self, key: str, timeout_s: float) -> bool:
-        """The same after a failure: also true if no job of ``key`` ever began."""
+        """The same after a failure, with the jobs cancelled: also true if none ever began."""
         context = live(self._spark)
-        return bool(self._tracker(context).awaitQuiet(context._jsc, key, int(timeout_s * 1000)))
+        return bool(self._tracker(context).cancelAndAwait(context._jsc, key, int(timeout_s * 1000)))
 
     def reading(self, seconds: float) -> list[str]:
         """The pins of the states that queries have been reading for so long."""

@@ -6,7 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaSparkContext
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.pyhudi.RunningAttempts
-import org.apache.spark.sql.pyhudi.{Delivered, ListenerBus}
+import org.apache.spark.sql.pyhudi.{Delivered, ListenerBus, OneListener}
 
 /** Knows when all attempts of a write's tasks have ended, speculative ones included.
   *
@@ -23,12 +23,12 @@ object AttemptTracker {
 
   private val PauseMs = 10L
 
-  private var installed: Option[(SparkContext, JobListener)] = None
+  private val listener = new OneListener(() => new JobListener)
 
   def install(context: JavaSparkContext): Unit = install(context.sc)
 
   def install(context: SparkContext): Unit = {
-    listener(context)
+    listener.of(context)
     ()
   }
 
@@ -41,18 +41,28 @@ object AttemptTracker {
     awaitEnd(context.sc, key, timeoutMs)
 
   def awaitEnd(context: SparkContext, key: String, timeoutMs: Long): Boolean =
-    awaitQuiet(context, key, timeoutMs) && listener(context).hasSeen(key)
+    awaitQuiet(context, key, timeoutMs) && listener.of(context).hasSeen(key)
 
-  /** Like [[awaitEnd]] for a failed write: also true if none of its jobs ever began. */
-  def awaitQuiet(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean =
-    awaitQuiet(context.sc, key, timeoutMs)
+  /** Like [[awaitEnd]] for a failed write, whose jobs it cancels: whoever interrupted the write may
+    * not have. Also true if none of its jobs ever began.
+    */
+  def cancelAndAwait(context: JavaSparkContext, key: String, timeoutMs: Long): Boolean = {
+    val jobs = listener.of(context.sc)
+    def cancel(): Unit = jobs.running(key).foreach(context.sc.cancelJob)
+    awaitQuiet(context.sc, key, timeoutMs, () => cancel())
+  }
 
-  private def awaitQuiet(context: SparkContext, key: String, timeoutMs: Long): Boolean = {
+  private def awaitQuiet(
+      context: SparkContext,
+      key: String,
+      timeoutMs: Long,
+      whenDelivered: () => Unit = () => ()): Boolean = {
     val deadline = System.nanoTime() + timeoutMs * 1000000L
-    val jobs = listener(context)
+    val jobs = listener.of(context)
     // Events arrive late: all events sent so far must be delivered to know which jobs began.
-    jobs.awaitDelivery(ListenerBus.mark(context), deadline) && jobs.awaitEnd(key, deadline) &&
-    noneRuns(context, key, deadline)
+    if (!jobs.awaitDelivery(ListenerBus.mark(context), deadline)) return false
+    whenDelivered()
+    jobs.awaitEnd(key, deadline) && noneRuns(context, key, deadline)
   }
 
   /** A job that has ended starts no more attempts. */
@@ -65,18 +75,7 @@ object AttemptTracker {
   }
 
   /** Forgets a write; later events of its jobs are ignored. */
-  def forget(key: String): Unit = synchronized(installed.map(_._2)).foreach(_.forget(key))
-
-  private def listener(context: SparkContext): JobListener = synchronized {
-    installed match {
-      case Some((known, active)) if known eq context => active
-      case _ =>
-        val fresh = new JobListener
-        ListenerBus.add(context, fresh)
-        installed = Some(context -> fresh)
-        fresh
-    }
-  }
+  def forget(key: String): Unit = listener.known.foreach(_.forget(key))
 }
 
 /** The running jobs of each write, from Spark's events. */
@@ -113,6 +112,8 @@ private[pyhudi] class JobListener extends SparkListener {
 
   def awaitEnd(key: String, deadlineNanos: Long): Boolean =
     await(deadlineNanos)(writes.get(key).forall(_.isEmpty))
+
+  def running(key: String): Seq[Int] = synchronized(writes.get(key).toSeq.flatten)
 
   def hasSeen(key: String): Boolean = synchronized(writes.contains(key))
 

@@ -5,7 +5,6 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.collection.JavaConverters._
 import scala.util.Try
 
-import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaSparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
@@ -16,7 +15,7 @@ import org.apache.spark.sql.execution.ui.{
   SparkListenerSQLExecutionEnd,
   SparkListenerSQLExecutionStart
 }
-import org.apache.spark.sql.pyhudi.ListenerBus
+import org.apache.spark.sql.pyhudi.OneListener
 
 /** Knows which states of tables the application's queries are reading, for Python's leases.
   *
@@ -25,27 +24,16 @@ import org.apache.spark.sql.pyhudi.ListenerBus
   */
 object RunningReads {
 
-  private var installed: Option[(SparkContext, ExecutionListener)] = None
+  private val listener = new OneListener(() => new ExecutionListener)
 
   def install(context: JavaSparkContext): Unit = {
-    listener(context.sc)
+    listener.of(context.sc)
     ()
   }
 
   /** The pins of the states that executions have been reading for `ms`, a line each. */
   def olderThan(context: JavaSparkContext, ms: Long): String =
-    listener(context.sc).olderThan(ms).flatMap(pins).distinct.mkString("\n")
-
-  private def listener(context: SparkContext): ExecutionListener = synchronized {
-    installed match {
-      case Some((known, active)) if known eq context => active
-      case _ =>
-        val fresh = new ExecutionListener
-        ListenerBus.add(context, fresh)
-        installed = Some(context -> fresh)
-        fresh
-    }
-  }
+    listener.of(context.sc).olderThan(ms).flatMap(pins).distinct.mkString("\n")
 
   /** An execution that ends meanwhile has no plan any more. */
   private def pins(execution: Long): Seq[String] =

@@ -36,6 +36,25 @@ object ListenerBus {
   }
 }
 
+/** A listener that the running application has once; a new application gets a new one. */
+final class OneListener[L <: SparkListener](fresh: () => L) {
+
+  private var installed: Option[(SparkContext, L)] = None
+
+  def of(context: SparkContext): L = synchronized {
+    installed match {
+      case Some((known, active)) if known eq context => active
+      case _ =>
+        val listener = fresh()
+        ListenerBus.add(context, listener)
+        installed = Some(context -> listener)
+        listener
+    }
+  }
+
+  def known: Option[L] = synchronized(installed.map(_._2))
+}
+
 /** An event of pyhudi: a listener that has it also has all events that were sent before it. */
 final case class Delivered(mark: Long) extends SparkListenerEvent {
 
