@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pyhudi.diagnosis.health import health
     from pyhudi.diagnosis.why import why
     from pyhudi.services.archiver import archive
+    from pyhudi.services.bin import bins, put_back
     from pyhudi.services.clean import clean
     from pyhudi.services.failed_writes import clean_failed_writes
+    from pyhudi.services.orphans import remove_orphans
     from pyhudi.services.restore import restore
     from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
@@ -39,6 +41,7 @@ __all__ = [
     "__version__",
     "archive",
     "attach",
+    "bins",
     "clean",
     "clean_failed_writes",
     "commits",
@@ -48,6 +51,8 @@ __all__ = [
     "history",
     "last_commit",
     "on_commit",
+    "put_back",
+    "remove_orphans",
     "restore",
     "savepoint",
     "why",
@@ -58,6 +63,7 @@ _HOMES = {
     "Table": "pyhudi.timeline.inspection",
     "archive": "pyhudi.services.archiver",
     "attach": "pyhudi.spark.session",
+    "bins": "pyhudi.services.bin",
     "clean": "pyhudi.services.clean",
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "commits": "pyhudi.timeline.tail",
@@ -67,6 +73,8 @@ _HOMES = {
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",
     "on_commit": "pyhudi.spark.session",
+    "put_back": "pyhudi.services.bin",
+    "remove_orphans": "pyhudi.services.orphans",
     "restore": "pyhudi.services.restore",
     "savepoint": "pyhudi.services.savepoints",
     "why": "pyhudi.diagnosis.why",

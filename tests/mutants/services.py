@@ -106,4 +106,101 @@ SERVICES: Final = (
             ),
         ),
     ),
+    Guard(
+        "a data file that is taken for an orphan, though a commit, a writer, a savepoint or a query "
+        "has it",
+        (
+            Mutant(
+                "files of pending instants go",
+                "_origin",
+                (
+                    ("if any(i.state is not State.COMPLETED for i in there):", "if False:"),
+                    ("if there:", "if False:"),
+                ),
+                ("test_a_file_of_a_pending_instant_stays_also_if_its_writer_is_dead",),
+            ),
+            Mutant(
+                "the archive is not asked about orphans",
+                "_is_named",
+                (("instant in (facts.archived or ())", "False"),),
+                ("test_archived_commits_are_asked_of_the_archive",),
+            ),
+            Mutant(
+                "an unknown instant counts as dead",
+                "_origin",
+                (
+                    (
+                        "if facts.archived and facts.archived[0] < instant < facts.archived[-1]:",
+                        "if True:",
+                    ),
+                ),
+                ("test_archived_commits_are_asked_of_the_archive",),
+            ),
+            Mutant(
+                "an archive that cannot be read counts as empty",
+                "_origin",
+                (("if facts.archived is None:", "if False:"),),
+                ("test_an_archive_that_cannot_be_read_keeps_every_file_below_the_timeline",),
+            ),
+            Mutant(
+                "nothing spares a file",
+                "_spared",
+                (("", 'return ""'),),
+                (
+                    "test_a_young_file_stays",
+                    "test_a_file_whose_writer_beats_stays",
+                    "test_a_file_that_readers_take_for_data_stays_while_a_query_runs",
+                ),
+            ),
+            Mutant(
+                "savepoints keep nothing",
+                "_saved",
+                (("", "return {}"),),
+                ("test_a_file_that_a_savepoint_keeps_stays",),
+            ),
+            Mutant(
+                "our own clock tells the age",
+                "removed_orphans",
+                (
+                    (
+                        "now_ms = storage_now_ms(table.storage, writer.clock)",
+                        "now_ms = writer.clock.now_ms()",
+                    ),
+                ),
+                ("test_the_age_is_by_the_clock_of_the_storage",),
+            ),
+            Mutant(
+                "the timeline is listed before the files",
+                "judged_files",
+                (
+                    (
+                        "files = list(StorageListing(table.storage).files())",
+                        "timeline = table.timeline(); files = list(StorageListing(table.storage).files())",
+                    ),
+                    ("    timeline = table.timeline()\n    check", "    check"),
+                ),
+                ("test_a_writer_that_begins_meanwhile_loses_nothing",),
+            ),
+        ),
+    ),
+    Guard(
+        "a repair that dies half-way, or that was wrong",
+        (
+            Mutant(
+                "the old bytes are not kept",
+                "carried_out",
+                (
+                    ("storage.put_if_absent(_kept(name, str(number)), old)", "pass"),
+                    ("_check_copies(storage, name, moves)", "pass"),
+                ),
+                ("test_a_crash_at_any_call_loses_no_file",),
+            ),
+            Mutant(
+                "what changed since is overwritten",
+                "returned",
+                (("if _digest(now) == moved.after else Return.CHANGED", ""),),
+                ("test_a_file_that_came_back_in_another_way_is_left_alone",),
+            ),
+        ),
+    ),
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from collections.abc import Sequence
 
 from pyhudi.errors import ConfigError
+
+Settings = dict[str, str]
 
 STORAGE, OPTIONS = "fs.s3a.", "hoodie."
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -27,3 +30,10 @@ def settings_of(texts: Sequence[str], *families: str) -> dict[str, str]:
             raise ConfigError(f"'{text}' is not valid here. Use {like}.", key="--conf")
         found[key] = value
     return found
+
+
+def place_of(given: argparse.Namespace) -> tuple[str, Settings, Settings]:
+    """The table's path, the options of a write, and the settings of its storage."""
+    settings = settings_of(given.conf, STORAGE, OPTIONS)
+    options = {k: v for k, v in settings.items() if k.startswith(OPTIONS)}
+    return path_of(given.path), options, {k: v for k, v in settings.items() if k not in options}

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from pyhudi import __version__
-from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
+from pyhudi.cli.arguments import Settings, place_of
+from pyhudi.cli.repairs import add_repairs
 from pyhudi.cli.table_text import pending_text
 from pyhudi.cli.tables import (
     Answer,
@@ -33,8 +34,6 @@ from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_wr
 from pyhudi.services.restore import restore
 from pyhudi.services.savepoints import Savepoint, delete_savepoint, savepoint
 from pyhudi.spark.jars import jar_for
-
-Settings = dict[str, str]
 
 SETTINGS = "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
 
@@ -99,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_archive(commands)
     _add_savepoints(commands)
+    add_repairs(commands, SETTINGS)
     return parser
 
 
@@ -156,7 +156,7 @@ def _conf(given: argparse.Namespace) -> Answer:
 
 
 def _clean(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     if not given.failed_writes:
         old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
         return listed(given, old, f"The table at {path} has no old versions of files.")
@@ -164,7 +164,7 @@ def _clean(given: argparse.Namespace) -> Answer:
 
 
 def _archive(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     found = archive(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
     return listed(given, found, f"The table at {path} has no completed instants.")
 
@@ -186,7 +186,7 @@ def _rolled_back(
 
 
 def _savepoint(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     made = savepoint(
         path, given.instant, comment=given.comment, options=options, hadoop_options=hadoop_options
     )
@@ -194,13 +194,13 @@ def _savepoint(given: argparse.Namespace) -> Answer:
 
 
 def _delete_savepoint(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     left = delete_savepoint(path, given.instant, options=options, hadoop_options=hadoop_options)
     return listed(given, left, f"The table at {path} has no savepoint any more.")
 
 
 def _restore(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     undone = restore(
         path,
         given.instant,
@@ -210,13 +210,6 @@ def _restore(given: argparse.Namespace) -> Answer:
         hadoop_options=hadoop_options,
     )
     return listed(given, undone, f"The table at {path} has no commit after {given.instant}.")
-
-
-def _place(given: argparse.Namespace) -> tuple[str, Settings, Settings]:
-    """The table's path, the options of a write, and the settings of its storage."""
-    settings = settings_of(given.conf, STORAGE, OPTIONS)
-    options = {k: v for k, v in settings.items() if k.startswith(OPTIONS)}
-    return path_of(given.path), options, {k: v for k, v in settings.items() if k not in options}
 
 
 def _counted_down(instants: Sequence[str], seconds: int) -> bool:
