@@ -13,7 +13,13 @@ from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import options, registered, rows, seen
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
-from pyhudi.format.archive import history_file_level, read_history_file
+from pyhudi.format.archive import (
+    archive_log_number,
+    history_file_level,
+    read_archive_log,
+    read_history_file,
+)
+from pyhudi.format.instants import State
 from pyhudi.locks.open import LockOpener
 from pyhudi.services import archive_history
 from pyhudi.services.archiver import archived as moved
@@ -30,7 +36,12 @@ KEEP = {
     "hoodie.keep.max.commits": "4",
     "hoodie.clean.commits.retained": "1",
 }
-VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix)]
+PEERS = [
+    ("hudi-1.2.0", 9),
+    ("hudi-1.2.0", 6),
+    pytest.param("hudi-0.15.0", 6, marks=pytest.mark.matrix),
+    pytest.param("hudi-1.2.0", 8, marks=pytest.mark.matrix),
+]
 
 
 def written(writer: SparkPeer, path: Path, version: int, begin: int, end: int) -> None:
@@ -46,12 +57,17 @@ def active(path: Path) -> list[str]:
 def archived(path: Path) -> list[str]:
     """The commits in the archive, with doubles."""
     table = open_table(LocalStorage(str(path)))
-    folder = table.config.history_folder
+    read, folder = table.storage.read, table.config.history_folder
+    if table.config.layout == 1:
+        logs = [f.path for f in table.storage.list(folder) if archive_log_number(f.name)]
+        entries = [entry for log in logs for entry in read_archive_log(read(log), log)]
+    else:
+        files = [f"{folder}/{name}" for name in history_version(table.storage, folder)[1]]
+        entries = [entry for file in files for entry in read_history_file(read(file), file)]
     return sorted(
-        entry.instant.time
-        for name in history_version(table.storage, folder)[1]
-        for entry in read_history_file(table.storage.read(f"{folder}/{name}"), name)
-        if entry.instant.action in COMMIT_ACTIONS
+        e.instant.time
+        for e in entries
+        if e.instant.action in COMMIT_ACTIONS and e.instant.state is State.COMPLETED
     )
 
 
@@ -93,11 +109,11 @@ def test_hudi_reads_what_levels_were_merged_into_and_goes_on(
         assert seen(reader, path) == {"a": 14, "0": 12, "1": 13, "2": 14}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("peer", "version"), PEERS)
 def test_each_goes_on_with_the_archive_of_the_other(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+    peers: Callable[[str], SparkPeer], tmp_path: Path, peer: str, version: int
 ) -> None:
-    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    hudi, pyhudi, path = peers(peer), peers("pyhudi"), tmp_path / "t"
     written(pyhudi, path, version, 0, 9)
     every, before = active(path), seen(pyhudi, path)
 

@@ -89,17 +89,17 @@ SERVICES: Final = (
             Mutant(
                 "an instant that an archiver left in both places is archived twice",
                 "_move",
-                ((" if i.time not in known]", "]"),),
+                ((" if i.time not in known}", "}"),),
                 ("test_what_an_archiver_left_the_next_one_finishes",),
             ),
             Mutant(
                 "completed files go before the archive has them",
                 "_move",
                 (
-                    ("    if rows:\n        add_to_history(writer, rows)\n", ""),
+                    ("    storage.delete(pending)\n", ""),
                     (
-                        "        storage.delete([path])",
-                        "        storage.delete([path])\n    if rows:\n        add_to_history(writer, rows)",
+                        "    if new and config.layout",
+                        "    storage.delete([f.path for i in doomed for _, f in found[instant_key(i)]])\n    if new and config.layout",
                     ),
                 ),
                 ("test_what_an_archiver_left_the_next_one_finishes",),

@@ -12,12 +12,12 @@ import pytest
 from pyhudi.application.after_commit import after_commit
 from pyhudi.choices import CleanPolicy
 from pyhudi.config import resolve_write
-from pyhudi.errors import CommitConflict, ConfigError, HudiError, LockTimeout, UnsupportedTable
-from pyhudi.format.archive import history_file_level, parse_manifest, read_history_file
+from pyhudi.errors import CommitConflict, ConfigError, HudiError, LockTimeout
+from pyhudi.format.archive import archive_log_number, read_archive_log, read_history_file
+from pyhudi.format.commit_metadata import parse_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_cleaner_plan
 from pyhudi.locks.base import LockOwner
-from pyhudi.services import archive_history
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePolicy, plan_archive
 from pyhudi.services.archiver import ArchiveRules, MovedInstant, archive_table, archived, rules_of
 from pyhudi.services.clean import clean_table
@@ -37,7 +37,7 @@ RETENTION = Retention(commits=1)
 KEEP_2 = ArchiveRules(ArchivePolicy(2, 3), RETENTION)
 
 
-@pytest.fixture(params=[8, 9], ids=lambda version: f"v{version}")
+@pytest.fixture(params=[6, 8, 9], ids=lambda version: f"v{version}")
 def world(new_world: Callable[..., World], request: pytest.FixtureRequest) -> World:
     return new_world(request.param)
 
@@ -80,11 +80,12 @@ def test_old_commits_go_from_the_timeline_into_the_archive(world: World) -> None
     assert found[0].why == "older than the newest 2 commits"
     assert found[2].why == "it is one of the newest 2 commits"
     kept = archived_instants(world.memory, world.table().config)
-    assert {e.instant.time: e.contents for e in kept} == {t: contents[t] for t in (one, two)}
-    assert all(e.instant.completion_time for e in kept)
-    assert {f.name[:17] for f in world.memory.list(world.table().config.timeline_folder)} == {
-        three, four
-    }  # fmt: skip
+    assert {e.instant.time: e.commit() for e in kept} == {
+        t: parse_commit(contents[t], "") for t in (one, two)
+    }
+    left = {f.name[:17] for f in world.memory.list(world.table().config.timeline_folder)}
+    assert {three, four} <= left
+    assert left.isdisjoint({one, two})
     assert world.rows() == {"k": "3"}
     assert world.leftovers() == sorted(p for p in world.data_files() if one in p or two in p)
 
@@ -127,8 +128,10 @@ def test_cleans_and_rollbacks_go_with_the_commits_around_them(world: World) -> N
         for e in archived_instants(world.memory, world.table().config)
         if e.instant.action is Action.CLEAN
     )
-    assert entry.plan is not None
-    assert parse_cleaner_plan(entry.plan, "plan").last_completed_commit_timestamp == three
+    if world.table().config.layout == 2:
+        assert entry.plan is not None
+        plan = parse_cleaner_plan(entry.plan, "plan")
+        assert plan.last_completed_commit_timestamp == three
     assert active(world)[0] == six
     assert world.rows() == {"k": "0"}
 
@@ -229,22 +232,16 @@ def test_a_commit_that_completed_late_stays_with_all_after_it() -> None:
     assert plan.old[1].why.endswith("is one of the last 2 that completed")
 
 
-def test_the_files_of_the_archive_are_named_as_hudi_names_them(world: World) -> None:
-    one, two, *_ = versions(world, 4)
-    run(world)
-    three, four, *_ = active(world)
-    versions(world, 2)
-    run(world)
+def rows_of(world: World) -> list[InstantTime]:
+    """Every completed instant of the archive's files, with doubles."""
     folder = world.table().config.history_folder
-    names = [f"{one}_{two}_0.parquet", f"{three}_{four}_0.parquet"]
-    assert {f.name for f in world.memory.list(folder)} == {
-        "_version_", "manifest_1", "manifest_2", *names
-    }  # fmt: skip
-    assert world.memory.read(f"{folder}/_version_") == b"2"
-    manifest = world.memory.read(f"{folder}/manifest_2")
-    assert parse_manifest(manifest, "") == names
-    sizes = {f.name: f.size_bytes for f in world.memory.list(folder)}
-    assert all(e["fileLen"] == sizes[e["fileName"]] for e in json.loads(manifest)["files"])
+    if world.table().config.layout == 1:
+        logs = [f.path for f in world.memory.list(folder) if archive_log_number(f.name)]
+        entries = [e for path in logs for e in read_archive_log(world.memory.read(path), path)]
+    else:
+        files = [f"{folder}/{name}" for name in history_version(world.memory, folder)[1]]
+        entries = [e for path in files for e in read_history_file(world.memory.read(path), path)]
+    return [e.instant.time for e in entries if e.instant.state is State.COMPLETED]
 
 
 def crashes() -> list[Fault]:
@@ -271,85 +268,6 @@ def test_what_an_archiver_left_the_next_one_finishes(world: World, fault: Fault)
     assert set(in_archive(world)).isdisjoint(active(world))
     assert world.rows() == {"k": "4", "j": "1"}
     assert set(times) <= {*in_archive(world), *active(world)}
-
-
-def rows_of(world: World) -> list[InstantTime]:
-    """Every row of the archive, with doubles."""
-    folder = world.table().config.history_folder
-    names = history_version(world.memory, folder)[1]
-    return [
-        e.instant.time
-        for name in names
-        for e in read_history_file(world.memory.read(f"{folder}/{name}"), name)
-    ]
-
-
-def files_of_archive(world: World) -> list[str]:
-    return sorted(f.name for f in world.memory.list(world.table().config.history_folder))
-
-
-def test_many_files_of_a_level_become_one_of_the_next(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive_history, "BATCH", 2)
-    times = list[InstantTime]()
-    for _ in range(8):
-        times += versions(world, 2)
-        run(world)
-        assert sorted(rows_of(world)) == in_archive(world), "each once"
-        assert [*in_archive(world), *active(world)] == times
-    folder = world.table().config.history_folder
-    number, files = history_version(world.memory, folder)
-    levels = sorted(history_file_level(name) or 0 for name in files)
-    assert len(levels) == len(set(levels)), "below two files of each level"
-    assert levels[-1] == 2
-    left = files_of_archive(world)
-    assert len([n for n in left if n.startswith("manifest_")]) <= archive_history.MANIFESTS + 3
-    assert f"manifest_{number}" in left
-    assert len(left) < number + len(files), "obsolete manifests and files are gone"
-
-
-def test_a_file_that_no_manifest_names_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_history, "BATCH", 2)
-    stranger = f"{world.table().config.history_folder}/{'1' * 17}_{'2' * 17}_0.parquet"
-    world.memory.put_if_absent(stranger, b"somebody is putting it")
-    for _ in range(8):
-        versions(world, 2)
-        run(world)
-    assert world.memory.read(stranger) == b"somebody is putting it"
-
-
-@pytest.mark.parametrize("at", range(1, 24))
-@pytest.mark.parametrize("effect", [Effect.CRASH_BEFORE, Effect.CRASH_AFTER])
-def test_a_merge_that_died_loses_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, at: int, effect: Effect
-) -> None:
-    monkeypatch.setattr(archive_history, "BATCH", 2)
-    times = list[InstantTime]()
-    for _ in range(3):
-        times += versions(world, 2)
-        run(world)
-    times += versions(world, 2)
-    with suppress(SimulatedCrash):
-        archive_table(world.writer(FaultyStorage(world.memory, Fault(effect, at))), KEEP_2)
-    VIEWS.forget(world.memory)
-    assert set(in_archive(world)) | set(active(world)) >= set(times)
-    for _ in range(4):
-        times += versions(world, 2)
-        run(world)
-    assert sorted(rows_of(world)) == in_archive(world)
-    assert set(in_archive(world)) | set(active(world)) >= set(times)
-
-
-def test_without_the_version_file_the_newest_manifest_counts(world: World) -> None:
-    one, two, *_ = versions(world, 4)
-    run(world)
-    world.memory.delete([f"{world.table().config.history_folder}/_version_"])
-    assert in_archive(world) == [one, two]
-    versions(world, 2)
-    run(world)
-    assert in_archive(world)[:2] == [one, two]
-    assert len(in_archive(world)) == 4
 
 
 def test_a_view_in_memory_goes_on_after_an_archive(world: World) -> None:
@@ -387,13 +305,6 @@ def test_an_archive_waits_for_the_lock(world: World) -> None:
     with pytest.raises(LockTimeout):
         archive_table(replace(writer, policy=replace(writer.policy, lock_timeout_s=0.0)), KEEP_2)
     assert len(active(world)) == 4
-
-
-def test_a_table_of_version_6_is_left_to_apache_hudi(new_world: Callable[..., World]) -> None:
-    world = new_world(6)
-    versions(world, 2)
-    with pytest.raises(UnsupportedTable, match="has version 6, whose archive pyhudi reads"):
-        archived(world.writer(), OPTIONS, dry_run=True)
 
 
 def test_more_commits_at_least_than_at_most_are_refused() -> None:

@@ -11,7 +11,7 @@ from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
 from pyhudi.format.instants import Action, Instant, State
-from pyhudi.services.archiver import archive_table, refuse_archive_of, rules_of
+from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.clean import clean_table, is_due, retention_of
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
@@ -56,7 +56,6 @@ def _clean(writer: Writer, options: WriteOptions) -> None:
 
 def _archive(writer: Writer, options: WriteOptions) -> None:
     """Archive old instants, if the timeline has more commits than may stay."""
-    refuse_archive_of(writer.table)
     archive_table(writer, rules_of(options))
 
 

@@ -27,12 +27,12 @@ _LOG_NAME = re.compile(r"\.commits_\.archive\.(\d+)_\d+-\d+-\d+", re.ASCII)
 _HISTORY_COLUMNS = ("instantTime", "completionTime", "action", "metadata", "plan")
 
 # Where HoodieArchivedMetaEntry keeps a commit's contents, by action.
-_COMMIT_FIELDS = {
+COMMIT_FIELDS = {
     Action.COMMIT: "hoodieCommitMetadata",
     Action.DELTACOMMIT: "hoodieCommitMetadata",
     Action.REPLACECOMMIT: "hoodieReplaceCommitMetadata",
 }
-_OTHER_FIELDS = {
+OTHER_FIELDS = {
     Action.CLEAN: "hoodieCleanMetadata",
     Action.ROLLBACK: "hoodieRollbackMetadata",
     Action.SAVEPOINT: "hoodieSavePointMetadata",
@@ -55,7 +55,7 @@ class ArchivedInstant:
 
     def commit(self) -> CommitMetadata:
         """The commit's metadata, decoded now; empty for actions that are not commits."""
-        if self.instant.action not in _COMMIT_FIELDS or not self.contents:
+        if self.instant.action not in COMMIT_FIELDS or not self.contents:
             return CommitMetadata()
         if isinstance(self.contents, bytes):
             return parse_commit(self.contents, self.path)
@@ -104,7 +104,7 @@ def _entry(record: Mapping[str, Any], path: str) -> ArchivedInstant:
     action = Action(record["actionType"])
     # Writers before 0.5 archived only completed instants and recorded no state.
     state = State((record.get("actionState") or State.COMPLETED.value).lower())
-    holder = _COMMIT_FIELDS.get(action) or _OTHER_FIELDS.get(action)
+    holder = COMMIT_FIELDS.get(action) or OTHER_FIELDS.get(action)
     contents = record.get(holder) if holder is not None and state is State.COMPLETED else None
     instant = Instant(InstantTime(record["commitTime"]), action, state)
     return ArchivedInstant(instant, contents, None, path)

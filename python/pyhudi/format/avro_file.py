@@ -104,19 +104,32 @@ def read_datum(data: bytes, schema_text: bytes) -> dict[str, Any]:
     return value
 
 
+def write_datum(name: str, record: Mapping[str, Any]) -> bytes:
+    """The bare bytes of one ``record`` of the packaged schema ``name``.
+
+    Fields that the schema lacks are left out: they come from writers of other versions.
+    ``ValueError`` if the record does not fit the schema.
+    """
+    return _datum(name, record, strict=False)
+
+
 def write_record(name: str, record: Mapping[str, Any]) -> bytes:
     """The container of one ``record`` of the packaged schema ``name``.
 
     ``ValueError`` if the record does not fit the schema.
     """
-    schema, header, sync = _packaged(name)
-    body = BytesIO()
+    _, header, sync = _packaged(name)
+    block = _datum(name, record, strict=True)
+    return header + _long(1) + _long(len(block)) + block + sync
+
+
+def _datum(name: str, record: Mapping[str, Any], strict: bool) -> bytes:
+    body, (schema, _, _) = BytesIO(), _packaged(name)
     try:
-        fastavro.schemaless_writer(body, schema, dict(record), strict_allow_default=True)
+        fastavro.schemaless_writer(body, schema, dict(record), strict_allow_default=strict)
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as cause:
         raise ValueError(f"the record does not fit {name}: {cause}") from cause
-    block = body.getvalue()
-    return header + _long(1) + _long(len(block)) + block + sync
+    return body.getvalue()
 
 
 def _long(value: int) -> bytes:

@@ -75,7 +75,12 @@ def parse_commit(data: bytes, path: str) -> CommitMetadata:
     """
     if not data:
         return CommitMetadata()
-    return commit_from_record(read_record(data, path) if is_avro(data) else _json(data, path), path)
+    return commit_from_record(read_commit_record(data, path), path)
+
+
+def read_commit_record(data: bytes, path: str) -> dict[str, Any]:
+    """The record of such a file with all its fields, also those that pyhudi does not use."""
+    return read_record(data, path) if is_avro(data) else _json(data, path)
 
 
 def _json(data: bytes, path: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.completion_order import completion_time
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
 #: actions that are archived; others stay, as in Hudi
@@ -33,7 +34,7 @@ class ArchiveFacts:
     ``retained`` is the earliest commit that a clean would keep readable, ``cleaned_to`` the one
     that the last clean kept, ``uncleaned`` the first replace commit of which replaced files are
     left, ``leased`` the first commit without which a running query could not be answered; None if
-    there is none.
+    there is none. ``utc``: the table's times are in UTC, not in the zone of this machine.
     """
 
     timeline: Timeline
@@ -41,6 +42,11 @@ class ArchiveFacts:
     cleaned_to: InstantTime | None = None
     uncleaned: InstantTime | None = None
     leased: InstantTime | None = None
+    utc: bool = True
+
+    def ended(self, commit: Instant) -> InstantTime:
+        """When a commit completed."""
+        return completion_time(self.timeline, commit, self.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +83,10 @@ def plan_archive(facts: ArchiveFacts, policy: ArchivePolicy) -> ArchivePlan:
     if len(commits) <= policy.most:
         stop = f"the timeline has {len(commits)} commits, and {policy.most} may stay"
     else:
-        ends = sorted(map(_ended, commits))
+        ends = sorted((facts.ended(commit), commit.time) for commit in commits)
         for commit in commits[:excess]:
             found = _stop(facts, commit)
-            if found is None and _ended(commit) >= ends[excess]:
+            if found is None and (facts.ended(commit), commit.time) >= ends[excess]:
                 found = f"commit {commit.time} is one of the last {policy.least} that completed"
             if found is not None:
                 stop = found
@@ -116,7 +122,7 @@ def _stop(facts: ArchiveFacts, commit: Instant) -> str | None:
     pending = timeline.pending[0] if timeline.pending else None
     if pending is not None:
         before = max((c.time for c in timeline.commits if c.time < pending.time), default=time)
-        if time >= before or _ended(commit) > pending.time:
+        if time >= before or facts.ended(commit) > pending.time:
             return f"{pending.action.value} {pending.time} is pending"
     if facts.cleaned_to is not None and time >= facts.cleaned_to:
         return f"the last clean keeps the commits from {facts.cleaned_to} on readable"
@@ -125,7 +131,3 @@ def _stop(facts: ArchiveFacts, commit: Instant) -> str | None:
     if facts.uncleaned is not None and time >= facts.uncleaned:
         return f"files that {facts.uncleaned} replaced are not cleaned yet"
     return None
-
-
-def _ended(commit: Instant) -> InstantTime:
-    return commit.completion_time or commit.time

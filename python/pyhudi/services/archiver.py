@@ -10,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError, UnsupportedTable
+from pyhudi.errors import ConfigError
+from pyhudi.format.archive_records import ArchivedFile
 from pyhudi.format.history_files import PLANNED, REPLACING, HistoryRow
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_instant
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, merge_levels
+from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
 from pyhudi.services.clean import HOUR_MS, last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
 from pyhudi.services.opened import open_writer
-from pyhudi.storage.base import Files, Storage
+from pyhudi.storage.base import Files, Storage, StoredFile
 from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
-from pyhudi.timeline.archived import archived_between
+from pyhudi.timeline.archived import just_archived
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
@@ -33,6 +36,8 @@ from pyhudi.transactions.recovery.settle import sweep
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
+#: a file of the timeline, and the instant and state that its name tells
+TimelineFile: TypeAlias = tuple[Instant, StoredFile]
 ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
@@ -85,7 +90,7 @@ def archive(
 def archived(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[MovedInstant]:
     """``archive`` with the writer and the options of an application."""
     rules = rules_of(options)
-    refuse_archive_of(writer.table)
+    refuse_writes_to(writer.table)
     if dry_run:
         plan = planned(writer, rules, writer.table.timeline())
         return Listing(MovedInstant, _rows(plan, ArchiveFate.WOULD_GO))
@@ -103,18 +108,6 @@ def rules_of(options: WriteOptions) -> ArchiveRules:
             key=key,
         )
     return ArchiveRules(ArchivePolicy(least, most), retention_of(options))
-
-
-def refuse_archive_of(table: Table) -> None:
-    """``UnsupportedTable`` for tables that pyhudi cannot write, and for those of layout 1."""
-    refuse_writes_to(table)
-    if table.config.layout == 1:
-        raise UnsupportedTable(
-            f"The table {table.config.name} at {table.storage.root} has version "
-            f"{table.config.version}, whose archive pyhudi reads but does not write yet. Let "
-            "Apache Hudi archive it, or upgrade the table to version 9.",
-            feature="archiving a table of version 6",
-        )
 
 
 def archive_table(
@@ -151,6 +144,7 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
         _cleaned_to(table, timeline),
         _uncleaned(table, timeline, policy),
         _floor_of_leases(writer, timeline),
+        table.config.utc,
     )
     return plan_archive(facts, policy)
 
@@ -191,37 +185,50 @@ def _floor_of_leases(writer: Writer, timeline: Timeline) -> InstantTime | None:
 def _move(writer: Writer, doomed: Sequence[Instant], files: Files) -> None:
     """Put the instants into the archive, then delete their files; the lock is held."""
     storage, config = writer.table.storage, writer.table.config
-    found: dict[InstantKey, list[tuple[Instant, str]]] = {}
+    found: dict[InstantKey, list[TimelineFile]] = {}
     for file in files:
         instant = parse_instant(file.name, config.layout)
         if instant is not None:
-            found.setdefault(instant_key(instant), []).append((instant, file.path))
+            found.setdefault(instant_key(instant), []).append((instant, file))
     # An archiver that died may have put some already.
     span = doomed[0].time, doomed[-1].time
-    known = {e.instant.time for e in archived_between(storage, config, *span)}
-    rows = [_row(storage, found[instant_key(i)], i) for i in doomed if i.time not in known]
-    if rows:
-        add_to_history(writer, rows)
+    known = {e.instant.time for e in just_archived(storage, config, *span)}
+    new = {i: _in_order(found[instant_key(i)]) for i in doomed if i.time not in known}
+    if new and config.layout == 1:
+        add_to_logs(writer, [_file(storage, each, config.utc) for i in new for each in new[i]])
+    elif new:
+        add_to_history(writer, [_row(storage, new[i], i) for i in new])
     pending, done = list[str](), list[str]()
     for each in doomed:
-        for instant, path in found[instant_key(each)]:
-            (done if instant.state is State.COMPLETED else pending).append(path)
+        for instant, file in found[instant_key(each)]:
+            (done if instant.state is State.COMPLETED else pending).append(file.path)
     storage.delete(pending)
     for path in done:
         storage.delete([path])
-    merge_levels(writer)
+    if config.layout != 1:
+        merge_levels(writer)
 
 
-def _row(storage: Storage, files: Iterable[tuple[Instant, str]], done: Instant) -> HistoryRow:
+def _in_order(files: Iterable[TimelineFile]) -> list[TimelineFile]:
+    return sorted(files, key=lambda each: ORDER.index(each[0].state))
+
+
+def _file(storage: Storage, file: TimelineFile, utc: bool) -> ArchivedFile:
+    instant, stored = file
+    put = format_time(stored.modified_ms, utc)
+    return ArchivedFile(instant, storage.read(stored.path), put, stored.path)
+
+
+def _row(storage: Storage, files: Iterable[TimelineFile], done: Instant) -> HistoryRow:
     """The row of a completed instant with these files."""
     metadata, plan = b"", b""
-    for instant, path in sorted(files, key=lambda each: ORDER.index(each[0].state)):
+    for instant, file in files:
         if instant == done:
-            metadata = storage.read(path)
+            metadata = storage.read(file.path)
         elif instant.state is State.REQUESTED and instant.action in PLANNED:
-            plan = storage.read(path)
+            plan = storage.read(file.path)
         elif instant.state is State.INFLIGHT and instant.action in REPLACING:
-            plan = storage.read(path) or plan
+            plan = storage.read(file.path) or plan
     return HistoryRow(done, metadata, plan)
 
 

@@ -59,14 +59,19 @@ def archived_since(
     return [entry for entry in _completed(entries) if entry.instant.time >= least]
 
 
-def archived_between(
+def just_archived(
     storage: Storage, config: TableConfig, least: InstantTime, greatest: InstantTime
 ) -> list[ArchivedInstant]:
-    """The archived instants of layout 2 from ``least`` to ``greatest``.
+    """The instants from ``least`` to ``greatest`` that the last archiver may have put.
 
-    Only the files that may hold such instants are read. ``TableCorrupt`` as above.
+    Only the files that may hold such instants are read: in layout 1 the newest. ``TableCorrupt`` as
+    above.
     """
     folder = config.history_folder
+    if config.layout == 1:
+        newest = _logs(storage.list(folder))[-1:]
+        entries = [e for path in newest for e in read_archive_log(storage.read(path), path)]
+        return [e for e in _completed(entries) if least <= e.instant.time <= greatest]
     names = [n for n in _manifest(storage, folder) if _reaches(n, least) and _begins(n, greatest)]
     found = _completed(_history_files(storage, folder, names))
     return [entry for entry in found if least <= entry.instant.time <= greatest]
