@@ -23,9 +23,9 @@ class Worker:
         self.spark = spark
 
     def read(self, path: str, options: dict[str, str]) -> dict[str, Any]:
-        """All rows of the table, meta columns included."""
+        """All rows of the table, meta columns included; change data has none."""
         frame = self.spark.read.format(self.format).options(**options).load(path)
-        if self.format == "pyhudi":
+        if self.format == "pyhudi" and "before" not in frame.columns:
             frame = frame.select(*META, "*")
         return rows_of(frame)
 

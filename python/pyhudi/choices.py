@@ -149,9 +149,15 @@ class QueryType(str, Enum):
 
 
 class ChangeForm(str, Enum):
-    """What an incremental read gives of a row: its newest state in the range."""
+    """What an incremental read gives of a row.
+
+    ``LATEST_STATE``: its newest state in the range. ``CDC``: each change with the images before
+    and after it as JSON texts, as in Hudi. ``CDC_COLUMNS``: the same with the images as structs.
+    """
 
     LATEST_STATE = "latest_state"
+    CDC = "cdc"
+    CDC_COLUMNS = "cdc_columns"
 
 
 class Order(str, Enum):

@@ -25,6 +25,15 @@ SHOWN = 40
 T = TypeVar("T")
 
 
+class ListingName(Enum):
+    """What SQL can read after a table's name, as in ``trips.history``."""
+
+    HISTORY = "history"
+    FILES = "files"
+    PARTITIONS = "partitions"
+    HEALTH = "health"
+
+
 class Listing(list[T], Generic[T]):
     """A list of entries of one dataclass, whose fields are the columns of the other forms."""
 

@@ -290,7 +290,7 @@ class ReadOptions:
         "hoodie.read.timeline.holes.resolution.policy")
     change_form: ChangeForm = option(
         ChangeForm.LATEST_STATE, "hoodie.datasource.query.incremental.format", S,
-        "Incremental: each changed row once, as the range leaves it; cdc is not there yet.")
+        "Incremental: rows as the range leaves them; or before and after each change (cdc: JSON).")
     of_the_rest: bool = option(False, INCREMENTAL + "incr.fallback.fulltablescan.enable", S,
         "Incremental: of a cleaned range the rows not changed again since; Hudi's default is true.")
     end_schema: bool = option(False, INCREMENTAL + "schema.use.end.instanttime", S,

@@ -190,8 +190,9 @@ class FakePlanner:
         if request["as_of_micros"] is not None:
             asked = f"{request['as_of_micros']:017d}"
         state = self.snapshot(request["path"], asked)
+        changes = "changes" in request["options"]
         return Described(
-            schema=state["schema"],
+            schema=struct({"op": "string", "after": "string"}) if changes else state["schema"],
             partitioning=tuple(state["partitioning"]),
             partition_columns=tuple(state["partitioning"]),
             properties={"hoodie.table.type": "COPY_ON_WRITE"},
@@ -201,7 +202,15 @@ class FakePlanner:
             runtime_filters=(),
             travels=False,
             rows=None,
+            changes=changes,
         )
+
+    def on_read_changes(self, request: dict[str, Any], holder: DataFrame) -> None:
+        """One change, in the columns that are asked for."""
+        names = [field["name"] for field in request["schema"]["fields"]]
+        row = {"op": "i", "after": "{}"}
+        frame = self.spark.createDataFrame([tuple(row[n] for n in names)], names)
+        holder._jdf.take(frame._jdf)
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:
         shutil.rmtree(local(request["made"]))

@@ -143,7 +143,7 @@ def test_table_version_6_has_no_order_of_completion() -> None:
         ({}, "needs " + BEGIN),
         ({BEGIN: " "}, "needs " + BEGIN),
         ({BEGIN: time(1), "as.of.instant": time(2)}, "exclude each other"),
-        ({BEGIN: time(1), "hoodie.datasource.query.incremental.format": "cdc"}, "latest_state"),
+        ({BEGIN: time(1), "hoodie.datasource.query.incremental.format": "all"}, "latest_state"),
     ],
 )
 def test_a_range_that_is_not_one_is_refused(options: Mapping[str, str], said: str) -> None:

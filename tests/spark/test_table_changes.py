@@ -70,7 +70,7 @@ def test_a_call_that_means_nothing_is_refused(
     spark.range(1).createOrReplaceTempView("other")
     calls = {
         f"('{name}', 'latest_state')": "it has 2 arguments",
-        f"('{name}', 'cdc', 'earliest')": "latest_state",
+        f"('{name}', 'all', 'earliest')": "latest_state",
         f"('{name}', 'latest_state', null)": "no constant",
         f"('{name}', 'latest_state', 'soon')": "'soon' is not a point in time",
         "('other', 'latest_state', 'earliest')": "not a table of pyhudi",

@@ -18,12 +18,12 @@ from pyhudi.locks.in_process import InProcessLock
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.reads.scan import open_query
 from pyhudi.spark import protocol
-from pyhudi.spark.protocol import Place, Reads, SaveMode, Scan
+from pyhudi.spark.protocol import Place, Reads, Scan
 from pyhudi.spark.questions import Target
 from pyhudi.spark.write_handlers import WriteHandlers
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
-from pyhudi.writes.intent import Intent, Overwrite, Route
+from pyhudi.writes.intent import Intent, Overwrite, Route, SaveMode
 from pyhudi.writes.own_reads import OwnReads
 from tests.reads.conditions import compare
 from tests.transactions.world import World

@@ -15,9 +15,9 @@ from pyhudi.format.corruption import corrupt
 
 MAGIC = b"#HUDI#"
 LOG_VERSION = 1
-_LONG = struct.Struct(">q")
-_INT = struct.Struct(">i")
-_INT2 = struct.Struct(">ii")
+# Texts: a compiled form cannot be sent to workers by value.
+_LONG, _INT, _INT2 = ">q", ">i", ">ii"
+_LONG_BYTES, _INT_BYTES, _INT2_BYTES = 8, 4, 8
 
 
 class BlockType(IntEnum):
@@ -66,22 +66,22 @@ def read_blocks(data: bytes) -> Iterator[LogBlock]:
 
 def _block(data: bytes, at: int) -> tuple[LogBlock | None, int]:
     """(block, its end) at the magic in ``at``; no block if its lengths contradict each other."""
-    begin = at + len(MAGIC) + _LONG.size
+    begin = at + len(MAGIC) + _LONG_BYTES
     if begin > len(data):
         return None, at
-    (size,) = _LONG.unpack_from(data, begin - _LONG.size)
+    (size,) = struct.unpack_from(_LONG, data, begin - _LONG_BYTES)
     end = begin + size
-    if size < _LONG.size or end > len(data):
+    if size < _LONG_BYTES or end > len(data):
         return None, at
-    if _LONG.unpack_from(data, end - _LONG.size)[0] != size + len(MAGIC):
+    if struct.unpack_from(_LONG, data, end - _LONG_BYTES)[0] != size + len(MAGIC):
         return None, at
     try:
-        version, kind = _INT2.unpack_from(data, begin)
+        version, kind = struct.unpack_from(_INT2, data, begin)
         if version != LOG_VERSION:
             return None, at
-        header, here = _header(data, begin + _INT2.size)
-        (length,) = _LONG.unpack_from(data, here)
-        content = data[here + _LONG.size : here + _LONG.size + length]
+        header, here = _header(data, begin + _INT2_BYTES)
+        (length,) = struct.unpack_from(_LONG, data, here)
+        content = data[here + _LONG_BYTES : here + _LONG_BYTES + length]
         if length < 0 or len(content) != length:
             return None, at
         return LogBlock(BlockType(kind), header, content), end
@@ -90,12 +90,12 @@ def _block(data: bytes, at: int) -> tuple[LogBlock | None, int]:
 
 
 def _header(data: bytes, at: int) -> tuple[dict[int, str], int]:
-    (count,) = _INT.unpack_from(data, at)
-    at += _INT.size
+    (count,) = struct.unpack_from(_INT, data, at)
+    at += _INT_BYTES
     entries: dict[int, str] = {}
     for _ in range(count):
-        key, length = _INT2.unpack_from(data, at)
-        at += _INT2.size
+        key, length = struct.unpack_from(_INT2, data, at)
+        at += _INT2_BYTES
         entries[key] = data[at : at + length].decode("utf-8")
         at += length
     return entries, at
@@ -108,15 +108,15 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
     """
     rule = "an Avro data block holds its announced records"
     try:
-        _, count = _INT2.unpack_from(block.content, 0)
-        at = _INT2.size
+        _, count = struct.unpack_from(_INT2, block.content, 0)
+        at = _INT2_BYTES
         for _ in range(count):
-            (length,) = _INT.unpack_from(block.content, at)
-            record = block.content[at + _INT.size : at + _INT.size + length]
+            (length,) = struct.unpack_from(_INT, block.content, at)
+            record = block.content[at + _INT_BYTES : at + _INT_BYTES + length]
             if length < 0 or len(record) != length:
                 raise corrupt(path, rule, f"a record of {length} bytes does not fit")
             yield record
-            at += _INT.size + length
+            at += _INT_BYTES + length
     except struct.error as cause:
         raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
 
@@ -126,8 +126,8 @@ def render_block(block_type: BlockType, header: Mapping[int, str], content: byte
     entries = b""
     for key, value in header.items():
         text = value.encode("utf-8")
-        entries += _INT2.pack(key, len(text)) + text
-    body = _INT2.pack(LOG_VERSION, block_type) + _INT.pack(len(header)) + entries
-    body += _LONG.pack(len(content)) + content + _INT.pack(0)
-    size = len(body) + _LONG.size
-    return MAGIC + _LONG.pack(size) + body + _LONG.pack(size + len(MAGIC))
+        entries += struct.pack(_INT2, key, len(text)) + text
+    body = struct.pack(_INT2, LOG_VERSION, block_type) + struct.pack(_INT, len(header)) + entries
+    body += struct.pack(_LONG, len(content)) + content + struct.pack(_INT, 0)
+    size = len(body) + _LONG_BYTES
+    return MAGIC + struct.pack(_LONG, size) + body + struct.pack(_LONG, size + len(MAGIC))

@@ -172,6 +172,26 @@ def changes(table: Table, timeline: Timeline, asked: Range, of_the_rest: bool) -
     return found
 
 
+def commits_of(table: Table, timeline: Timeline, asked: Range) -> list[Instant]:
+    """The commits of the range, by request time, for a reader of each of their changes.
+
+    ``HistoryExpired`` if some of them are archived: the archive does not say what they did.
+    """
+    inside, _ = _split(table, timeline, asked)
+    begin = asked.begin
+    newest = ARCHIVED_TIMES.newest(table, asked.order)
+    if newest is not None and (begin is None or padded_time(newest) > begin):
+        first = min((_key(table, timeline, i, asked.order) for i in timeline.commits), default=None)
+        raise HistoryExpired(
+            f"You asked for the changes of each commit after {begin or 'the first'}, but commits "
+            f"up to {newest} are archived. Set {BEGIN} to {newest} or later, or read the newest "
+            "state of the changed rows (hoodie.datasource.query.incremental.format=latest_state).",
+            asked=begin,
+            earliest=first,
+        )
+    return [i for i in inside if begin is None or _key(table, timeline, i, asked.order) > begin]
+
+
 def _left(timeline: Timeline, last: InstantTime | None, of: Iterable[InstantTime]) -> Changes:
     """The rows of the commits ``of`` in the newest state."""
     rows = RowsOfCommits(tuple(dict.fromkeys(of)))

@@ -75,6 +75,9 @@ def pin_of(query: Query) -> str:
 def _kind(query: Query) -> object:
     """What the query shows of the state: all rows, or those of a range of commits."""
     kind, found = query.options.query_type.value, query.changes()
+    if query.of_changes:
+        options = query.options
+        return kind, options.change_form.value, options.begin, options.end, options.order
     if found is None:
         return kind
     rows = (found.rows.commits, found.rows.above) if found.rows is not None else None
@@ -210,7 +213,7 @@ class PinnedQueries:
         query = open_query(runtime, root, asked.options, asked.session, asked.instant, pinned=True)
         query = replace(query, timeline=_as_it_was(query.timeline, asked))
         exact = asked.instant is None or pin_of(query) == asked.pin
-        if not exact and query.changes() is not None:
+        if not exact and (query.of_changes or query.changes() is not None):
             raise changed(query)  # it might be another range
         # The questions of one scan must be answered from one listing.
         return self._keep(asked.pin, query, exact=exact)

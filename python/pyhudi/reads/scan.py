@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.choices import ChangeForm
 from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
 from pyhudi.errors import HistoryExpired, TableCorrupt, UnsupportedTable
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
@@ -107,16 +108,32 @@ class Query:
         return self.as_of or (latest.time if latest else None)
 
     def changes(self) -> Changes | None:
-        """The range of an incremental read; ``HistoryExpired`` if its files are not kept."""
-        asked = range_of(self.options, self.table.config)
+        """The range of an incremental read; ``HistoryExpired`` if its files are not kept.
+
+        None for change data, which is not a state (``reads/change_data.py``).
+        """
+        asked = None if self.of_changes else range_of(self.options, self.table.config)
         if self._found.changes is None and asked is not None:
-            timeline, until = self.timeline, self.as_of
-            if until is not None:  # opened again by its pin: later commits are not of its state
-                timeline = timeline.only(
-                    i for i in timeline.instants if i not in timeline.commits or i.time <= until
-                )
-            self._found.changes = changes(self.table, timeline, asked, self.options.of_the_rest)
+            self._found.changes = changes(
+                self.table, self.own_timeline, asked, self.options.of_the_rest
+            )
         return self._found.changes
+
+    @property
+    def of_changes(self) -> bool:
+        """Whether the query reads change data."""
+        incremental = self.options.query_type is QueryType.INCREMENTAL
+        return incremental and self.options.change_form is not ChangeForm.LATEST_STATE
+
+    @property
+    def own_timeline(self) -> Timeline:
+        """The timeline without commits after the state that the query is pinned to."""
+        timeline, until = self.timeline, self.as_of
+        if until is None:
+            return timeline
+        return timeline.only(
+            i for i in timeline.instants if i not in timeline.commits or i.time <= until
+        )
 
     @property
     def rows(self) -> RowsOfCommits | None:
@@ -263,6 +280,8 @@ def open_listed(
 
 def _has_moved(query: Query) -> bool:
     """Whether that explains missing files; a question may not need other files."""
+    if query.of_changes:
+        return False
     try:
         view = query.view()
         if not view.whole:

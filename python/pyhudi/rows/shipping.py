@@ -15,19 +15,30 @@ from importlib import import_module
 from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
+from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
 from pyhudi.rows.spec import BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
 from pyhudi.rows.task import Batches
 
 Work = Callable[[Batches], Batches]
 
-_VALUES = (BloomSpec, FileSystemSpec, GroupPlan, MarkerAddress, WriteSpec)
+_VALUES = (
+    BloomSpec,
+    ChangePiece,
+    ChangeSpec,
+    FileSystemSpec,
+    GroupPlan,
+    MarkerAddress,
+    Slice,
+    WriteSpec,
+)
 
 
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
-    ``factory`` is ``write_groups`` or ``bulk_write``; the arguments are plain values or values of
-    ``spec.py``. The worker's environment needs Python, pyarrow and PySpark.
+    ``factory`` is ``write_groups``, ``bulk_write`` or ``read_changes``; the arguments are plain
+    values or values of ``spec.py`` and ``change_spec.py``. The worker's environment needs Python,
+    pyarrow and PySpark.
     """
     code = _code(factory)
     plain = pickle.dumps(arguments)

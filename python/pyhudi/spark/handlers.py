@@ -24,7 +24,7 @@ class Handlers:
     def __init__(self, sessions: Sessions, runtime: Runtime) -> None:
         pins = PinnedQueries(runtime)
         self.runtime = runtime
-        self._reads = ReadHandlers(runtime, pins)
+        self._reads = ReadHandlers(sessions, runtime, pins)
         self._writes = WriteHandlers(sessions, runtime, pins)
         self._tables = TableHandlers(sessions, runtime)
         self._entries = Entries(runtime)

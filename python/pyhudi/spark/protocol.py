@@ -17,13 +17,14 @@ from typing import Any, Final
 
 from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
+from pyhudi.listing import ListingName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
 from pyhudi.reads.incremental import RowsOfCommits
 from pyhudi.reads.scan import PartitionTexts, ScanPlan
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
-from pyhudi.writes.intent import Overwrite
+from pyhudi.writes.intent import Overwrite, SaveMode
 
 Options = Mapping[str, str]
 Texts = tuple[str, ...]
@@ -115,7 +116,7 @@ class Described:
     ``partitioning`` are the columns whose values name the partitions, ``partition_columns`` all
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
     files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
-    incremental read: the files hold others besides.
+    incremental read: the files hold others besides. ``changes``: it is change data.
     """
 
     schema: Tree
@@ -127,7 +128,18 @@ class Described:
     runtime_filters: tuple[str, ...]
     travels: bool
     rows: RowsOfCommits | None
+    changes: bool
     pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """Change data in the columns of ``schema``; the answer's rows come as a DataFrame."""
+
+    pin: str
+    instant: str | None
+    schema: Tree
+    filters: Conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +190,6 @@ class Aggregate:
     filters: Conditions
     partition_filters: Conditions
     wanted: tuple[Wanted, ...]
-
-
-class ListingName(Enum):
-    """What SQL can read after a table's name, as in ``trips.history``."""
-
-    HISTORY = "history"
-    FILES = "files"
-    PARTITIONS = "partitions"
-    HEALTH = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,15 +343,6 @@ class SetProperties:
 # ---- questions that commit
 
 
-class SaveMode(Enum):
-    """What ``df.write.save`` does with an existing table."""
-
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    ERROR = "error"
-    IGNORE = "ignore"
-
-
 class Command(Enum):
     """The statement that changes rows."""
 
@@ -454,6 +448,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "decide": Question(Decide, Flags, LOOKS),
     "plan_scan": Question(PlanScan, ScanPlan, LOOKS),
     "count": Question(Count, int | None, LOOKS),
+    "read_changes": Question(ReadChanges, type(None), LOOKS, frame=True),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),

@@ -9,7 +9,9 @@ from typing import Any
 from pyhudi.application.runtime import Runtime
 from pyhudi.diagnosis.health import table_health
 from pyhudi.diagnosis.why import key_touches
-from pyhudi.listing import Listing
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.listing import Listing, ListingName
+from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.reads.pins import PinnedQueries
@@ -24,8 +26,9 @@ from pyhudi.reads.scan import (
     plan_scan,
 )
 from pyhudi.spark import protocol
-from pyhudi.spark.protocol import ListingName
+from pyhudi.spark.change_rows import change_rows
 from pyhudi.spark.questions import Target, told
+from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
 from pyhudi.timeline.table import open_table, table_exists
@@ -36,10 +39,12 @@ class ReadHandlers:
     """Questions that change nothing."""
 
     QUESTIONS = (
-        "exists same_tables describe decide plan_scan count aggregate partition_values inspect why"
+        "exists same_tables describe decide plan_scan read_changes count aggregate "
+        "partition_values inspect why"
     )
 
-    def __init__(self, runtime: Runtime, pins: PinnedQueries) -> None:
+    def __init__(self, sessions: Sessions, runtime: Runtime, pins: PinnedQueries) -> None:
+        self._sessions = sessions
         self._runtime = runtime
         self._pins = pins
         self._leases = LeaseKeeper(runtime)
@@ -57,16 +62,18 @@ class ReadHandlers:
             self._runtime, at.root, at.options, at.session, ask.as_of, ask.as_of_micros
         )
         found = describe(query)
+        changes = query.of_changes
         return protocol.Described(
-            schema=found.schema.json(),
-            partitioning=found.partitioning,
-            partition_columns=found.partition_columns,
+            schema=(change_schema(query) if changes else found.schema).json(),
+            partitioning=() if changes else found.partitioning,
+            partition_columns=() if changes else found.partition_columns,
             properties=found.properties,
             instant=found.instant,
             meta_fields=found.meta_fields,
-            runtime_filters=tuple(columns_apart(query)),
+            runtime_filters=() if changes else tuple(columns_apart(query)),
             travels=query.as_of is not None,
             rows=found.rows,
+            changes=changes,
             pin=self._pins.pin(query),
         )
 
@@ -86,6 +93,17 @@ class ReadHandlers:
             return plan(query)
 
         return self._pins.ask(at.pinned(ask.pin, ask.instant), noted)
+
+    def read_changes(self, holder: JavaObject, at: Target, ask: protocol.ReadChanges) -> None:
+        """Gives the ``HudiChangeRows`` that asks its DataFrame."""
+        wanted = SparkSchema.parse(ask.schema)
+
+        def plan(query: Query) -> ChangePlan:
+            self._leases.note(ask.pin, query)
+            return plan_changes(query, wanted, ask.filters)
+
+        found = self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
+        holder.take(change_rows(self._sessions.asking(), found, wanted)._jdf)
 
     def count(self, at: Target, ask: protocol.Count) -> int | None:
         every = [*ask.partition_filters, *ask.filters]

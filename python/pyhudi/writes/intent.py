@@ -29,6 +29,15 @@ _OF_OVERWRITES = _SPARKS | {OPERATION, MODE, "partitionoverwritemode"}
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 
 
+class SaveMode(Enum):
+    """What ``df.write.save`` does with an existing table."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    ERROR = "error"
+    IGNORE = "ignore"
+
+
 class Route(str, Enum):
     """Where a write comes from: ``df.write.save``, or SQL and the catalog."""
 

@@ -27,6 +27,7 @@ private[pyhudi] object AsOf {
   * @param runtimeFilters the columns by which a join may leave files out
   * @param travels whether the reader named the point in time
   * @param rows those of an incremental read, none for all rows of the files
+  * @param changes whether it is change data, which has no files of its own
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -41,7 +42,8 @@ private[pyhudi] final case class HudiSnapshot(
     metaFields: Boolean,
     runtimeFilters: Seq[String],
     travels: Boolean,
-    rows: Option[HudiRangeRows]) {
+    rows: Option[HudiRangeRows],
+    changes: Boolean) {
 
   /** The columns in SQL's order. `spark.read.load` gives rows in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
@@ -106,7 +108,8 @@ private[pyhudi] object HudiSnapshot {
       answer.get("meta_fields").asBoolean,
       texts(answer.get("runtime_filters")),
       answer.get("travels").asBoolean,
-      Json.some(answer.get("rows")).map(HudiRangeRows.parse)
+      Json.some(answer.get("rows")).map(HudiRangeRows.parse),
+      answer.get("changes").asBoolean
     )
   }
 

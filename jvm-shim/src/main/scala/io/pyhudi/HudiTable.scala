@@ -33,10 +33,20 @@ private[pyhudi] class HudiTable(
   override def capabilities(): util.Set[TableCapability] =
     util.EnumSet.of(TableCapability.BATCH_READ)
 
-  override def metadataColumns(): Array[MetadataColumn] = HudiColumns.hidden(snapshot.metaFields)
+  override def metadataColumns(): Array[MetadataColumn] =
+    if (snapshot.changes) Array.empty else HudiColumns.hidden(snapshot.metaFields)
 
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
-    new HudiScanBuilder(snapshot.under(options), schema)
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
+    val asked = snapshot.under(options)
+    if (asked.changes) new HudiChangesBuilder(asked, schema)
+    else new HudiScanBuilder(asked, schema)
+  }
+
+  /** The table as a read with `options` sees it: change data has other columns. */
+  def under(options: CaseInsensitiveStringMap): HudiTable = {
+    val asked = snapshot.under(options)
+    new HudiTable(asked, name, if (asked.changes) asked.schema else schema, tableProperties)
+  }
 
   /** The table as it is now; none if it has other columns now. */
   def now: Option[HudiTable] = newest.map(new HudiTable(_, name, schema, tableProperties))

@@ -11,7 +11,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** `hudi_table_changes(table, 'latest_state', begin [, end])`, Hudi's incremental read in SQL.
+/** `hudi_table_changes(table, 'latest_state' or 'cdc', begin [, end])`, Hudi's incremental read in
+  * SQL.
   *
   * It is a table whose relation gets the options of an incremental read. They are set when the
   * table is known, not before: Spark remembers the relations of a query by their names alone.
@@ -37,7 +38,11 @@ private[pyhudi] final case class HudiTableChanges(
   }
 
   private def incremental(found: DataSourceV2Relation): LogicalPlan = found.table match {
-    case _: HudiTable => found.copy(options = options)
+    case table: HudiTable =>
+      val asked = table.under(options)
+      if (asked.snapshot.changes)
+        DataSourceV2Relation.create(asked, found.catalog, found.identifier, options)
+      else found.copy(options = options)
     case other => throw HudiTableChanges.refused(s"'${other.name}' is not a table of pyhudi")
   }
 }
@@ -99,8 +104,8 @@ private[pyhudi] object HudiTableChanges {
 
   private def refused(why: String): HudiAnalysisException = new HudiAnalysisException(
     s"[CONFIG_ERROR] $function cannot be called like this: $why. Write $function('db.trips', " +
-      "'latest_state', 'earliest'), with an instant or a time for the begin, and as a fourth " +
-      "argument for the end.",
+      "'latest_state', 'earliest') or 'cdc', with an instant or a time for the begin, and as a " +
+      "fourth argument for the end.",
     "ConfigError"
   )
 }

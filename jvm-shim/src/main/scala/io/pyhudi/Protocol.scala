@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "a98e957111a4"
+  val version = "0e60956981ea"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
@@ -22,6 +22,7 @@ private[pyhudi] object Protocol {
     "inspect",
     "partition_values",
     "plan_scan",
+    "read_changes",
     "same_tables",
     "spool_abort",
     "spool_begin",

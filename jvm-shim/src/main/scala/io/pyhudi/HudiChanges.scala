@@ -1,0 +1,97 @@
+package io.pyhudi
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{DataFrame, Row, SQLContext}
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.pyhudi.{FrameRows, HudiAnalysisException}
+import org.apache.spark.sql.sources.{BaseRelation, Filter, TableScan}
+import org.apache.spark.sql.types.StructType
+
+/** Takes the DataFrame that answers a question; Python calls `take`. */
+final class HudiChangeRows {
+
+  private var frame: Option[DataFrame] = None
+
+  def take(answer: DataFrame): Unit = frame = Some(answer)
+
+  private[pyhudi] def rows: RDD[Row] =
+    FrameRows.of(frame.getOrElse(throw new IllegalStateException("Python gave no rows")))
+}
+
+/** Collects what Spark pushes down to a read of change data.
+  *
+  * Filters choose commits and operations, columns what is read of the files. Spark evaluates every
+  * filter again.
+  */
+private[pyhudi] class HudiChangesBuilder(snapshot: HudiSnapshot, tableSchema: StructType)
+    extends ScanBuilder
+    with SupportsPushDownFilters
+    with SupportsPushDownRequiredColumns {
+
+  if (tableSchema != snapshot.schema)
+    throw new HudiAnalysisException(
+      "[CONFIG_ERROR] hoodie.datasource.query.incremental.format asks for change data of a table " +
+        "by its name, whose columns Spark knows already. Write hudi_table_changes('db.trips', " +
+        "'cdc', 'earliest') in SQL, or load the table by its path.",
+      "ConfigError"
+    )
+
+  private var filters: Seq[Filter] = Nil
+  private var required: StructType = tableSchema
+
+  override def pushFilters(pushed: Array[Filter]): Array[Filter] = {
+    filters = pushed.toSeq
+    pushed
+  }
+
+  override def pushedFilters(): Array[Filter] = filters.toArray
+
+  override def pruneColumns(schema: StructType): Unit = required = schema
+
+  override def build(): Scan = HudiChangesScan(snapshot, required, filters)
+}
+
+/** A read of change data, whose rows come from Python's workers: they decode change logs and
+  * compare slices, for which Spark has no reader.
+  */
+private[pyhudi] final case class HudiChangesScan(
+    snapshot: HudiSnapshot,
+    required: StructType,
+    filters: Seq[Filter])
+    extends V1Scan {
+
+  override def readSchema(): StructType = required
+
+  override def description(): String =
+    s"pyhudi changes of ${snapshot.path}, PushedFilters: ${filters.mkString("[", ", ", "]")}, " +
+      s"ReadSchema: ${required.catalogString}"
+
+  override def toV1TableScan[T <: BaseRelation with TableScan](context: SQLContext): T =
+    new HudiChangesRelation(context, this).asInstanceOf[T]
+
+  def rows(): RDD[Row] = {
+    val found = new HudiChangeRows
+    Bridge.askWith(
+      "read_changes",
+      found,
+      snapshot.place,
+      snapshot.question ++ Seq(
+        "schema" -> Json.of(required),
+        "filters" -> HudiFilters.told(filters)): _*)
+    found.rows
+  }
+}
+
+private[pyhudi] final class HudiChangesRelation(
+    override val sqlContext: SQLContext,
+    scan: HudiChangesScan)
+    extends BaseRelation
+    with TableScan {
+
+  override def schema: StructType = scan.required
+
+  /** False: the rows are Spark's own already. */
+  override def needConversion: Boolean = false
+
+  override def buildScan(): RDD[Row] = scan.rows()
+}

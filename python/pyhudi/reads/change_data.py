@@ -1,0 +1,209 @@
+"""Change data: what each commit of a range did to each row, with the images before and after it.
+
+Invariant: only files that the commits of the range wrote are read, and the slices that these came
+from. Their metadata names them; a folder is listed only for a commit that replaced whole groups, or
+whose writer did not name the older slice. A clustering changes no row, so its files are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.choices import ChangeForm
+from pyhudi.errors import HistoryExpired, UnsupportedTable
+from pyhudi.format.change_log import AFTER, BEFORE, OP, TIME
+from pyhudi.format.column_ids import names_in_file
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.reads.conditions import AllOf, AnyOf, Filter, Not, Unknown
+from pyhudi.reads.filters import may_match
+from pyhudi.reads.incremental import commits_of, range_of
+from pyhudi.reads.scan import Query
+from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
+from pyhudi.rows.spec import FileNames
+from pyhudi.timeline.active import COMMITS, Timeline
+
+#: operations that move rows or nothing at all; their files hold no change
+STILL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", "BUCKET_RESCALE"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """What the workers read, and with what: pieces, and about how many bytes each has."""
+
+    spec: ChangeSpec
+    pieces: tuple[ChangePiece, ...]
+    sizes: tuple[int, ...]
+
+
+def change_schema(query: Query) -> SparkSchema:
+    """The columns of change data: op, ts_ms, and the images as JSON texts or as structs."""
+    as_structs = query.options.change_form is ChangeForm.CDC_COLUMNS
+    image: Any = query.schema().json() if as_structs else "string"
+    return SparkSchema(
+        (Column(OP, "string"), Column(TIME, "string"), Column(BEFORE, image), Column(AFTER, image))
+    )
+
+
+def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -> ChangePlan:
+    """What to read for the columns ``wanted``, of which images may be structs with fewer columns.
+
+    ``HistoryExpired`` if commits of the range are archived or an older slice is gone;
+    ``UnsupportedTable`` for merge-on-read tables and tables without meta fields.
+    """
+    _refuse(query)
+    asked = range_of(query.options, query.table.config)
+    assert asked is not None, "the query reads change data"
+    timeline = query.own_timeline
+    finder = _Finder(query, timeline)
+    pieces: list[ChangePiece] = []
+    sizes: list[int] = []
+    for commit in commits_of(query.table, timeline, asked):
+        ops = _ops(commit.time, filters)
+        if not ops:
+            continue
+        for piece, size in finder.pieces(commit, ops):
+            pieces.append(piece)
+            sizes.append(size)
+    filesystem, root = query.runtime.filesystem(query.table.storage.root)
+    images = {name: _image(query, wanted, name) for name in (BEFORE, AFTER)}
+    spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER])
+    return ChangePlan(spec, tuple(pieces), tuple(sizes))
+
+
+def _refuse(query: Query) -> None:
+    config = query.table.config
+    feature = None
+    if config.table_type is TableType.MERGE_ON_READ:
+        feature = "change data of merge-on-read tables"
+    elif not config.populate_meta_fields:
+        feature = "change data of tables without meta fields"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"The table {config.name} at {query.table.storage.root} cannot be read like this: "
+            f"{feature} is not supported yet. Read its changes with Apache Hudi.",
+            feature=feature,
+        )
+
+
+def _image(query: Query, wanted: SparkSchema, name: str) -> Any:
+    """The Arrow type of an image; None if it is not wanted. A JSON text has all columns."""
+    kind = wanted.types.get(name)
+    if kind is None:
+        return None
+    columns = query.schema() if kind == "string" else SparkSchema.parse(kind)
+    arrow = SparkSchema((Column(name, columns.json()),)).arrow()
+    return arrow.field(name).type
+
+
+def _ops(time: InstantTime, filters: Sequence[Filter]) -> str:
+    """The operations of a commit whose rows may pass all filters."""
+    named = {name for each in filters for name in _columns(each)}
+    kept = ""
+    for op, absent in (("i", BEFORE), ("u", None), ("d", AFTER)):
+        # The image that a row lacks is null, and so is each of its columns.
+        nulls = {name: None for name in named if name.split(".")[0].strip("`") == absent}
+        known = {**nulls, OP: op, TIME: time}
+        if all(may_match(each, known) is not False for each in filters):
+            kept += op
+    return kept
+
+
+def _columns(condition: Filter) -> Iterator[str]:
+    """The names of columns in a filter."""
+    match condition:
+        case AllOf(filters) | AnyOf(filters):
+            for each in filters:
+                yield from _columns(each)
+        case Not(child):
+            yield from _columns(child)
+        case Unknown():
+            return
+        case _:
+            yield condition.column
+
+
+class _Finder:
+    """Finds the files of commits."""
+
+    def __init__(self, query: Query, timeline: Timeline) -> None:
+        self._query, self._timeline = query, timeline
+        self._names: dict[str, FileNames | None] = {}
+        self._has_ids = query.file_schemas().history.current() is not None
+
+    def pieces(self, commit: Instant, ops: str) -> Iterator[tuple[ChangePiece, int]]:
+        """What a commit did, by file group, and about how many bytes tell it."""
+        metadata = COMMITS.get(self._query.table.storage, self._timeline, commit)
+        if metadata.operation in STILL:
+            return
+        for stat in metadata.stats:
+            if stat.path:
+                yield self._of_stat(commit, stat, ops)
+        if "d" in ops:
+            yield from self._replaced(commit, metadata)
+
+    def _of_stat(self, commit: Instant, stat: WriteStat, ops: str) -> tuple[ChangePiece, int]:
+        logs = _in_order(stat.cdc_stats or {})
+        after = self._slice(stat.path) if stat.num_writes or logs else None
+        size = sum((stat.cdc_stats or {}).values()) or stat.file_size_bytes
+        before = self._older(commit, stat)
+        aligned = stat.num_deletes == 0
+        return ChangePiece(commit.time, logs, before, after, aligned, ops), size
+
+    def _older(self, commit: Instant, stat: WriteStat) -> Slice | None:
+        """The slice that a file was made from; None for a new file group."""
+        folder = f"{stat.partition_path}/" if stat.partition_path else ""
+        if stat.prev_base_file:
+            return self._slice(folder + stat.prev_base_file.rpartition("/")[2])
+        if stat.prev_commit is None:
+            return None
+        return self._slice_of(commit, stat.partition_path, stat.file_id, stat.prev_commit)
+
+    def _replaced(
+        self, commit: Instant, metadata: CommitMetadata
+    ) -> Iterator[tuple[ChangePiece, int]]:
+        for partition, groups in (metadata.replaced or {}).items():
+            for group in groups:
+                before = self._slice_of(commit, partition, group, None)
+                yield ChangePiece(commit.time, (), before, None, ops="d"), 0
+
+    def _slice_of(
+        self, commit: Instant, partition: str, group: FileId, instant: str | None
+    ) -> Slice:
+        """A base file of the group, by a listing: that of ``instant``, None for its newest."""
+        held = self._query.table.view(self._timeline).groups.get(partition, {}).get(group, ())
+        bases = [each.base for each in held if each.base is not None]
+        found = [f for f in bases if f.instant == (instant or f.instant) != commit.time]
+        if not found:
+            raise HistoryExpired(
+                f"The changes of the commit {commit.time} need an older version of the file group "
+                f"{group} in partition '{partition}', which a clean has deleted since. Let the "
+                "range begin at this commit or later.",
+                asked=commit.time,
+                earliest=None,
+            )
+        return self._slice(found[-1].path)
+
+    def _slice(self, path: str) -> Slice:
+        name = parse_base_file_name(path.rpartition("/")[2])
+        if not self._has_ids or name is None:
+            return Slice(path)
+        if name.instant not in self._names:
+            query = self._query
+            held = query.file_schemas().of_file(name.instant, path, query.schema())
+            self._names[name.instant] = names_in_file(held)
+        return Slice(path, self._names[name.instant])
+
+
+def _in_order(logs: Mapping[str, int]) -> tuple[str, ...]:
+    """The change logs of one file by the versions in their names."""
+
+    def version(path: str) -> int:
+        return int(path.rpartition(".log.")[2].partition("_")[0])
+
+    return tuple(sorted(logs, key=version))
