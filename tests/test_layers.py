@@ -41,6 +41,7 @@ LAYERS = {
     "diagnosis": 16,  # it asks services what they would do
     "services": 15,
     "application": 16,
+    "repairs": 17,  # it asks services and diagnosis
     "reads": 17,
     "tables": 18,
     "writes": 19,

@@ -23,6 +23,7 @@ def test_the_public_names_are_these() -> None:
         "commits",
         "configure",
         "delete_savepoint",
+        "doctor",
         "health",
         "history",
         "last_commit",

@@ -22,6 +22,7 @@ from pyhudi.errors import HudiError, SetupError
 if TYPE_CHECKING:
     from pyhudi.diagnosis.health import health
     from pyhudi.diagnosis.why import why
+    from pyhudi.repairs.doctor import doctor
     from pyhudi.services.archiver import archive
     from pyhudi.services.bin import bins, put_back
     from pyhudi.services.clean import clean
@@ -47,6 +48,7 @@ __all__ = [
     "commits",
     "configure",
     "delete_savepoint",
+    "doctor",
     "health",
     "history",
     "last_commit",
@@ -69,6 +71,7 @@ _HOMES = {
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
     "delete_savepoint": "pyhudi.services.savepoints",
+    "doctor": "pyhudi.repairs.doctor",
     "health": "pyhudi.diagnosis.health",
     "history": "pyhudi.timeline.history",
     "last_commit": "pyhudi.spark.session",

@@ -44,3 +44,17 @@ def test_orphans_are_printed_moved_and_put_back(root: Path, capsys: Output) -> N
     stray.unlink()
     assert main(["orphans", str(root)]) == 0
     assert "belongs to a commit" in capsys.readouterr().out
+
+
+def test_the_doctor_prints_and_repairs(root: Path, capsys: Output) -> None:
+    metadata = root / "2024-01-02" / ".hoodie_partition_metadata"
+    content = metadata.read_bytes()
+    metadata.unlink()
+    assert main(["doctor", str(root)]) == 1
+    assert "partition metadata lost" in capsys.readouterr().out
+    assert main(["doctor", str(root), "--run", "--json"]) == 0
+    (done,) = json.loads(capsys.readouterr().out)
+    assert done["treatment"] == "repaired"
+    assert metadata.read_bytes().splitlines()[-2:] == content.splitlines()[-2:]
+    assert main(["doctor", str(root)]) == 0
+    assert "nothing wrong" in capsys.readouterr().out

@@ -203,4 +203,51 @@ SERVICES: Final = (
             ),
         ),
     ),
+    Guard(
+        "a repair beside a writer, or of what nothing explains",
+        (
+            Mutant(
+                "pending writes do not stop a repair",
+                "_refuse_pending",
+                (("", "return"),),
+                ("test_nothing_is_repaired_while_a_write_or_a_restore_is_pending",),
+            ),
+            Mutant(
+                "a torn replace commit is made again without what it replaced",
+                "_from_files",
+                (("if instant.action is not Action.COMMIT:", "if False:"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
+                "commits forget lost files unasked",
+                "_forgotten",
+                (("not patient.wishes.forget_lost or metadata is None", "metadata is None"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
+                "a young plan counts as nobody's",
+                "_is_quiet",
+                (("", "return True"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
+                "a plan's path is rewritten wherever it leads",
+                "_here",
+                (("if not all(ends) or not all(map(parse_data_file_name, names)):", "if False:"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
+                "either of two files of an instant goes",
+                "_doubled",
+                (("if len(ours) == 1:", "if True:"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
+                "an instant in the future goes with its rows",
+                "_future",
+                (("if empty and not held and", "if"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+        ),
+    ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyhudi.cli.arguments import place_of
 from pyhudi.cli.tables import Answer, add_table_arguments, listed
+from pyhudi.repairs.doctor import Treatment, doctor
 from pyhudi.services.bin import bins, put_back
 from pyhudi.services.orphans import OLDER_THAN_HOURS, remove_orphans
 
@@ -26,6 +27,25 @@ def add_repairs(commands: Any, settings: str) -> None:
     add_table_arguments(lost, settings)
     lost.set_defaults(command=_orphans)
 
+    text = "print what is wrong with a table, and repair it if told to"
+    sick = commands.add_parser("doctor", help=text, description=text)
+    sick.add_argument("--run", action="store_true", help="repair it; without it only print")
+    sick.add_argument("--read-files", action="store_true", help="look into the data files, too")
+    sick.add_argument(
+        "--forget-lost",
+        action="store_true",
+        help="let commits forget data files that are gone for good, with their rows",
+    )
+    sick.add_argument(
+        "--older-than",
+        metavar="HOURS",
+        type=float,
+        default=OLDER_THAN_HOURS,
+        help=f"younger leftovers stay; {OLDER_THAN_HOURS:g} if not set",
+    )
+    add_table_arguments(sick, settings)
+    sick.set_defaults(command=_doctor)
+
     text = "print what repairs have put into the bin, or put it back"
     held = commands.add_parser("bin", help=text, description=text)
     add_table_arguments(held, settings)
@@ -43,6 +63,21 @@ def _orphans(given: argparse.Namespace) -> Answer:
         hadoop_options=hadoop_options,
     )
     return listed(given, found, f"Each data file of the table at {path} belongs to a commit.")
+
+
+def _doctor(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = place_of(given)
+    found = doctor(
+        path,
+        dry_run=not given.run,
+        read_files=given.read_files,
+        forget_lost=given.forget_lost,
+        older_than_hours=given.older_than,
+        options=options,
+        hadoop_options=hadoop_options,
+    )
+    text, _ = listed(given, found, f"The doctor finds nothing wrong with the table at {path}.")
+    return text, int(any(each.treatment is not Treatment.REPAIRED for each in found))
 
 
 def _bin(given: argparse.Namespace) -> Answer:

@@ -261,3 +261,16 @@ def _read(storage: Storage, name: str) -> tuple[dict[str, Any], list[_Moved]] | 
             path=path,
             rule=RULE,
         ) from cause
+
+
+def kept_copy(storage: Storage, path: str) -> bytes | None:
+    """The newest bytes that a bin has of the file ``path``; None without."""
+    for folder in reversed(storage.list_folders(FOLDER)):
+        name = folder.rsplit("/", 1)[-1]
+        said = _read(storage, name)
+        for moved in said[1] if said is not None else ():
+            if moved.path == path and moved.before is not None:
+                data = _contents(storage, _kept(name, moved.kept))
+                if _digest(data) == moved.before:
+                    return data
+    return None

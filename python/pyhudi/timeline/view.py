@@ -180,7 +180,11 @@ class FileSystemView:
     @property
     def whole(self) -> bool:
         """Whether every file that counts now exists."""
-        return not any(lost for p in self.lost for lost in self._missing(p, None))
+        return not self.missing()
+
+    def missing(self) -> list[LostFile]:
+        """The lost files that count now."""
+        return [lost for p in sorted(self.lost) for lost in self._missing(p, None)]
 
     def _missing(self, partition: str, as_of: InstantTime | None) -> Iterator[LostFile]:
         """The lost files of a partition that count at ``as_of``."""
