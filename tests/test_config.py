@@ -191,7 +191,8 @@ def test_no_unknown_hoodie_key_passes_unnoticed(name: str) -> None:
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload", "EVENT_TIME_ORDERING"),
         ("hoodie.record.merge.mode", "CUSTOM", "EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING"),
         ("hoodie.populate.meta.fields", "false", "only 'true'"),
-        ("hoodie.table.cdc.enabled", "true", "only 'false'"),
+        ("hoodie.table.cdc.enabled", "yes", "true or false"),
+        ("hoodie.table.cdc.supplemental.logging.mode", "ALL", "OP_KEY_ONLY, DATA_BEFORE"),
     ],
 )
 def test_a_value_that_does_not_fit_names_what_would(key: str, value: str, expected: str) -> None:

@@ -48,6 +48,7 @@ BY_TIME = {
 }
 SCALAR = {**BY_TIME, KEYGEN + "timestamp.type": "SCALAR"}
 PARTED = {**KEYED, DS + "partitionpath.field": "city"}
+LOGGED = {**KEYED, "hoodie.table.cdc.enabled": "true"}
 CALLS = {CALLBACK + "on": "true", CALLBACK + "http.url": "https://a/b"}
 LATE = {CHECK + "enabled": "true"}
 ZOOKEEPER = {
@@ -124,6 +125,8 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "key_generator": (PARTED, "COMPLEX", "SIMPLE", made),
     "hive_style": (PARTED, "true", "false", made),
     "url_encode": (PARTED, "true", "false", made),
+    "change_logs": (KEYED, "true", "false", made),
+    "change_log_content": (LOGGED, "OP_KEY_ONLY", "DATA_BEFORE", made),
     "timestamp_type": (BY_TIME, "DATE_STRING", "EPOCHMILLISECONDS", made),
     "timestamp_input_formats": (BY_TIME, "yyyy-MM-dd", "dd.MM.yyyy", made),
     "timestamp_output_format": (BY_TIME, "yyyy/MM", "yyyy", made),

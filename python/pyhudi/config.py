@@ -83,8 +83,11 @@ _NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fi
 
 # If hoodie.properties lacks these, the table has none of them, or false.
 _ALWAYS_RECORDED = frozenset(
-    {"record_key_fields", "partition_fields", "ordering_fields", "hive_style", "url_encode"}
-)
+    {
+        "record_key_fields", "partition_fields", "ordering_fields", "hive_style", "url_encode",
+        "change_logs",
+    }
+)  # fmt: skip
 
 
 @dataclass(slots=True)

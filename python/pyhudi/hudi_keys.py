@@ -20,7 +20,6 @@ FIXED: Final[Mapping[str, tuple[str, bool]]] = {
     "hoodie.datasource.write.slash.separated.date.partitioning": ("false", True),
     "hoodie.table.base.file.format": ("parquet", True),
     "hoodie.base.file.format": ("parquet", True),
-    "hoodie.table.cdc.enabled": ("false", True),
     "hoodie.table.multiple.base.file.formats.enable": ("false", True),
     "hoodie.table.format": ("native", True),
     "hoodie.index.bucket.engine": ("simple", True),

@@ -34,6 +34,7 @@ from pyhudi.choices import (
     TimeSourceType,
     TimestampType,
 )
+from pyhudi.format.change_log import LogContent
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
 from pyhudi.lock_options import LOCK_TABLE, LockOptions
@@ -42,6 +43,7 @@ from pyhudi.option import Scope, option, rows_of
 T, W, S = Scope.TABLE, Scope.WRITER, Scope.SESSION
 MB = 1 << 20
 DS = "hoodie.datasource.write."
+LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 INCREMENTAL = "hoodie.datasource.read."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
@@ -93,6 +95,10 @@ class WriteOptions:
         "Folders named column=value, as Hive names them.")
     url_encode: bool = option(False, DS + "partitionpath.urlencode", T,
         "Escapes partition values that hold a slash or other special characters.")
+    change_logs: bool = option(False, "hoodie.table.cdc.enabled", T,
+        "A log beside each merged file, by which Hudi and pyhudi read change data.")
+    change_log_content: LogContent = option(LogContent.DATA_BEFORE_AFTER, LOGGING, T,
+        "What change logs have; the slices give what is not there.")
     timestamp_type: TimestampType | None = option(None, KEYGEN + "timestamp.type", T,
         "What the column of a timestamp-based partition holds.",
         OLD_KEYGEN + "timestamp.type")

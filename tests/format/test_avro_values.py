@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import json
 import struct
 from decimal import Decimal
@@ -7,9 +8,16 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pyhudi.format.avro_bytes import encoder
+from pyhudi.format.avro_columns import AvroColumns
 from pyhudi.format.avro_values import decoder
+from pyhudi.format.schemas import spark_to_avro
 
 INNER = {"type": "record", "name": "inner", "fields": [{"name": "x", "type": "int"}]}
 FIXED = {"type": "fixed", "name": "dec", "size": 5, "logicalType": "decimal",
@@ -97,3 +105,80 @@ def test_a_record_cut_short_is_an_error(kept: int) -> None:
 def test_a_type_without_a_meaning_is_refused() -> None:
     with pytest.raises(ValueError, match="without saying what it is"):
         decoder('{"type": "array", "items": "nothing"}')
+
+
+def test_what_is_encoded_here_is_decoded_by_another_library() -> None:
+    kinds = {
+        "flag": "boolean", "whole": "integer", "count": "long", "small": "float", "real": "double",
+        "text": "string", "raw": "binary", "day": "date", "at": "timestamp",
+        "local": "timestamp_ntz", "price": "decimal(10,2)",
+    }  # fmt: skip
+    fields = [{"name": n, "type": k, "nullable": True, "metadata": {}} for n, k in kinds.items()]
+    for name, kind in (
+        ("list", {"type": "array", "elementType": "long", "containsNull": True}),
+        ("map", {"type": "map", "keyType": "string", "valueType": "double",
+                 "valueContainsNull": True}),
+        ("inner", {"type": "struct", "fields": fields[:3]}),
+    ):  # fmt: skip
+        fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+    schema = spark_to_avro({"type": "struct", "fields": fields}, "t")
+    utc = datetime.timezone.utc
+    row = {
+        "flag": True, "whole": -5, "count": -(1 << 63), "small": 0.5, "real": 1.25, "text": "ß",
+        "raw": b"\x00", "day": datetime.date(1969, 12, 31),
+        "at": datetime.datetime(2024, 1, 1, 0, 0, 0, 123456, utc),
+        "local": datetime.datetime(1960, 1, 1), "price": Decimal("-1.50"),
+        "list": [1, None], "map": [("k", 1.0), ("n", None)],
+        "inner": {"flag": False, "whole": None, "count": 1 << 62},
+    }  # fmt: skip
+    for value in (row, dict.fromkeys(row)):
+        out = bytearray()
+        encoder(json.dumps(schema))(value, out)
+        found = fastavro.schemaless_reader(BytesIO(bytes(out)), fastavro.parse_schema(schema), None)
+        pairs = value["map"]
+        assert found == {**value, "map": dict(pairs) if pairs else pairs}
+        again, end = decoder(json.dumps(schema))(bytes(out), 0)
+        assert end == len(out)
+        assert again["map"] == pairs
+
+
+def columns_of(schema: Any, values: list[Any]) -> list[dict[str, Any]]:
+    """The values as the decoder by columns gives them, with something in front of each."""
+    data, starts, ends = b"", [], []
+    for value in values:
+        data += b"\xff\x80"
+        starts.append(len(data))
+        data += encoded(schema, value)
+        ends.append(len(data))
+    found = AvroColumns(json.dumps(schema)).decode(data, np.array(starts), np.array(ends))
+    return pa.table(found).to_pylist()
+
+
+def test_records_decoded_by_columns_are_those_decoded_one_by_one() -> None:
+    nullable = ("count", "real", "text", "price", "again", "inner", "other")
+    bare = {**ROW, **dict.fromkeys(nullable), "list": [], "map": {}}
+    rows = [ROW, bare, {**ROW, "text": "", "count": 0, "price": Decimal("99999999.99")}, bare]
+    found = columns_of(SCHEMA, rows)
+    assert found == [{**row, "map": list(row["map"].items())} for row in rows]
+
+
+@given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.none() | st.text(max_size=9),
+                          st.floats(allow_nan=False), st.none() | st.booleans())))  # fmt: skip
+def test_any_values_survive_the_decoder_by_columns(
+    values: list[tuple[int, str | None, float, bool | None]],
+) -> None:
+    kinds = (("a", "long"), ("b", ["null", "string"]), ("c", "double"), ("d", ["boolean", "null"]))
+    fields = [{"name": name, "type": kind} for name, kind in kinds]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    rows = [dict(zip("abcd", value, strict=True)) for value in values]
+    assert columns_of(schema, rows) == rows
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_record_that_ends_elsewhere_is_an_error_by_columns_too(cut: int) -> None:
+    data = encoded(SCHEMA, ROW)
+    columns = AvroColumns(json.dumps(SCHEMA))
+    with pytest.raises((ValueError, IndexError)):
+        columns.decode(data, np.array([0]), np.array([len(data) - cut]))
+    with pytest.raises((ValueError, IndexError)):
+        columns.decode(data[:-cut], np.array([0]), np.array([len(data) - cut]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from tests.mutants.changes import CHANGES
 from tests.mutants.files import FILES
 from tests.mutants.locking import LOCKING
 from tests.mutants.mutant import Guard, Mutant
@@ -15,6 +16,6 @@ from tests.mutants.tables import TABLES
 
 GUARDS: Final[tuple[Guard, ...]] = tuple(
     replace(guard, mutants=(*guard.mutants, *SHIM.get(guard.row, ())))
-    for guard in (*RACING, *LOCKING, *FILES, *TABLES, *SERVICES)
+    for guard in (*RACING, *LOCKING, *FILES, *TABLES, *SERVICES, *CHANGES)
 )
 MUTANTS: Final[tuple[Mutant, ...]] = tuple(mutant for guard in GUARDS for mutant in guard.mutants)

@@ -23,6 +23,9 @@ from pyhudi.reads.conditions import (
 )
 from pyhudi.reads.pins import pin_of
 from pyhudi.rows.slice_file import SliceFile
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
+from tests.archiver import archive
 from tests.golden_tables import BY_NAME
 from tests.reads.filed_table import FORM, FiledTable, as_changes, asked, at, changes_at, query_at
 
@@ -164,6 +167,15 @@ def test_changes_of_a_cleaned_slice_are_refused_with_what_to_do(tmp_path: Path) 
     ):
         changes_at(str(tmp_path), asked(at(1)))
     assert len(changes_at(str(tmp_path), asked(at(2)))) == 1
+
+
+def test_archived_commits_of_the_range_are_refused(tmp_path: Path) -> None:
+    eventful(tmp_path)
+    archive(open_table(LocalStorage(str(tmp_path))), at(1), at(2))
+    for begin in ("earliest", at(1)):
+        with pytest.raises(HistoryExpired, match=f"commits up to {at(2)} are archived"):
+            changes_at(str(tmp_path), asked(begin))
+    assert len(changes_at(str(tmp_path), asked(at(2), at(3)))) == 2
 
 
 def test_a_read_of_changes_has_a_pin_of_its_own(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pyhudi.application.after_commit import after_commit
 from pyhudi.choices import CleanPolicy
 from pyhudi.config import resolve_write
 from pyhudi.errors import ConfigError, HistoryExpired, LockTimeout
+from pyhudi.format.filenames import LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     CleanerPlan,
@@ -175,6 +176,32 @@ def test_a_pending_write_keeps_what_it_may_read(world: World, policy: CleanPolic
     assert goes == ([one, two] if policy is CleanPolicy.VERSIONS else [one])
     assert three in instants_on_disk(world)
     die(slow)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_change_log_goes_with_the_file_that_it_is_beside(world: World, fresh: bool) -> None:
+    logs = []
+    for number in range(4):
+        with world.begin() as transaction:
+            written = work(transaction, {"k": str(number)})
+            (stat,) = written.stats
+            name = LogFileName(stat.file_id, transaction.instant, 1, "0-0-0", cdc=True).render()
+            path = f"{stat.partition_path}/{name}" if stat.partition_path else name
+            world.memory.put_if_absent(path, b"log")
+            logged = replace(stat, cdc_stats={path: 3})
+            finish(transaction, replace(written, stats=(logged,)))
+        logs.append(path)
+        table = world.table()
+        table.view(table.timeline())  # later views come from this one, and from metadata
+    if fresh:
+        VIEWS.forget_all()
+
+    found = run(world, KEEP_2)
+
+    gone = [path for path in logs if not world.memory.exists(path)]
+    deleted = {f.file for f in found if f.fate.value == "deleted"}
+    assert gone == logs[:1]
+    assert any(file.endswith(gone[0].rpartition("/")[2]) for file in deleted)
 
 
 def test_by_hours_the_commits_of_these_hours_stay_readable(world: World) -> None:

@@ -15,6 +15,7 @@ from tests.spark.test_incremental import BEGIN, KIND, ORDER, changed, row
 pytestmark = pytest.mark.spark
 
 FORM = "hoodie.datasource.query.incremental.format"
+LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 NAMES = ("id", "name", "ts", "dt")
 State = dict[int, Row]
 
@@ -63,9 +64,10 @@ def by_key(*rows: Row) -> State:
     return {each[0]: each for each in rows}
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
-def test_every_operation_is_told_as_a_dict_tells_it(version: str, lake: Lake) -> None:
-    table = lake.table(options={**OPTIONS, VERSION: version})
+@pytest.mark.parametrize("logs", [None, "DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
+def test_every_operation_is_told_as_a_dict_tells_it(logs: str | None, lake: Lake) -> None:
+    made = {"hoodie.table.cdc.enabled": "true", LOGGING: logs} if logs else {VERSION: "6"}
+    table = lake.table(options={**OPTIONS, **made})
     known = Oracle(table)
     first = [row(1, "a"), row(2, "a"), row(3, "a"), row(4, "a", 1, "y")]
     table.write(first, "bulk_insert")
@@ -104,6 +106,25 @@ def test_every_operation_is_told_as_a_dict_tells_it(version: str, lake: Lake) ->
     for instant in table.instants():
         later = [change for change in wanted if change[1] > instant]
         assert told(frame(table, instant)) == later, instant
+
+
+def test_a_table_made_with_change_logs_has_one_for_each_merged_file(lake: Lake, way: str) -> None:
+    table = lake.table(options={**OPTIONS, "hoodie.table.cdc.enabled": "true"})
+    table.write([row(1, "a"), row(2, "a", 1, "y")])
+    assert logs_of(table) == []
+    table.write([row(1, "b", 2), row(3, "b", 2, "y"), row(4, "b", 2, "z")], "upsert")
+    last = table.instants()[-1]
+    assert [(path.parent.name, last in path.name) for path in logs_of(table)] == [
+        ("x", True),
+        ("y", True),
+    ]
+    assert [r[:2] for r in told(frame(table, table.instants()[0]))] == [
+        ("i", last), ("i", last), ("u", last),
+    ]  # fmt: skip
+
+
+def logs_of(table: HudiTable) -> list[Path]:
+    return sorted(Path(table.path).rglob(".*.cdc"), key=lambda path: path.parent.name)
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def test_a_corrupt_commit_is_told_with_its_path(lake: Lake, version: str) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["h120_v9-mor_log", "h120_v8-mor_np", "h120_v9-cow_cdc"],
+    ["h120_v9-mor_log", "h120_v8-mor_np"],
 )
 def test_writes_to_tables_that_are_read_only_here_are_refused(lake: Lake, name: str) -> None:
     root = golden_tables.BY_NAME[name].unzip(lake.folder)

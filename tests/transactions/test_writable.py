@@ -39,11 +39,12 @@ def table(**more: str) -> Table:
         ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
         ("hoodie.record.merge.property.hoodie.payload.delete.field", "Op"),
         ("hoodie.table.keygenerator.type", "USER_PROVIDED"),
+        ("hoodie.table.cdc.supplemental.logging.mode", "ALL"),
     ],
 )
 def test_an_unknown_rule_is_named(key: str, value: str) -> None:
     with pytest.raises(UnsupportedTable, match=f"{key}={value}"):
-        refuse_writes_to(table(**{key: value}))
+        refuse_writes_to(table(**{"hoodie.table.cdc.enabled": "true", key: value}))
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,15 @@ def test_a_custom_generator_of_which_a_part_is_unknown_is_refused(fields: str) -
         refuse_writes_to(table(**generator, **{"hoodie.table.partition.fields": fields}))
     known = {"hoodie.table.partition.fields": "dt:simple,at:TIMESTAMP"}
     refuse_writes_to(table(**generator, **known))
+
+
+def test_change_logs_are_not_written_to_tables_of_version_6() -> None:
+    """Apache Hudi's writers of version 6 give their markers another kind."""
+    properties = new_table_properties(
+        name="t", version=6, record_key_fields=["id"], partition_fields=[], ordering_fields=[],
+        merge_mode=MergeMode.COMMIT_TIME_ORDERING, key_generator=KeyGenerator.NON_PARTITION,
+        extra={"hoodie.table.cdc.enabled": "true"},
+    )  # fmt: skip
+    config = parse_table_config(render_properties(properties), "/t")
+    with pytest.raises(UnsupportedTable, match="change logs in table version 6"):
+        refuse_writes_to(Table(MemoryStorage(), config))

@@ -6,17 +6,26 @@ Workers read it, so this module and what it imports need only pyarrow.
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pyhudi.format.avro_values import decoder
+from pyhudi.format.avro_bytes import encoder
+from pyhudi.format.avro_columns import AvroColumns
 from pyhudi.format.corruption import corrupt
-from pyhudi.format.log_blocks import BlockType, HeaderKey, LogBlock, avro_records, read_blocks
-from pyhudi.format.schemas import avro_to_arrow
+from pyhudi.format.log_blocks import (
+    BlockType,
+    HeaderKey,
+    LogBlock,
+    avro_content,
+    avro_spans,
+    read_blocks,
+    render_block,
+)
 
 OP, TIME, BEFORE, AFTER = "op", "ts_ms", "before", "after"
 INSERT, UPDATE, DELETE = "i", "u", "d"
@@ -25,45 +34,90 @@ LOGGED_KEY = "record_key"
 RULE = "a change log holds Avro records with op and images (spec/log_files.md L7)"
 
 
+class LogContent(str, Enum):
+    """What a table's change logs have: hoodie.table.cdc.supplemental.logging.mode."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"
+    DATA_BEFORE = "DATA_BEFORE"
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
+
+
+def change_log_schema(content: LogContent, table: Mapping[str, Any]) -> str:
+    """The Avro schema of a log's records, from the table's Avro record without meta columns."""
+    text = ["null", "string"]
+    key = _field(LOGGED_KEY, text)
+    if content is LogContent.OP_KEY_ONLY:
+        fields = [{"name": OP, "type": text[::-1]}, {"name": LOGGED_KEY, "type": text[::-1]}]
+        return json.dumps({"type": "record", "name": "Record", "fields": fields})
+    space = table.get("namespace", "")
+    plain = {name: value for name, value in table.items() if name != "namespace"}
+    before = _field(BEFORE, ["null", plain])
+    if content is LogContent.DATA_BEFORE:
+        fields = [_field(OP, text), key, before]
+    else:
+        after = _field(AFTER, ["null", table["name"]])
+        fields = [_field(OP, text), _field(TIME, text), before, after]
+    return json.dumps({"type": "record", "name": "CDC", "namespace": space, "fields": fields})
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "default": None}
+
+
+def render_changes(records: Iterable[Mapping[str, Any]], instant: str, schema: str) -> bytes:
+    """A block of a change log with these records; fields that the schema lacks are left out."""
+    encode, encoded = encoder(schema), []
+    for record in records:
+        out = bytearray()
+        encode(record, out)
+        encoded.append(bytes(out))
+    header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
+    return render_block(BlockType.CDC_DATA, header, avro_content(encoded))
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedChanges:
-    """The records of one block, as dicts by field.
+    """The changes of one block: their operations, and the keys if the log has them.
 
-    ``images`` are the images that the log has, ``image`` is their Arrow type.
+    ``images`` are the images that the log has, by name, as arrays of structs.
     """
 
-    records: Sequence[dict[str, Any]]
-    images: tuple[str, ...]
-    image: pa.StructType
+    ops: pa.Array
+    keys: pa.Array | None
+    images: Mapping[str, pa.StructArray]
+
+    def only(self, ops: str) -> LoggedChanges:
+        """The changes whose operation is among ``ops``."""
+        kept = pc.is_in(self.ops, value_set=pa.array(list(ops), pa.string()))
+        if pc.all(kept).as_py() is not False:
+            return self
+        keys = self.keys.filter(kept) if self.keys is not None else None
+        images = {name: image.filter(kept) for name, image in self.images.items()}
+        return LoggedChanges(self.ops.filter(kept), keys, images)
+
+    def part(self, start: int, rows: int) -> LoggedChanges:
+        """At most ``rows`` changes from ``start`` on."""
+        keys = self.keys.slice(start, rows) if self.keys is not None else None
+        images = {name: image.slice(start, rows) for name, image in self.images.items()}
+        return LoggedChanges(self.ops.slice(start, rows), keys, images)
 
 
-def logged_changes(data: bytes, path: str, ops: str) -> Iterator[LoggedChanges]:
-    """The changes in a log whose operation is among ``ops``, block by block.
+def logged_changes(data: bytes, path: str) -> Iterator[LoggedChanges]:
+    """The changes in a log, block by block.
 
     ``TableCorrupt`` with ``path`` if a block does not decode.
     """
     for block in read_blocks(data):
         if block.block_type is BlockType.CDC_DATA:
-            yield _of_block(block, path, ops)
+            yield _of_block(block, path)
 
 
-def _of_block(block: LogBlock, path: str, ops: str) -> LoggedChanges:
-    text = block.header.get(HeaderKey.SCHEMA, "")
+def _of_block(block: LogBlock, path: str) -> LoggedChanges:
+    starts, ends = avro_spans(block, path)
     try:
-        decode = decoder(text)
-        kinds = {field["name"]: field["type"] for field in json.loads(text)["fields"]}
-        records = []
-        for raw in avro_records(block, path):
-            record = decode(raw, 0)[0]
-            if record[OP] in ops:
-                records.append(record)
-    except (ValueError, KeyError, TypeError, IndexError, struct.error) as error:
+        columns = AvroColumns(block.header.get(HeaderKey.SCHEMA, ""))
+        found = columns.decode(block.content, starts, ends)
+        images = {name: found[name] for name in (BEFORE, AFTER) if name in found}
+        return LoggedChanges(found[OP], found.get(LOGGED_KEY), images)
+    except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         raise corrupt(path, RULE, f"a block does not decode ({error!r})") from error
-    images = tuple(name for name in (BEFORE, AFTER) if name in kinds)
-    return LoggedChanges(records, images, _image(kinds[BEFORE]) if images else pa.struct([]))
-
-
-def _image(union: Any) -> pa.StructType:
-    """The Arrow type of the images, from the Avro union of their record with null."""
-    record = next(each for each in union if each != "null") if isinstance(union, list) else union
-    return pa.struct(list(avro_to_arrow(record)))

@@ -7,14 +7,20 @@ magic, as in every reader: a crash may leave half a block at the end.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
 from pyhudi.format.corruption import corrupt
+
+Positions = npt.NDArray[np.int64]
 
 MAGIC = b"#HUDI#"
 LOG_VERSION = 1
+AVRO_BLOCK_VERSION = 3
 # Texts: a compiled form cannot be sent to workers by value.
 _LONG, _INT, _INT2 = ">q", ">i", ">ii"
 _LONG_BYTES, _INT_BYTES, _INT2_BYTES = 8, 4, 8
@@ -106,19 +112,37 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
 
     ``TableCorrupt`` if the content does not have the announced records.
     """
+    for start, end in zip(*(spans.tolist() for spans in avro_spans(block, path)), strict=True):
+        yield block.content[start:end]
+
+
+def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:
+    """Where the records of an Avro data block begin and end in its content; errors as above."""
     rule = "an Avro data block holds its announced records"
+    content = block.content
     try:
-        _, count = struct.unpack_from(_INT2, block.content, 0)
+        _, count = struct.unpack_from(_INT2, content, 0)
+        starts, ends = np.zeros(max(0, count), np.int64), np.zeros(max(0, count), np.int64)
         at = _INT2_BYTES
-        for _ in range(count):
-            (length,) = struct.unpack_from(_INT, block.content, at)
-            record = block.content[at + _INT_BYTES : at + _INT_BYTES + length]
-            if length < 0 or len(record) != length:
+        for number in range(count):
+            (length,) = struct.unpack_from(_INT, content, at)
+            at += _INT_BYTES
+            if length < 0 or at + length > len(content):
                 raise corrupt(path, rule, f"a record of {length} bytes does not fit")
-            yield record
-            at += _INT_BYTES + length
-    except struct.error as cause:
-        raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
+            starts[number] = at
+            at += length
+            ends[number] = at
+    except (struct.error, MemoryError) as cause:
+        raise corrupt(path, rule, f"it ends after {len(content)} bytes") from cause
+    return starts, ends
+
+
+def avro_content(records: Sequence[bytes]) -> bytes:
+    """The content of an Avro data block; ``avro_records`` gives the records back."""
+    parts = [struct.pack(_INT2, AVRO_BLOCK_VERSION, len(records))]
+    for record in records:
+        parts += [struct.pack(_INT, len(record)), record]
+    return b"".join(parts)
 
 
 def render_block(block_type: BlockType, header: Mapping[int, str], content: bytes) -> bytes:

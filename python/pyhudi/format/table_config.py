@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from pyhudi.errors import UnsupportedTable
+from pyhudi.format.change_log import LogContent
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.properties import parse_properties, table_checksum
 
@@ -105,6 +106,8 @@ class TableConfig:
     utc: bool
     base_file_format: str
     cdc_enabled: bool
+    #: what change logs have; None for a mode that pyhudi does not know
+    change_log: LogContent | None
     metadata_partitions: tuple[str, ...]
     metadata_partitions_inflight: tuple[str, ...]
     create_schema: dict[str, Any] | None
@@ -155,10 +158,16 @@ def parse_table_config(data: bytes, path: str) -> TableConfig:
         utc=raw.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         base_file_format=raw.get("hoodie.table.base.file.format", "PARQUET").upper(),
         cdc_enabled=_flag(raw, "hoodie.table.cdc.enabled"),
+        change_log=_log_content(raw),
         metadata_partitions=_fields(raw, METADATA_PARTITIONS),
         metadata_partitions_inflight=_fields(raw, METADATA_PARTITIONS_INFLIGHT),
         create_schema=_create_schema(raw, path),
     )
+
+
+def _log_content(raw: Mapping[str, str]) -> LogContent | None:
+    named = raw.get("hoodie.table.cdc.supplemental.logging.mode") or "DATA_BEFORE_AFTER"
+    return LogContent.__members__.get(named.upper())
 
 
 def _folders(raw: Mapping[str, str], layout: int) -> tuple[str, str]:

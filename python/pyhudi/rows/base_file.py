@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from pyhudi.errors import InvalidRecord
-from pyhudi.format.filenames import BaseFileName
+from pyhudi.format.filenames import BaseFileName, LogFileName
 from pyhudi.format.keys import check_partition_path
 from pyhudi.format.markers import Marker, MarkerKind, marker_fault, marker_folder
 from pyhudi.format.partition_metadata import FILE_NAME as PARTITION_METADATA
@@ -48,6 +49,13 @@ class Counts:
     deletes: int = 0
 
 
+class Unfinished(Protocol):
+    """A file that is being written."""
+
+    def abandon(self) -> None:
+        """Close the streams of a file that no commit will name."""
+
+
 class TableFiles:
     """The table's folders, for the files of one task."""
 
@@ -57,7 +65,7 @@ class TableFiles:
         self.fs = spec.fs.open()
         direct = DirectMarkers(self._put_marker)
         self.markers: Announcer = direct if spec.markers is None else spec.markers.open()
-        self.unfinished: dict[str, BaseFileWriter] = {}
+        self.unfinished: dict[str, Unfinished] = {}
         self._known_folders: set[str] = set()
         self._known_partitions: set[str] = set()
 
@@ -111,9 +119,21 @@ class TableFiles:
             )
         return marker
 
+    def change_log_of(self, plan: GroupPlan) -> Marker:
+        """The change log beside that file; its name begins with a dot."""
+        token = self.task.write_token(self.spec.write_nonce)
+        at = self.spec.instant
+        name = LogFileName(plan.file_id, at, 1, token, True)  # type: ignore[arg-type]
+        folder = f"{plan.partition_path}/" if plan.partition_path else ""
+        return Marker(folder + name.render(), MarkerKind.CREATE)
+
     def expect(self, plans: Iterable[GroupPlan]) -> None:
         """Announce the files of these plans in advance and together, if that saves requests."""
-        self.markers.expect([self.file_of(plan).render() for plan in plans])
+        asked = list(plans)
+        wanted = [self.file_of(plan) for plan in asked]
+        if self.spec.change_log is not None:
+            wanted += [self.change_log_of(plan) for plan in asked if plan.base_file is not None]
+        self.markers.expect([marker.render() for marker in wanted])
 
     def _put_marker(self, marker: str) -> None:
         self.put(f"{marker_folder(self.spec.instant)}/{marker}", b"")

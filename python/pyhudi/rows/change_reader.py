@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +21,6 @@ from pyhudi.format.change_log import (
     BEFORE,
     DELETE,
     INSERT,
-    LOGGED_KEY,
-    OP,
     RULE,
     UPDATE,
     LoggedChanges,
@@ -142,7 +139,7 @@ class PieceReader:
                 images.append(
                     pa.nulls(len(at), kind) if empty or file is None else file.images(at, kind)
                 )
-        return self._columns([op] * len(before), images)
+        return self._columns(constant(op, len(before)).cast(pa.string()), images)
 
     # ---- from a log
 
@@ -150,13 +147,12 @@ class PieceReader:
         for path in self._piece.logs:
             with self._fs.open_input_file(f"{self._spec.root}/{path}") as source:
                 data = source.read()
-            for found in logged_changes(data, path, self._piece.ops):
-                for start in range(0, len(found.records), BATCH_ROWS):
-                    yield self._of_records(found, found.records[start : start + BATCH_ROWS])
+            for block in logged_changes(data, path):
+                found = block.only(self._piece.ops)
+                for start in range(0, len(found.ops), BATCH_ROWS):
+                    yield self._of_log(found.part(start, BATCH_ROWS))
 
-    def _of_records(
-        self, found: LoggedChanges, records: Sequence[dict[str, Any]]
-    ) -> pa.RecordBatch:
+    def _of_log(self, found: LoggedChanges) -> pa.RecordBatch:
         images = []
         names = self._piece.after.names if self._piece.after else None
         kinds = ((BEFORE, self._spec.before, DELETE + UPDATE), (AFTER, self._spec.after, "iu"))
@@ -164,34 +160,31 @@ class PieceReader:
             if kind is None:
                 continue
             if name in found.images:
-                rows = pa.array([record[name] for record in records], found.image)
-                images.append(converted(rows, kind, False, names))
+                images.append(converted(found.images[name], kind, False, names))
             else:
-                images.append(self._looked_up(records, name, kind, ops))
-        return self._columns([record[OP] for record in records], images)
+                images.append(self._looked_up(found, name, kind, ops))
+        return self._columns(found.ops, images)
 
     def _looked_up(
-        self, records: Sequence[dict[str, Any]], name: str, kind: pa.StructType, ops: str
+        self, found: LoggedChanges, name: str, kind: pa.StructType, ops: str
     ) -> pa.Array:
         """An image that the log lacks, by the rows' keys from the slice that holds it."""
         file = self._slice(self._piece.before if name == BEFORE else self._piece.after)
-        keys = pa.array([r[LOGGED_KEY] if r[OP] in ops else None for r in records], pa.string())
-        if file is None or keys.null_count == len(keys):
-            return pa.nulls(len(records), kind)
-        at = np.asarray(pc.index_in(keys, value_set=file.keys()).fill_null(-1)).astype(np.int64)
-        wanted = np.asarray(keys.is_valid())
+        wanted = np.asarray(pc.is_in(found.ops, value_set=pa.array(list(ops))))
+        if file is None or found.keys is None or not wanted.any():
+            return pa.nulls(len(found.ops), kind)
+        held = pc.index_in(found.keys, value_set=file.keys()).fill_null(-1)
+        at = np.where(wanted, np.asarray(held).astype(np.int64), -1)
         if (at[wanted] < 0).any():
             lacks = f"{file.path} lacks the row of a key that the log names"
             raise corrupt(self._piece.logs[0], RULE, lacks)
-        return file.images(np.where(wanted, at, -1), kind)
+        return file.images(at, kind)
 
     # ---- both
 
-    def _columns(self, ops: list[str], images: list[pa.Array]) -> pa.RecordBatch:
+    def _columns(self, ops: pa.Array, images: list[pa.Array]) -> pa.RecordBatch:
         times = constant(self._piece.instant, len(ops)).cast(pa.string())
-        return pa.RecordBatch.from_arrays(
-            [pa.array(ops, pa.string()), times, *images], schema=self._spec.schema()
-        )
+        return pa.RecordBatch.from_arrays([ops, times, *images], schema=self._spec.schema())
 
     def _slice(self, of: Slice | None) -> SliceFile | None:
         if of is None:

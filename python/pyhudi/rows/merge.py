@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
+from pyhudi.rows.change_log_writer import ChangeLogWriter
 from pyhudi.rows.footer import Footer, reusable_filter
 from pyhudi.rows.incoming import Inbox, IncomingRows
 from pyhudi.rows.merge_rules import as_mask, incoming_wins, ordering_roots
@@ -27,6 +28,7 @@ class Append:
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
     ) -> None:
         self._files, self._sequencer = files, sequencer
+        self._log = _log_of(files, plan, schema)
         if plan.base_file is None:
             self._footer = Footer(files.spec.bloom)
             self._writer = BaseFileWriter(files, plan, schema, self._footer)
@@ -41,11 +43,11 @@ class Append:
 
     def add(self, incoming: pa.Table) -> None:
         """Write rows; rows marked as deleted are skipped."""
-        write_new(self._files, self._writer, self._footer, self._sequencer, incoming)
+        write_new(self._files, self._writer, self._footer, self._sequencer, incoming, self._log)
 
     def finish(self) -> dict[str, object]:
         """Close the file; returns its row of ``STAT_SCHEMA``."""
-        return self._writer.close()
+        return self._writer.close() | (self._log.close() if self._log else {})
 
 
 class Merge:
@@ -61,6 +63,7 @@ class Merge:
             self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
+        self._log = _log_of(files, plan, schema)
         self._rows = 0
 
     def add(self, incoming: pa.Table) -> None:
@@ -94,8 +97,8 @@ class Merge:
                 footer.copied(single(merged.column(KEY_COLUMN)))
                 writer.write(merged)
         for rest in incoming.rest():
-            write_new(self._files, writer, footer, self._sequencer, rest)
-        return writer.close()
+            write_new(self._files, writer, footer, self._sequencer, rest, self._log)
+        return writer.close() | (self._log.close() if self._log else {})
 
     def _merged(
         self, writer: BaseFileWriter, number: int, unit: pa.Table, incoming: IncomingRows
@@ -128,6 +131,8 @@ class Merge:
                 keep = np.ones(unit.num_rows, dtype=np.bool_)
                 keep[at[deletes]] = False
                 writer.counts.deletes += int(deletes.sum())
+                if self._log is not None:
+                    self._log.deleted(unit.take(pa.array(at[deletes])))
                 at, picks = at[~deletes], picks[~deletes]
         writer.counts.updates += len(at)
         if not len(at):
@@ -135,7 +140,17 @@ class Merge:
         winners = rows.take(pa.array(picks)).drop_columns(
             [DELETE] if DELETE in rows.column_names else []
         )
+        if self._log is not None:
+            self._log.updated(unit.take(pa.array(at)), winners)
         return overlaid(unit, at, new_rows(winners, spec, self._sequencer), keep)
+
+
+def _log_of(files: TableFiles, plan: GroupPlan, schema: pa.Schema) -> ChangeLogWriter | None:
+    """The change log of a file; None for a new group, whose rows are all inserts."""
+    spec = files.spec.change_log
+    if spec is None or plan.base_file is None:
+        return None
+    return ChangeLogWriter(files, plan, schema, spec)
 
 
 def write_new(
@@ -144,6 +159,7 @@ def write_new(
     footer: Footer,
     sequencer: Sequencer,
     incoming: pa.Table,
+    log: ChangeLogWriter | None = None,
 ) -> None:
     """Write incoming rows whose keys the file does not have; deletes are skipped."""
     rows = without_deletes(incoming)
@@ -152,4 +168,6 @@ def write_new(
     for chunk in rows.column(KEY_COLUMN).chunks:
         footer.added(chunk)
     writer.counts.inserts += rows.num_rows
+    if log is not None:
+        log.inserted(rows)
     writer.write(new_rows(rows, files.spec, sequencer))

@@ -16,13 +16,14 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.spec import BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
+from pyhudi.rows.spec import BloomSpec, ChangeLogSpec, FileSystemSpec, GroupPlan, WriteSpec
 from pyhudi.rows.task import Batches
 
 Work = Callable[[Batches], Batches]
 
 _VALUES = (
     BloomSpec,
+    ChangeLogSpec,
     ChangePiece,
     ChangeSpec,
     FileSystemSpec,

@@ -51,9 +51,12 @@ STAT_SCHEMA = pa.schema(
         ("min_key", pa.string()),
         ("max_key", pa.string()),
         ("marker", pa.string()),
+        ("change_log", pa.string()),
+        ("change_log_bytes", pa.int64()),
     ]
 )
-"""One row per file written; ``path`` is relative to the table, ``marker`` CREATE or MERGE."""
+"""One row per base file written, with its change log; paths are relative to the table, ``marker``
+is CREATE or MERGE."""
 
 STAT_DDL = ", ".join(
     f"{column.name} {'string' if pa.types.is_string(column.type) else 'bigint'}"
@@ -161,6 +164,13 @@ class BloomSpec(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLogSpec(ByValue):
+    """The change logs beside merged files: the Avro schema of their records."""
+
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSpec(ByValue):
     """One write of one table; all its tasks get the same.
 
@@ -198,3 +208,5 @@ class WriteSpec(ByValue):
     markers: MarkersPlace | None = None
     """The place for the markers; ``None``: each marker is an empty file."""
     spill_folder: str | None = None
+    change_log: ChangeLogSpec | None = None
+    """``None``: the table has no change logs."""

@@ -213,7 +213,8 @@ def planned_on(
     view.check()
     now_ms = clock.now_ms()
     recent = _recent(table, timeline, now_ms - retention.spared_ms) if retention.spared_ms else ()
-    facts = CleanFacts(timeline, view.groups, view.replaced, _held(table, timeline), recent)
+    held = _held(table, timeline)
+    facts = CleanFacts(timeline, view.groups, view.replaced, held, recent, view.logs)
     since = format_time(now_ms - retention.hours * HOUR_MS, table.config.utc)
     touched = _touched(table, timeline) if incremental else None
     plan = plan_clean(facts, retention, since, touched)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime
-from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile, Logs
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.view import Groups
@@ -78,6 +78,14 @@ class CleanFacts:
     replaced: Mapping[Group, InstantTime]
     held: Held
     recent: Collection[InstantTime] = ()
+    #: partition path -> file id -> log files, of which change logs go with their base files
+    logs: Logs = field(default_factory=dict)
+
+    def beside(self, base: BaseFile) -> Iterator[LogFile]:
+        """The change logs of the commit that wrote a base file."""
+        for log in self.logs.get(base.partition_path, {}).get(base.file_id, ()):
+            if log.named.cdc and log.instant == base.instant:
+                yield log
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +191,10 @@ def plan_clean(
                 keeps = "a query may have begun to read it before it became old, a moment ago"
             why = keeps or _goes(bases, place, gone, floor, retention)
             old.append(OldVersion(group[0], base.name, base.size_bytes, keeps is None, why))
+            old += [
+                OldVersion(group[0], log.named.render(), log.size_bytes, keeps is None, why)
+                for log in facts.beside(base)
+            ]
     newest = last.time if last is not None else ""
     return CleanPlan(
         retention.policy, earliest, newest, tuple(sorted(savepoints)), tuple(old), whole

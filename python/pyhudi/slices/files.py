@@ -6,10 +6,11 @@ slices count; ``listing.py`` lists the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 
 
@@ -51,6 +52,10 @@ class LogFile:
     def path(self) -> str:
         """Path relative to the table."""
         return _path(self.partition_path, self.named.render())
+
+
+#: partition path -> file id -> logs in order
+Logs = Mapping[str, Mapping[FileId, tuple[LogFile, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,21 @@ def in_order(logs: Iterable[LogFile]) -> tuple[LogFile, ...]:
     return tuple(
         sorted(logs, key=lambda f: (f.instant, f.named.version, f.named.write_token or ""))
     )
+
+
+def with_change_logs(logs: Logs, metadata: CommitMetadata) -> Logs:
+    """``logs`` with the change logs that a commit names; other logs need a listing."""
+    found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
+    for stat in metadata.stats:
+        for path, size in (stat.cdc_stats or {}).items():
+            named = parse_log_file_name(path.rsplit("/", 1)[-1])
+            if named is None:
+                continue
+            partition = stat.partition_path
+            by_id = found.setdefault(partition, dict(logs.get(partition, {})))
+            log = LogFile(partition, named, size)
+            by_id[named.file_id] = in_order((*by_id.get(named.file_id, ()), log))
+    return {**logs, **found} if found else logs
 
 
 def base_files(slices: Iterable[FileSlice]) -> list[BaseFile]:

@@ -27,6 +27,7 @@ from pyhudi.format.table_config import (
     parse_table_config,
 )
 from pyhudi.format.widening import same_type
+from pyhudi.option_tables import LOGGING
 from pyhudi.storage.base import Storage
 from pyhudi.tables.columns import check_distinct, check_names, own_spelling
 from pyhudi.timeline.schema import table_schema
@@ -79,9 +80,23 @@ def new_table_config(
         hive_style=options.hive_style,
         url_encode=options.url_encode,
         create_schema=declared.avro(name) if record_schema else None,
-        extra=_timestamp_properties(options) | _concurrency(options),
+        extra=_timestamp_properties(options) | _concurrency(options) | _change_logs(options),
     )
     return parse_table_config(render_properties(properties), f"{root}/{PROPERTIES}")
+
+
+def _change_logs(options: WriteOptions) -> dict[str, str]:
+    """``UnsupportedTable`` for change logs in table version 6, which pyhudi does not write."""
+    if not options.change_logs:
+        return {}
+    if options.table_version == 6:
+        raise UnsupportedTable(
+            "hoodie.table.cdc.enabled needs table version 8 or 9: pyhudi writes no change logs in "
+            "version 6. Leave hoodie.write.table.version or the logs out; change data of tables "
+            "without logs is inferred.",
+            feature="writing change logs in table version 6",
+        )
+    return {"hoodie.table.cdc.enabled": "true", LOGGING: options.change_log_content.value}
 
 
 def create_table(

@@ -24,7 +24,15 @@ from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
 from pyhudi.format.table_config import TableConfig
 from pyhudi.recent import Recent
 from pyhudi.slices.file_listing import FileListing, StorageListing
-from pyhudi.slices.files import BaseFile, FileSlice, LogFile, base_files, in_order
+from pyhudi.slices.files import (
+    BaseFile,
+    FileSlice,
+    LogFile,
+    Logs,
+    base_files,
+    in_order,
+    with_change_logs,
+)
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.promises import (
@@ -48,8 +56,6 @@ NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOM
 #: partition path -> file id, ascending -> slices that have a base file, ascending by instant, logs
 #: apart
 Groups = dict[str, dict[FileId, tuple[FileSlice, ...]]]
-#: partition path -> file id -> log files of all slices, in order
-Logs = dict[str, dict[FileId, tuple[LogFile, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +374,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     new = sorted(timeline.since(view.timeline), key=_time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
         return None
-    groups, replaced = dict(view.groups), dict(view.replaced)
+    groups, replaced, logs = dict(view.groups), dict(view.replaced), view.logs
     touched: set[str] = set()
     for instant in new:
         if instant.action is Action.CLEAN:
@@ -383,10 +389,12 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
                 return None
             add_files(groups, touched, metadata)
             add_replaced(replaced, instant, metadata)
+            logs = with_change_logs(logs, metadata)
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
-        view, timeline=timeline, groups=groups, replaced=replaced, _rows=dict(view._rows)
-    )
+        view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
+        _rows=dict(view._rows),
+    )  # fmt: skip
 
 
 def _time(instant: Instant) -> InstantTime:

@@ -19,6 +19,7 @@ from pyhudi.timeline.table import Table
 
 MERGE_MODE, PAYLOAD = "hoodie.record.merge.mode", "hoodie.compaction.payload.class"
 STRATEGIES = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 PARTIAL_UPDATE = "hoodie.table.partial.update.mode"
 #: properties such as delete markers, which tables of special payload classes have
 MERGE_PROPERTY = "hoodie.record.merge.property."
@@ -44,8 +45,10 @@ def _kind(config: TableConfig) -> str | None:
         return "writing to tables without meta fields"
     if config.drop_partition_columns:
         return "writing to tables that drop their partition columns"
-    if config.cdc_enabled:
-        return "writing to tables with change data capture"
+    if config.cdc_enabled and config.layout == 1:
+        return "writing change logs in table version 6"
+    if config.cdc_enabled and config.change_log is None:
+        return f"{LOGGING}={config.raw[LOGGING]}"
     return None
 
 

@@ -80,7 +80,7 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         lambda timeout_s: (
             not written.staged or write.runtime.jobs.ended(write.tracked_as, timeout_s)
         ),
-        [file.path for file in written.files],
+        [path for file in written.files for path in (file.path, *(file.cdc_stats or ()))],
     )
     extra = {
         **write.options.commit_metadata,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import BloomType, Operation, SortMode, WriteOptions
+from pyhudi.format.change_log import change_log_schema
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
@@ -17,7 +18,7 @@ from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.shipping import shipped
-from pyhudi.rows.spec import BloomSpec, FileNames, GroupPlan, WriteSpec
+from pyhudi.rows.spec import BloomSpec, ChangeLogSpec, FileNames, GroupPlan, WriteSpec
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.stage import Work
@@ -50,7 +51,17 @@ def write_spec(write: Write) -> WriteSpec:
         combine=combines(write),
         match_keys=write.operation not in INSERTS,
         always_delete=write.operation is Operation.DELETE,
+        change_log=change_log_spec(write),
     )
+
+
+def change_log_spec(write: Write) -> ChangeLogSpec | None:
+    """The change logs of the table, if it has any."""
+    config = write.config
+    if not config.cdc_enabled or config.change_log is None:
+        return None
+    record = write.prepared.schema.avro(config.name)
+    return ChangeLogSpec(change_log_schema(config.change_log, record))
 
 
 def combines(write: Write) -> bool:

@@ -228,4 +228,5 @@ def _written(row: dict[str, Any]) -> WriteStat:
         total_write_bytes=row["file_size_bytes"],
         file_size_bytes=row["file_size_bytes"],
         prev_base_file=row["prev_base_file"],
+        cdc_stats={row["change_log"]: row["change_log_bytes"]} if row["change_log"] else None,
     )

@@ -1,0 +1,93 @@
+"""Mutants of the guards around change data: no change is lost, and none is told twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Guard, Mutant
+
+CHANGES: Final = (
+    Guard(
+        "change data that tells of a row what did not happen to it",
+        (
+            Mutant(
+                "the position is believed without a look at the keys",
+                "PieceReader._in_place",
+                (("", "return True"),),
+                ("test_rows_in_another_order_are_found_by_their_keys",),
+            ),
+            Mutant(
+                "a clustering changes rows",
+                "_Finder.pieces",
+                (("if metadata.operation in STILL:", "if False:"),),
+                ("test_a_row_that_was_only_copied_or_moved_is_no_change",),
+            ),
+            Mutant(
+                "a row without a key in its slice has an image all the same",
+                "PieceReader._looked_up",
+                (("if (at[wanted] < 0).any():", "if False:"),),
+                ("test_a_log_that_names_a_row_which_no_slice_has_is_corrupt",),
+            ),
+            Mutant(
+                "records may end anywhere",
+                "AvroColumns.decode",
+                (("if not np.array_equal(at, ends):", "if False:"),),
+                ("test_a_record_that_ends_elsewhere_is_an_error_by_columns_too",),
+            ),
+            Mutant(
+                "archived commits are left out",
+                "commits_of",
+                (("if newest is not None and", "if False and"),),
+                ("test_archived_commits_of_the_range_are_refused",),
+            ),
+        ),
+    ),
+    Guard(
+        "a change log that Apache Hudi's reader misses, or finds without its commit",
+        (
+            Mutant(
+                "no change, no log",
+                "ChangeLogWriter.close",
+                (("if self._held or not self._blocks:", "if self._held:"),
+                 ("assert self._stream is not None", "if self._stream is None: return {}")),
+                ("test_a_merge_that_changes_nothing_has_a_log_without_records",),
+            ),
+            Mutant(
+                "appended rows are not logged",
+                "Append.add",
+                (("incoming, self._log)", "incoming)"),),
+                ("test_rows_appended_to_an_old_file_are_logged_and_a_new_file_has_no_log",),
+            ),
+            Mutant(
+                "a log has no marker",
+                "ChangeLogWriter.__init__",
+                (("files.markers.announce(self._marker.render())", "pass"),),
+                ("test_the_log_is_beside_its_file_and_has_a_marker",),
+            ),
+            Mutant(
+                "a failed task leaves its log",
+                "ChangeLogWriter._flush",
+                (("self._files.unfinished[self.path] = self", "pass"),),
+                ("test_a_failed_task_leaves_no_log_behind",),
+            ),
+            Mutant(
+                "SEAL deletes the logs of the commit",
+                "commit",
+                (("*(file.cdc_stats or ())", ""),),
+                ("test_a_table_made_with_change_logs_has_one_for_each_merged_file",),
+            ),
+            Mutant(
+                "a clean leaves the logs of the files that it deletes",
+                "CleanFacts.beside",
+                (("", "return\nyield"),),
+                ("test_a_change_log_goes_with_the_file_that_it_is_beside",),
+            ),
+            Mutant(
+                "logs are written to tables of version 6",
+                "_kind",
+                (("if config.cdc_enabled and config.layout == 1:", "if False:"),),
+                ("test_change_logs_are_not_written_to_tables_of_version_6",),
+            ),
+        ),
+    ),
+)  # fmt: skip
