@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyhudi.format.avro_bytes import encoder
 from pyhudi.format.avro_columns import AvroColumns
 from pyhudi.format.avro_values import decoder
-from pyhudi.format.schemas import spark_to_avro
+from pyhudi.format.avro_writing import encode_columns
+from pyhudi.format.schemas import avro_to_arrow, spark_to_avro
 
 INNER = {"type": "record", "name": "inner", "fields": [{"name": "x", "type": "int"}]}
 FIXED = {"type": "fixed", "name": "dec", "size": 5, "logicalType": "decimal",
@@ -137,9 +138,37 @@ def test_what_is_encoded_here_is_decoded_by_another_library() -> None:
         found = fastavro.schemaless_reader(BytesIO(bytes(out)), fastavro.parse_schema(schema), None)
         pairs = value["map"]
         assert found == {**value, "map": dict(pairs) if pairs else pairs}
+        arrow = pa.array([value, None, value], avro_to_arrow_struct(schema))
+        (by_columns,) = set(encode_columns({"x": arrow}, within(schema))) - {b"\x00"}
+        assert by_columns == b"\x02" + bytes(out)
         again, end = decoder(json.dumps(schema))(bytes(out), 0)
         assert end == len(out)
         assert again["map"] == pairs
+
+
+def avro_to_arrow_struct(schema: Any) -> pa.StructType:
+    return pa.struct(list(avro_to_arrow(schema)))
+
+
+def within(schema: Any) -> str:
+    fields = [{"name": "x", "type": ["null", schema]}]
+    return json.dumps({"type": "record", "name": "outer", "fields": fields})
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+                          st.none() | st.text(max_size=9), st.none() | st.booleans())))  # fmt: skip
+def test_columns_are_encoded_as_their_values_are(
+    values: list[tuple[int | None, str | None, bool | None]],
+) -> None:
+    kinds = (("a", "long"), ("b", "string"), ("c", "boolean"))
+    fields = [{"name": name, "type": ["null", kind]} for name, kind in kinds]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    rows = [dict(zip("abc", value, strict=True)) for value in values]
+    columns = {
+        name: pa.array([row[name] for row in rows], kind)
+        for name, kind in (("a", pa.int64()), ("b", pa.string()), ("c", pa.bool_()))
+    }
+    assert encode_columns(columns, json.dumps(schema)) == [encoded(schema, row) for row in rows]
 
 
 def columns_of(schema: Any, values: list[Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ Workers read it, so this module and what it imports need only pyarrow.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.avro_bytes import encoder
 from pyhudi.format.avro_columns import AvroColumns
+from pyhudi.format.avro_writing import encode_columns
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.log_blocks import (
     BlockType,
@@ -64,15 +64,11 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "default": None}
 
 
-def render_changes(records: Iterable[Mapping[str, Any]], instant: str, schema: str) -> bytes:
-    """A block of a change log with these records; fields that the schema lacks are left out."""
-    encode, encoded = encoder(schema), []
-    for record in records:
-        out = bytearray()
-        encode(record, out)
-        encoded.append(bytes(out))
+def render_changes(columns: Mapping[str, pa.Array], instant: str, schema: str) -> bytes:
+    """A block of a change log, a record a row; columns that ``schema`` lacks are left out."""
     header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-    return render_block(BlockType.CDC_DATA, header, avro_content(encoded))
+    content = avro_content(encode_columns(columns, schema))
+    return render_block(BlockType.CDC_DATA, header, content)
 
 
 @dataclass(frozen=True, slots=True)

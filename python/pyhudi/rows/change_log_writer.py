@@ -7,9 +7,7 @@ before the log, as for every data file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +23,8 @@ from pyhudi.format.change_log import (
     render_changes,
 )
 from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.meta_columns import TEXT, constant
+from pyhudi.rows.rows import single
 from pyhudi.rows.spec import KEY_COLUMN, ChangeLogSpec, GroupPlan
 
 #: changes of one block: what a writer holds in memory
@@ -40,24 +40,23 @@ class ChangeLogWriter:
         self._files, self._schema, self._spec = files, schema, spec
         self._marker = files.change_log_of(plan)
         self.path = self._marker.data_path
-        self._held: list[dict[str, Any]] = []
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
         self._stream: pa.NativeFile | None = None
         self._blocks = 0
         files.markers.announce(self._marker.render())
 
     def inserted(self, rows: pa.Table) -> None:
         """These rows are new in the group."""
-        images = self._images(rows)
-        self._note(INSERT, rows, [None] * len(images), images)
+        self._note(INSERT, rows, None, rows)
 
     def updated(self, before: pa.Table, after: pa.Table) -> None:
         """The rows ``before`` became ``after``, row by row."""
-        self._note(UPDATE, before, self._images(before), self._images(after))
+        self._note(UPDATE, before, before, after)
 
     def deleted(self, rows: pa.Table) -> None:
         """These rows are gone."""
-        images = self._images(rows)
-        self._note(DELETE, rows, images, [None] * len(images))
+        self._note(DELETE, rows, rows, None)
 
     def abandon(self) -> None:
         """Close the stream of a log that no commit will name."""
@@ -75,41 +74,43 @@ class ChangeLogWriter:
         del self._files.unfinished[self.path]
         return {"change_log": self.path, "change_log_bytes": size}
 
-    def _images(self, rows: pa.Table) -> list[dict[str, Any]]:
-        columns = {}
-        for field in self._schema:
-            column = rows.column(field.name)
-            # Numbers have no last year, as Python's dates have.
-            if pa.types.is_timestamp(field.type):
-                column = column.cast(pa.int64())
-            elif pa.types.is_date32(field.type):
-                column = column.cast(pa.int32())
-            columns[field.name] = column.to_pylist()
-        names = list(columns)
-        return [
-            dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)
-        ]
-
     def _note(
-        self,
-        op: str,
-        rows: pa.Table,
-        before: Sequence[dict[str, Any] | None],
-        after: Sequence[dict[str, Any] | None],
+        self, op: str, rows: pa.Table, before: pa.Table | None, after: pa.Table | None
     ) -> None:
-        keys = rows.column(KEY_COLUMN).to_pylist()
-        instant = self._files.spec.instant
-        for key, old, new in zip(keys, before, after, strict=True):
-            self._held.append({OP: op, TIME: instant, LOGGED_KEY: key, BEFORE: old, AFTER: new})
-            if len(self._held) >= BLOCK_ROWS:
-                self._flush()
+        count = rows.num_rows
+        columns = {
+            OP: constant(op, count).cast(TEXT),
+            TIME: constant(self._files.spec.instant, count).cast(TEXT),
+            LOGGED_KEY: single(rows.column(KEY_COLUMN)).cast(TEXT),
+            BEFORE: self._images(before, count),
+            AFTER: self._images(after, count),
+        }
+        self._held.append(pa.RecordBatch.from_pydict(columns))
+        self._rows += count
+        if self._rows >= BLOCK_ROWS:
+            self._flush()
+
+    def _images(self, rows: pa.Table | None, count: int) -> pa.Array:
+        fields = list(self._schema)
+        if rows is None:
+            return pa.nulls(count, pa.struct(fields))
+        # A merge may hold texts as codes.
+        parts = [single(rows.column(field.name)).cast(field.type) for field in fields]
+        return pa.StructArray.from_arrays(parts, fields=fields)
 
     def _flush(self) -> None:
         if self._stream is None:
             self._files.markers.settle(self._marker.render())
             self._stream = self._files.open_output(self.path)
             self._files.unfinished[self.path] = self
-        block = render_changes(self._held, self._files.spec.instant, self._spec.schema)
+        held = pa.Table.from_batches(self._held) if self._held else self._nothing()
+        columns = {name: single(held.column(name)) for name in held.column_names}
+        block = render_changes(columns, self._files.spec.instant, self._spec.schema)
         self._stream.write(block)
         self._blocks += 1
-        self._held = []
+        self._held, self._rows = [], 0
+
+    def _nothing(self) -> pa.Table:
+        image = pa.struct(list(self._schema))
+        texts = [(name, TEXT) for name in (OP, TIME, LOGGED_KEY)]
+        return pa.schema([*texts, (BEFORE, image), (AFTER, image)]).empty_table()
