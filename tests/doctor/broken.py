@@ -22,6 +22,14 @@ CLEANED = "h120_v9-cow_clean_archive"
 CLUSTERED = "h120_v9-cow_cluster"
 SAVED, WITH_METADATA = "h120_v9-cow_restore", "h120_v9-cow_rli"
 NOW: tuple[tuple[str, object], ...] = (("older_than_hours", 0),)
+READ: tuple[tuple[str, object], ...] = (("read_files", True),)
+TWO_BUCKETS: tuple[tuple[str, object], ...] = (
+    ("options", {"hoodie.bucket.index.num.buckets": "2"}),
+)
+ONE_BUCKET: tuple[tuple[str, object], ...] = (
+    ("options", {"hoodie.bucket.index.num.buckets": "1"}),
+)
+BUCKETS = "h0150_v6-cow_bucket"
 FORGET: tuple[tuple[str, object], ...] = (("forget_lost", True),)
 
 
@@ -190,6 +198,16 @@ BROKEN = [
         True,
     ),
     Broken("lost_metadata", "metadata table that is gone", V9, faults.lost_metadata, True),
+    Broken("doubled_keys", "keys in two file groups", V9, faults.committed_twice(), True, READ),
+    Broken("doubled_keys_v6", "keys in two file groups", V6, faults.committed_twice(), True, READ),
+    Broken(
+        "bucket_beyond",
+        "bucket beyond the count",
+        BUCKETS,
+        faults.committed_twice("00000005"),
+        True,
+        TWO_BUCKETS,
+    ),
 ]
 
 UNEXPLAINED = [
@@ -221,5 +239,13 @@ UNEXPLAINED = [
         V9,
         faults.doubled_and_neither_named,
         False,
+    ),
+    Broken(
+        "fewer_buckets",
+        "bucket beyond the count",
+        BUCKETS,
+        lambda root: None,
+        False,
+        ONE_BUCKET,
     ),
 ]

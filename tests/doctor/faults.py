@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 import pyhudi
-from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import (
@@ -289,6 +291,42 @@ def doubled_and_neither_named(root: Path) -> None:
     assert name is not None
     path.rename(path.with_name(replace(name, write_token="8-8-8").render()))
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+
+
+# -- rows
+
+
+def committed_twice(bucket: str = "") -> Break:
+    """A second file group with the rows of another, as of a writer that did not find them."""
+
+    def write(root: Path) -> None:
+        path = root / latest(root)
+        found = timeline(root)
+        name = parse_base_file_name(path.name)
+        assert name is not None
+        file_id = FileId(f"{bucket or 'deadbeef'}{name.file_id[8:]}")
+        copy = path.with_name(replace(name, file_id=file_id, instant=LATER).render())
+        shutil.copy(path, copy)
+        partition = path.parent.relative_to(root).as_posix()
+        metadata = COMMITS.get(LocalStorage(str(root)), found, found.commits[-1])
+        stat = WriteStat(
+            file_id,
+            copy.relative_to(root).as_posix(),
+            partition,
+            num_writes=pq.read_metadata(copy).num_rows,
+            file_size_bytes=copy.stat().st_size,
+        )
+        ends = InstantTime(f"{LATER[:-3]}999") if found.layout == 2 else None
+        told = CommitMetadata("INSERT", (stat,), {SCHEMA_KEY: metadata.extra[SCHEMA_KEY]})
+        for state, data in (
+            (State.REQUESTED, b""),
+            (State.INFLIGHT, b""),
+            (State.COMPLETED, render_commit(told, found.layout)),
+        ):
+            completion = ends if state is State.COMPLETED else None
+            put(instant_path(root, Instant(LATER, Action.COMMIT, state, completion)), data)
+
+    return write
 
 
 # -- the metadata table

@@ -243,6 +243,12 @@ SERVICES: Final = (
                 ("test_what_cannot_be_explained_is_told_and_left_alone",),
             ),
             Mutant(
+                "a group goes though it has rows that no other has",
+                "_is_outdone",
+                (("", "return True"),),
+                ("test_what_cannot_be_explained_is_told_and_left_alone",),
+            ),
+            Mutant(
                 "an instant in the future goes with its rows",
                 "_future",
                 (("if empty and not held and", "if"),),

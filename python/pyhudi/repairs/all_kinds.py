@@ -10,6 +10,7 @@ from pyhudi.repairs.leftover_faults import LEFTOVER_KINDS
 from pyhudi.repairs.metadata_faults import METADATA_KINDS
 from pyhudi.repairs.partition_faults import PARTITION_KINDS
 from pyhudi.repairs.properties_faults import PROPERTIES_KINDS
+from pyhudi.repairs.row_faults import ROW_KINDS
 from pyhudi.repairs.service_faults import SERVICE_KINDS
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -19,4 +20,5 @@ KINDS: Final[tuple[Kind, ...]] = (
     *COMMIT_KINDS,
     *SERVICE_KINDS,
     *LEFTOVER_KINDS,
+    *ROW_KINDS,
 )

@@ -42,7 +42,7 @@ from pyhudi.transactions.writer import Writer
 
 BY: Final = "doctor"
 #: a repair may show a fault that another one hid
-ROUNDS: Final = 5
+ROUNDS: Final = 20
 EXPIRE: Final = "hoodie.write.lock.filesystem.expire"
 EXPIRE_MINUTES: Final = "60"
 LOCK: Final = next(kind for kind in KINDS if kind.find is lock_faults)
