@@ -29,6 +29,7 @@ TWO_BUCKETS: tuple[tuple[str, object], ...] = (
 ONE_BUCKET: tuple[tuple[str, object], ...] = (
     ("options", {"hoodie.bucket.index.num.buckets": "1"}),
 )
+EVOLVED = "h120_v9-cow_evolve"
 BUCKETS = "h0150_v6-cow_bucket"
 FORGET: tuple[tuple[str, object], ...] = (("forget_lost", True),)
 
@@ -208,6 +209,8 @@ BROKEN = [
         True,
         TWO_BUCKETS,
     ),
+    Broken("lost_history", "schema history that lost its head", EVOLVED, faults.lost_history),
+    Broken("torn_history", "schema history that lost its head", EVOLVED, faults.torn_history),
 ]
 
 UNEXPLAINED = [
@@ -247,5 +250,12 @@ UNEXPLAINED = [
         lambda root: None,
         False,
         ONE_BUCKET,
+    ),
+    Broken(
+        "history_without_a_beginning",
+        "schema history that lost its head",
+        EVOLVED,
+        faults.history_without_a_beginning,
+        False,
     ),
 ]

@@ -126,6 +126,28 @@ def cut_file(root: Path) -> None:
     put(path, path.read_bytes()[:1_000])
 
 
+def histories(root: Path) -> list[Path]:
+    return sorted((root / ".hoodie" / ".schema").glob("*[0-9].schemacommit"))
+
+
+def lost_history(root: Path) -> None:
+    for path in histories(root):
+        drop(path)
+
+
+def torn_history(root: Path) -> None:
+    path = histories(root)[-1]
+    put(path, path.read_bytes()[:200])
+
+
+def history_without_a_beginning(root: Path) -> None:
+    """The commit before the first change is gone, too."""
+    lost_history(root)
+    found = timeline(root)
+    for path in (root / found.folder).glob(f"{found.commits[0].time}*"):
+        drop(path)
+
+
 # -- services
 
 

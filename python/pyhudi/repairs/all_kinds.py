@@ -11,6 +11,7 @@ from pyhudi.repairs.metadata_faults import METADATA_KINDS
 from pyhudi.repairs.partition_faults import PARTITION_KINDS
 from pyhudi.repairs.properties_faults import PROPERTIES_KINDS
 from pyhudi.repairs.row_faults import ROW_KINDS
+from pyhudi.repairs.schema_faults import SCHEMA_KINDS
 from pyhudi.repairs.service_faults import SERVICE_KINDS
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -18,6 +19,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     *METADATA_KINDS,
     *PARTITION_KINDS,
     *COMMIT_KINDS,
+    *SCHEMA_KINDS,
     *SERVICE_KINDS,
     *LEFTOVER_KINDS,
     *ROW_KINDS,
