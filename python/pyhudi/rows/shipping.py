@@ -16,7 +16,14 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.spec import BloomSpec, ChangeLogSpec, FileSystemSpec, GroupPlan, WriteSpec
+from pyhudi.rows.spec import (
+    BloomSpec,
+    ChangeLogSpec,
+    ClusterTask,
+    FileSystemSpec,
+    GroupPlan,
+    WriteSpec,
+)
 from pyhudi.rows.task import Batches
 
 Work = Callable[[Batches], Batches]
@@ -26,6 +33,7 @@ _VALUES = (
     ChangeLogSpec,
     ChangePiece,
     ChangeSpec,
+    ClusterTask,
     FileSystemSpec,
     GroupPlan,
     MarkerAddress,
@@ -37,8 +45,8 @@ _VALUES = (
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
-    ``factory`` is ``write_groups``, ``bulk_write`` or ``read_changes``; the arguments are plain
-    values or values of ``spec.py`` and ``change_spec.py``. The worker's environment needs Python,
+    ``factory`` is ``write_groups``, ``bulk_write``, ``cluster_files`` or ``read_changes``; the
+    arguments are plain values or values of ``spec.py`` and ``change_spec.py``. The worker's environment needs Python,
     pyarrow and PySpark.
     """
     code = _code(factory)
