@@ -20,6 +20,7 @@ from pyhudi.locks.open import LockOpener, zookeeper_place
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
+from pyhudi.services.clustering import rules_of as clustering_rules
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import new_table_config
 from pyhudi.timeline.table import Table
@@ -50,6 +51,7 @@ SCALAR = {**BY_TIME, KEYGEN + "timestamp.type": "SCALAR"}
 PARTED = {**KEYED, DS + "partitionpath.field": "city"}
 LOGGED = {**KEYED, "hoodie.table.cdc.enabled": "true"}
 CALLS = {CALLBACK + "on": "true", CALLBACK + "http.url": "https://a/b"}
+BY_COLUMN = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
 LATE = {CHECK + "enabled": "true"}
 ZOOKEEPER = {
     LOCK + "provider": "zookeeper",
@@ -166,6 +168,14 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "versions_retained": ({}, "1", "2", retention_of),
     "clean_partitions": ({}, "a", "a,b", retention_of),
     "clean_partition_regex": ({}, "a.*", "b.*", retention_of),
+    "cluster_choice": (BY_COLUMN, "ALL", "OVERLAP", clustering_rules),
+    "cluster_columns": ({}, "id", "id,city", clustering_rules),
+    "cluster_target_bytes": ({}, "1", "2", clustering_rules),
+    "cluster_small_bytes": ({}, "1", "2", clustering_rules),
+    "cluster_group_bytes": ({}, "1", "2", clustering_rules),
+    "cluster_groups": ({}, "1", "2", clustering_rules),
+    "cluster_partitions": ({}, "a", "a,b", clustering_rules),
+    "cluster_partition_regex": ({}, "a.*", "b.*", clustering_rules),
     "keep_max_commits": ({}, "30", "40", rules_of),
     "keep_min_commits": ({}, "10", "20", rules_of),
     "callback_on": (CALLS, "true", "false", http_callback),
@@ -221,6 +231,7 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "conflict_retries": ("tests/writes/test_write.py", ""),
     "key_conflicts": ("tests/spark/test_racing_writers.py", ""),
     "clean_inline": ("tests/services/test_clean.py", ""),
+    "cluster_layout": ("tests/services/test_clustering.py", ""),
     "archive_inline": ("tests/services/test_archive.py", ""),
     "clean_trigger": ("tests/services/test_clean.py", ""),
     "table_services": ("tests/application/test_after_commit.py", ""),

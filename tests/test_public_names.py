@@ -20,6 +20,7 @@ def test_the_public_names_are_these() -> None:
         "bins",
         "clean",
         "clean_failed_writes",
+        "cluster",
         "commits",
         "configure",
         "delete_savepoint",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyhudi.services.orphans import remove_orphans
     from pyhudi.services.restore import restore
     from pyhudi.services.savepoints import delete_savepoint, savepoint
+    from pyhudi.spark.cluster_tasks import cluster
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import InspectedTable as Table
@@ -45,6 +46,7 @@ __all__ = [
     "bins",
     "clean",
     "clean_failed_writes",
+    "cluster",
     "commits",
     "configure",
     "delete_savepoint",
@@ -68,6 +70,7 @@ _HOMES = {
     "bins": "pyhudi.services.bin",
     "clean": "pyhudi.services.clean",
     "clean_failed_writes": "pyhudi.services.failed_writes",
+    "cluster": "pyhudi.spark.cluster_tasks",
     "commits": "pyhudi.timeline.tail",
     "configure": "pyhudi.spark.session",
     "delete_savepoint": "pyhudi.services.savepoints",

@@ -127,6 +127,22 @@ class CleanPolicy(str, Enum):
     VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
+class ClusteringChoice(str, Enum):
+    """Which files a clustering rewrites: small ones, those whose ranges overlap, or all."""
+
+    SMALL_FILES = "SMALL_FILES"
+    OVERLAP = "OVERLAP"
+    ALL = "ALL"
+
+
+class ClusteringLayout(str, Enum):
+    """How a clustering arranges rows by several columns."""
+
+    LINEAR = "LINEAR"
+    Z_ORDER = "ZORDER"
+    HILBERT = "HILBERT"
+
+
 class TimestampType(str, Enum):
     UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
     DATE_STRING = "DATE_STRING"
@@ -222,6 +238,12 @@ SYNONYMS: Mapping[type[Enum], Mapping[str, Enum]] = {
         "BucketIndexConcurrentFileWritesConflictResolutionStrategy": ConflictRule.BUCKET,
         "PreferWriterConflictResolutionStrategy": ConflictRule.PREFER_WRITER,
     },
+    ClusteringChoice: {
+        "SparkSizeBasedClusteringPlanStrategy": ClusteringChoice.SMALL_FILES,
+        "SparkRecentDaysClusteringPlanStrategy": ClusteringChoice.SMALL_FILES,
+        "SparkSelectedPartitionsClusteringPlanStrategy": ClusteringChoice.SMALL_FILES,
+    },
+    ClusteringLayout: {"z-order": ClusteringLayout.Z_ORDER},
     SchemaConflicts: {"SimpleSchemaConflictResolutionStrategy": SchemaConflicts.SIMPLE},
     Order: {"BLOCK": Order.FENCED, "USE_TRANSITION_TIME": Order.COMPLETED},
 }

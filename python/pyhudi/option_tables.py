@@ -18,6 +18,8 @@ from pyhudi.choices import (
     BloomType,
     ChangeForm,
     CleanPolicy,
+    ClusteringChoice,
+    ClusteringLayout,
     Codec,
     ConcurrencyMode,
     ConflictRule,
@@ -48,6 +50,7 @@ INCREMENTAL = "hoodie.datasource.read."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 CHECK = "hoodie.consistency.check."
+CLUSTERING = "hoodie.clustering.plan.strategy."
 #: Spark's own setting for the same
 SPARK_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
@@ -255,6 +258,26 @@ class WriteOptions:
     clean_partition_regex: str | None = option(None, "hoodie.clean.partition.filter.regex", W,
         "Only partition paths that match as a whole are cleaned; a list of partitions goes first.",
         "hoodie.cleaner.partition.filter.regex")
+    cluster_choice: ClusteringChoice = option(
+        ClusteringChoice.SMALL_FILES, CLUSTERING + "class", W,
+        "A clustering rewrites small files, files that overlap in the sort columns, or all.")
+    cluster_columns: tuple[str, ...] = option((), CLUSTERING + "sort.columns", W,
+        "Columns by which a clustering sorts the rows of each group of files.")
+    cluster_layout: ClusteringLayout = option(
+        ClusteringLayout.LINEAR, "hoodie.layout.optimize.strategy", W,
+        "Sorts by one column after the other, or along a curve through all of them.")
+    cluster_target_bytes: int = option(120 * MB, CLUSTERING + "target.file.max.bytes", W,
+        "Size of the files that a clustering writes; Hudi's default is 1 GB.", minimum=1)
+    cluster_small_bytes: int = option(100 * MB, CLUSTERING + "small.file.limit", W,
+        "Files below it are small for a clustering; Hudi's default is 300 MB.", minimum=0)
+    cluster_group_bytes: int = option(512 * MB, CLUSTERING + "max.bytes.per.group", W,
+        "A clustering rewrites at most so much in one task; Hudi's default is 2 GB.", minimum=1)
+    cluster_groups: int = option(30, CLUSTERING + "max.num.groups", W,
+        "The budget of one clustering: so many groups of files; the next one goes on.", minimum=1)
+    cluster_partitions: str | None = option(None, CLUSTERING + "partition.selected", W,
+        "Only these partition paths are clustered, separated by commas.")
+    cluster_partition_regex: str | None = option(None, CLUSTERING + "partition.regex.pattern", W,
+        "Only partition paths that match as a whole are clustered; a list of them goes first.")
     archive_inline: bool = option(False, "hoodie.archive.automatic", W,
         "Archives old instants after the commit, if it is due; Hudi's default is true.")
     keep_max_commits: int = option(30, "hoodie.keep.max.commits", W,

@@ -49,6 +49,29 @@ SERVICES: Final = (
         ),
     ),
     Guard(
+        "a clustering that replaces rows which a write has changed since its plan",
+        (
+            Mutant(
+                "commits since the plan are not looked at",
+                "RunningClustering._changed",
+                (("", "return {}"),),
+                ("test_a_group_that_a_write_changed_meanwhile_is_left_out",),
+            ),
+            Mutant(
+                "writes that run are not looked at",
+                "announced",
+                (("", "return {}"),),
+                ("test_a_group_that_a_running_write_changes_is_left_to_it",),
+            ),
+            Mutant(
+                "a write leaves its groups in the plan",
+                "leave_plans",
+                (("", "return"),),
+                ("test_a_write_takes_its_group_out_of_the_plan_before_it_commits",),
+            ),
+        ),
+    ),
+    Guard(
         "a restore that takes away what another writes, keeps or has not finished",
         (
             Mutant(

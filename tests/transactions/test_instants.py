@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
+from pyhudi.format.plans import ClusteringPlan, RequestedReplace
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
+from pyhudi.services.clustering_run import Rewritten, RunningClustering
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
-from pyhudi.services.scheduling import ServicePlan, ServicePlanners, StaticView
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.timeline.states import LEGAL_STATES
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.rollback import roll_back
 from tests.test_tidy import sources
-from tests.transactions.world import World, dead_writer, finish, work
+from tests.transactions.world import World, dead_writer, finish, schema, work
 
 NewWorld = Callable[..., World]
 Step = tuple[Action, State]
 
 T = InstantTime("20240101000000000")
-
-
-class Plans:
-    """Plans one service, whatever is there."""
-
-    def __init__(self, action: Action) -> None:
-        self._action = action
-
-    def plan(self, view: StaticView) -> ServicePlan:
-        return ServicePlan(self._action, b"{}")
 
 
 def writes(world: World, storage: Storage) -> None:
@@ -48,15 +41,6 @@ def replaces(world: World, storage: Storage) -> None:
 
 def rolls_back(world: World, storage: Storage) -> None:
     roll_back(world.writer(storage), dead_writer(world).instant)
-
-
-def plans(action: Action) -> Callable[[World, Storage], None]:
-    def run(world: World, storage: Storage) -> None:
-        planners = ServicePlanners()
-        planners.register(Plans(action))
-        planners.schedule(world.writer(storage), T)
-
-    return run
 
 
 def cleans(world: World, storage: Storage) -> None:
@@ -76,6 +60,19 @@ def restores(world: World, storage: Storage) -> None:
     restored(world.writer(storage), first)
 
 
+def clusters(world: World, storage: Storage) -> None:
+    world.upsert({"k": "1"})
+    plan = RequestedReplace("CLUSTER", ClusteringPlan(()))
+    running = RunningClustering.planned(world.writer(storage), lambda now: plan)
+    assert running is not None
+    with running:
+        running.put_inflight(b"")
+        running.seal(lambda timeout_s: True, [])
+        gone = frozenset({("a", file.file_id) for file in world.view().latest()})
+        named = SparkSchema.of_avro(json.loads(schema("key", "value")))
+        running.complete([Rewritten(gone, ())], named)
+
+
 RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.COMMIT: writes,
     Action.REPLACECOMMIT: replaces,
@@ -83,7 +80,7 @@ RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.RESTORE: restores,
     Action.CLEAN: cleans,
     Action.SAVEPOINT: saves,
-    Action.CLUSTERING: plans(Action.CLUSTERING),
+    Action.CLUSTERING: clusters,
 }
 
 
@@ -105,6 +102,8 @@ def test_each_row_of_the_table_is_taken_as_it_stands(new_world: NewWorld, action
     steps = steps_of(world, storage)
     if action is Action.RESTORE:  # between its states it puts a rollback for each commit
         steps = [step for step in steps if step[0] is not Action.ROLLBACK]
+    if action is Action.CLUSTERING:  # its completed file has the name of a replace commit
+        steps = [*steps[:-1], (action, steps[-1][1])]
     assert steps == [(action, state) for state in LEGAL_STATES[action]]
 
 

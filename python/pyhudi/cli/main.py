@@ -33,6 +33,7 @@ from pyhudi.services.clean import clean
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
 from pyhudi.services.restore import restore
 from pyhudi.services.savepoints import Savepoint, delete_savepoint, savepoint
+from pyhudi.spark.cluster_tasks import cluster
 from pyhudi.spark.jars import jar_for
 
 SETTINGS = "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
@@ -96,10 +97,22 @@ def _parser() -> argparse.ArgumentParser:
     add_table_arguments(clean, SETTINGS)
     clean.set_defaults(command=_clean)
 
+    _add_cluster(commands)
     _add_archive(commands)
     _add_savepoints(commands)
     add_repairs(commands, SETTINGS)
     return parser
+
+
+def _add_cluster(commands: Any) -> None:
+    together = commands.add_parser("cluster", help="put rows into fewer, or better sorted, files")
+    together.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print which files would be rewritten together, and change nothing",
+    )
+    add_table_arguments(together, SETTINGS)
+    together.set_defaults(command=_cluster)
 
 
 def _add_archive(commands: Any) -> None:
@@ -161,6 +174,12 @@ def _clean(given: argparse.Namespace) -> Answer:
         old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
         return listed(given, old, f"The table at {path} has no old versions of files.")
     return _rolled_back(given, path, options, hadoop_options)
+
+
+def _cluster(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = _place(given)
+    found = cluster(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+    return listed(given, found, f"The table at {path} has no files.")
 
 
 def _archive(given: argparse.Namespace) -> Answer:

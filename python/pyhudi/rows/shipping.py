@@ -46,8 +46,8 @@ def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
     ``factory`` is ``write_groups``, ``bulk_write``, ``cluster_files`` or ``read_changes``; the
-    arguments are plain values or values of ``spec.py`` and ``change_spec.py``. The worker's environment needs Python,
-    pyarrow and PySpark.
+    arguments are plain values or values of ``spec.py`` and ``change_spec.py``. The worker's
+    environment needs Python, pyarrow and PySpark.
     """
     code = _code(factory)
     plain = pickle.dumps(arguments)

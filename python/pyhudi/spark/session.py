@@ -207,7 +207,7 @@ def on_commit(spark: SparkSession, callback: Callback) -> Callable[[], None]:
     It is called when the commit is visible, in the writer's thread; its errors are logged and
     change nothing. The returned function removes it. ``SetupError`` if the session is not attached.
     """
-    return _runtime(spark).callbacks.add(callback)
+    return runtime_of(spark).callbacks.add(callback)
 
 
 def last_commit(spark: SparkSession) -> WrittenCommit | None:
@@ -216,10 +216,10 @@ def last_commit(spark: SparkSession) -> WrittenCommit | None:
     Its numbers are those of ``pyhudi.Table.commit``, with the time that it waited for the lock and
     the number of retries. ``SetupError`` if the session is not attached.
     """
-    return _runtime(spark).last_commit.written
+    return runtime_of(spark).last_commit.written
 
 
-def _runtime(spark: SparkSession) -> Runtime:
+def runtime_of(spark: SparkSession) -> Runtime:
     """The planner's ``Runtime`` in this application; ``SetupError`` if it is not attached."""
     handlers = _attached.get(id(spark.sparkContext))
     if handlers is None:

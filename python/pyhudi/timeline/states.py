@@ -11,7 +11,7 @@ from pyhudi.format.instants import Action, Instant, State
 
 REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
-#: action -> its states in order, as pyhudi puts them; clusterings are only planned so far
+#: action -> its states in order, as pyhudi puts them
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
@@ -19,7 +19,7 @@ LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.RESTORE: (REQUESTED, INFLIGHT, COMPLETED),
     Action.CLEAN: (REQUESTED, INFLIGHT, COMPLETED),
     Action.SAVEPOINT: (INFLIGHT, COMPLETED),
-    Action.CLUSTERING: (REQUESTED,),
+    Action.CLUSTERING: (REQUESTED, INFLIGHT, COMPLETED),
 }
 
 #: actions whose completed instant carries data files

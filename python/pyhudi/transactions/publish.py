@@ -22,7 +22,7 @@ from pyhudi.errors import (
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.states import check_step
+from pyhudi.timeline.states import check_step, completed_action
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.rollback import rollback_of
@@ -216,7 +216,8 @@ def is_undone(table: Table, now: Timeline, time: InstantTime, action: Action) ->
     A rollback between a writer's first and second file leaves the second, and one during the final
     put leaves the completed file. So the first file decides.
     """
-    return (time, action) not in now.requested or rollback_of(table, now, time) is not None
+    key = time, completed_action(action)
+    return key not in now.requested or rollback_of(table, now, time) is not None
 
 
 def check_alive(table: Table, now: Timeline, time: InstantTime, action: Action, who: str) -> None:

@@ -31,6 +31,7 @@ from pyhudi.locks.renewal import kept
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.transactions.conflicts.clustering_plans import leave_plans
 from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
 from pyhudi.transactions.conflicts.early import check_running
 from pyhudi.transactions.conflicts.judgement import (
@@ -210,6 +211,7 @@ class Transaction(RunningInstant):
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
+            leave_plans(self.table, now, self.instant, footprint.updated)
 
             def compare(later: Timeline) -> None:
                 if grounds(later) != grounds(now):

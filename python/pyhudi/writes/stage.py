@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.application.jobs import Jobs
 from pyhudi.errors import HudiError, SetupError, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.attempt import held
 from pyhudi.rows.spec import STAT_DDL
 from pyhudi.rows.task import error_from_text
+from pyhudi.services.written_files import stat_of
 
 TRACKED = "pyhudi.write"
 #: what Spark says of a worker that ended without a word; its cause is a broken connection
@@ -93,7 +93,7 @@ class Stage:
                 found = collect()
             except Exception as e:
                 raise worker_error(e, self.description) from e
-        return Written(tuple(_written(row) for row in found), staged=True)
+        return Written(tuple(stat_of(row) for row in found), staged=True)
 
 
 def run_here(work: Work, rows: pa.Table) -> Written:
@@ -101,7 +101,7 @@ def run_here(work: Work, rows: pa.Table) -> Written:
     threads = pa.cpu_count()
     try:
         found = [row for batch in work(iter(rows.to_batches())) for row in batch.to_pylist()]
-        return Written(tuple(_written(row) for row in found))
+        return Written(tuple(stat_of(row) for row in found))
     finally:
         # Workers compute on one thread, but the driver's process must not stay like that.
         pa.set_cpu_count(threads)
@@ -212,21 +212,3 @@ def checkpointed(rows: DataFrame, description: str) -> DataFrame:
     """``rows``, which no task computes twice; their joins may run before this returns."""
     with job(rows.sparkSession, description):
         return rows.localCheckpoint(eager=False)
-
-
-def _written(row: dict[str, Any]) -> WriteStat:
-    """One row of the stage's result (``STAT_SCHEMA``), as a commit records it."""
-    return WriteStat(
-        file_id=FileId(row["file_id"]),
-        path=row["path"],
-        partition_path=row["partition_path"],
-        prev_commit=row["prev_instant"],
-        num_writes=row["num_writes"],
-        num_inserts=row["num_inserts"],
-        num_updates=row["num_updates"],
-        num_deletes=row["num_deletes"],
-        total_write_bytes=row["file_size_bytes"],
-        file_size_bytes=row["file_size_bytes"],
-        prev_base_file=row["prev_base_file"],
-        cdc_stats={row["change_log"]: row["change_log_bytes"]} if row["change_log"] else None,
-    )

@@ -13,16 +13,18 @@ from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
-from pyhudi.format.plans import RequestedReplace, parse_requested_replace
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.schema import schema_of, table_schema
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.clustering_plans import (
+    groups_of,
+    planned_clusterings,
+    yields,
+)
 from pyhudi.transactions.conflicts.comparison import (
     STRATEGIES,
     Footprint,
-    Group,
     Strategy,
     footprint_of,
 )
@@ -138,16 +140,12 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
     """``CommitConflict`` if a clustering is pending over a group that we changed.
 
     Its result replaces the group as it was when it was planned, so the change would be lost;
-    Hudi's writers refuse such an update as well. A retry helps once the clustering has ended.
+    Hudi's writers refuse such an update as well. A retry helps once the clustering has ended. A
+    clustering of pyhudi yields, and is no conflict.
     """
-    for pending in now.pending:
-        if pending.action not in (Action.CLUSTERING, Action.REPLACECOMMIT):
-            continue
-        if pending.time == instant:
-            continue
-        planned = _clustered_groups(table, now, pending)
-        both = sorted(ours.updated & planned)
-        if both:
+    for pending, requested in planned_clusterings(table, now, instant):
+        both = sorted(ours.updated & groups_of(requested))
+        if both and not yields(requested):
             raise CommitConflict(
                 f"{ours.who} and clustering {pending.time} conflict: the clustering is pending, "
                 f"and about to rewrite file groups that the write changed: "
@@ -158,14 +156,6 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
                 theirs=pending.time,
                 overlap=tuple(both),
             )
-
-
-def _clustered_groups(table: Table, now: Timeline, pending: Instant) -> frozenset[Group]:
-    # If its requested file is gone, it has settled since the listing, or lost its plan.
-    requested = plan_of(table, now, pending, parse_requested_replace, gone=RequestedReplace())
-    plan = requested.clustering_plan if requested is not None else None
-    groups = plan.input_groups if plan is not None else ()
-    return frozenset((s.partition_path, s.file_id) for g in groups for s in g.slices)
 
 
 def _check_newest(now: Timeline, instant: InstantTime, ours: Footprint) -> None:

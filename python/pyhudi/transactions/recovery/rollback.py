@@ -33,7 +33,7 @@ from pyhudi.format.plans import (
 from pyhudi.format.schema_history import SCHEMA_FOLDER, history_time
 from pyhudi.locks.renewal import kept
 from pyhudi.storage.base import Storage
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
@@ -52,8 +52,10 @@ log = logging.getLogger(__name__)
 
 Done = TypeVar("Done")
 
-#: actions whose pending instants a writer may roll back; services have their own rules
+#: actions whose pending instants a writer may roll back, if they are writes
 WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+#: a clustering is rolled back by its own service alone, which knows whether its owner lives
+UNDONE_HERE = WRITES | {Action.CLUSTERING}
 
 
 class Undone(Enum):
@@ -68,11 +70,11 @@ class Undone(Enum):
 
 
 def roll_back(writer: Writer, time: InstantTime) -> Undone:
-    """Roll back the pending write ``time``; do nothing if it has settled meanwhile."""
+    """Roll back the pending write or clustering ``time``; do nothing if it has settled."""
     table = writer.table
     with writer.locked(time):
         timeline = table.timeline()
-        target = next((i for i in timeline.at(time) if i.action in WRITES), None)
+        target = next((i for i in timeline.at(time) if i.action in UNDONE_HERE), None)
         found = rollback_of(table, timeline, time)
         if found is not None and _is_at_work(writer, found[0]):
             return Undone.BEFORE
@@ -115,7 +117,7 @@ def finish_rollback(writer: Writer, time: InstantTime) -> None:
             return
         plan = read_plan(table, timeline, rollback)
         target = plan.instant_to_rollback if plan else None
-        if plan is None or target is None or target.action not in {a.value for a in WRITES}:
+        if plan is None or target is None or target.action not in {a.value for a in UNDONE_HERE}:
             return
         if any(i.state is State.COMPLETED for i in timeline.at(target.commit_time)):
             # Undoing a completed commit is a restore: that is left to the tool that began it.
@@ -215,7 +217,7 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     if target.state is State.REQUESTED:
         # A writer that has only requested its instant has not begun to write: no listing is needed.
         paths = []
-    elif (target.time, target.action) in timeline.requested:
+    elif instant_key(target) in timeline.requested:
         paths = files_of(table.storage, target.time)
     else:
         # A rollback of it came between its two files, and deleted the markers of that time.

@@ -1,0 +1,81 @@
+"""Clustering beside Apache Hudi: it reads the result, writes on, cleans, and runs our plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi as package
+from integration.peers import SparkPeer
+from integration.peers.hudi_rs import HudiRs
+
+DS = "hoodie.datasource.write."
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
+VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
+
+
+def options(version: int) -> dict[str, str]:
+    return {
+        "hoodie.table.name": "clustered",
+        "hoodie.write.table.version": str(version),
+        "hoodie.write.auto.upgrade": "false",
+        DS + "recordkey.field": "id",
+        DS + "partitionpath.field": "p",
+        DS + "precombine.field": "v",
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+
+
+def rows(*numbers: int, add: int = 0) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{n}" for n in numbers],
+            "v": [n * 7 % 10 + add for n in numbers],
+            "p": ["a" if n % 2 else "b" for n in numbers],
+        }
+    )
+
+
+EXPECTED = {f"k{n}": n * 7 % 10 for n in range(8)}
+
+
+def seen(peer: SparkPeer, path: Path) -> dict[str, int]:
+    return {row["id"]: row["v"] for row in peer.read(path).rows}
+
+
+def written(writer: SparkPeer, path: Path, version: int) -> None:
+    """Two small files in each of two partitions."""
+    writer.write(path, rows(0, 1, 2, 3), options(version), "overwrite")
+    writer.write(path, rows(4, 5, 6, 7), options(version))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_apache_hudi_goes_on_after_a_clustering_of_pyhudi(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    written(hudi, path, version)
+
+    found = package.cluster(str(path), options=SORTED)
+
+    assert [f.fate.value for f in found] == ["clustered"] * 4
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == EXPECTED
+    cleaning = {
+        "hoodie.clean.automatic": "true",
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.clean.fileversions.retained": "1",
+    }
+    hudi.write(path, rows(1, 8, add=20), {**options(version), **cleaning})
+    after = EXPECTED | {"k1": 27, "k8": 26}
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == after
+    left = {f.name for f in path.rglob("*.parquet") if ".hoodie" not in f.parts}
+    assert left.isdisjoint(f.file for f in found)
+    pyhudi.write(path, rows(2, add=40), options(version))
+    assert seen(hudi, path) == after | {"k2": 44}

@@ -1,0 +1,451 @@
+"""Clusters a table: rewrites groups of its files, by a plan that is on the timeline first.
+
+Invariants: the plan is made under the table's lock, on a view that does not change; a plan of
+pyhudi that is found has an owner that may live, or is rolled back (docs/decisions/clustering.md).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from pyhudi.choices import BloomType, ClusteringChoice, ClusteringLayout
+from pyhudi.config import WriteOptions
+from pyhudi.errors import ConfigError, FileExists, UnsupportedTable
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.instants import Instant, InstantTime, State
+from pyhudi.format.plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    ClusteringStrategy,
+    RequestedReplace,
+)
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.index.kinds import kind_of
+from pyhudi.listing import Listing
+from pyhudi.locks.cancelling import pause
+from pyhudi.rows.cluster import cluster_files
+from pyhudi.rows.spec import GROUP, BloomSpec, ClusterTask, FileSystemSpec, WriteSpec
+from pyhudi.services.clustering_plan import (
+    ClusteringFacts,
+    ClusteringProposal,
+    ClusteringRules,
+    Group,
+    PlannedFile,
+    PlannedGroup,
+    plan_clustering,
+)
+from pyhudi.services.clustering_run import Rewritten, RunningClustering, announced
+from pyhudi.services.column_ranges import ColumnRanges
+from pyhudi.services.written_files import stat_of
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.clustering_plans import (
+    YIELDS,
+    groups_of,
+    planned_clusterings,
+    yields,
+)
+from pyhudi.transactions.heartbeat import GIVEN_UP, ended_process, has_passed, last_beat_ms
+from pyhudi.transactions.heartbeat import last_words as words_of
+from pyhudi.transactions.pessimistic import is_pessimistic
+from pyhudi.transactions.phases import Phase
+from pyhudi.transactions.recovery.rollback import roll_back
+from pyhudi.transactions.recovery.settle import DYING_S
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
+
+EXECUTION: Final = (
+    "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+)
+SORT_KEY: Final = "hoodie.clustering.plan.strategy.sort.columns"
+TARGET_KEY: Final = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+LAYOUT_KEY: Final = "hoodie.layout.optimize.strategy"
+MB: Final = 1 << 20
+NONCE_BOUND: Final = 1_000_000_000
+Place = tuple[FileSystemSpec, str]
+
+
+class ClusteringFate(str, Enum):
+    """What a clustering does with a file."""
+
+    CLUSTERED = "clustered"
+    WOULD_BE = "would be clustered"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredFile:
+    """A file of the table, and what became of it.
+
+    Files with one number in ``group`` are rewritten together; ``clustering`` is the instant that
+    did it.
+    """
+
+    partition: str
+    file: str
+    size_bytes: int
+    fate: ClusteringFate
+    group: int | None
+    why: str
+    clustering: InstantTime | None = None
+
+
+class Tasks(Protocol):
+    """Where the groups of a clustering are rewritten."""
+
+    def run(
+        self,
+        spec: WriteSpec,
+        tasks: Mapping[int, ClusterTask],
+        columns: Sequence[str],
+        layout: str,
+    ) -> list[WriteStat]:
+        """Carry out ``tasks``; what they wrote."""
+
+    def ended(self, instant: InstantTime, timeout_s: float) -> bool:
+        """Whether no attempt writes for ``instant`` any more, after at most this time."""
+
+
+class TasksHere:
+    """The groups one after the other in this process."""
+
+    def run(
+        self,
+        spec: WriteSpec,
+        tasks: Mapping[int, ClusterTask],
+        columns: Sequence[str],
+        layout: str,
+    ) -> list[WriteStat]:
+        """Carry out ``tasks``; what they wrote."""
+        numbers = pa.record_batch({GROUP: pa.array(sorted(tasks), pa.int32())})
+        work = cluster_files(spec, tasks, columns, layout)
+        return [stat_of(row) for batch in work(iter([numbers])) for row in batch.to_pylist()]
+
+    def ended(self, instant: InstantTime, timeout_s: float) -> bool:
+        """True: ``run`` has returned."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """One run: the writer, its options, the place of the data files, and who does the work."""
+
+    writer: Writer
+    options: WriteOptions
+    place: Place
+    tasks: Tasks
+
+    @property
+    def table(self) -> Table:
+        return self.writer.table
+
+
+def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
+    """Settle pending clusterings, then cluster by the options; an entry for each file.
+
+    With ``dry_run`` nothing changes. Errors: ``UnsupportedTable``, ``ConfigError``,
+    ``LockTimeout``, ``CommitConflict`` if the table was restored or altered meanwhile.
+    """
+    table = run.table
+    rules = rules_of(run.options)
+    timeline = table.timeline()
+    schema = table_schema(table, timeline, None)
+    if schema is None:
+        return Listing(ClusteredFile)
+    _refuse(run, timeline, schema)
+    ranges = ColumnRanges(run.place, rules.sort_columns)
+    if dry_run:
+        planned = _proposal(run, timeline, rules, ranges).files
+        return Listing(ClusteredFile, [_row(f, ClusteringFate.WOULD_BE) for f in planned])
+    found = _settled(run, timeline)
+    # Most often nothing is due. Then the lock is not taken.
+    first = _proposal(run, table.timeline(), rules, ranges)
+    if not first.groups:
+        return Listing(ClusteredFile, [*found, *(_row(f) for f in first.files)])
+    latest = [first]
+
+    def plan(now: Timeline) -> RequestedReplace | None:
+        latest[0] = _proposal(run, now, rules, ranges)
+        return rendered(table, latest[0], run.options) if latest[0].groups else None
+
+    running = RunningClustering.planned(run.writer, plan)
+    if running is None:
+        return Listing(ClusteredFile, [*found, *(_row(f) for f in latest[0].files)])
+    columns, layout = rules.sort_columns, run.options.cluster_layout
+    left = _carried_out(run, running, latest[0].groups, columns, layout)
+    rows = [_done(file, left, running.instant) for file in latest[0].files]
+    return Listing(ClusteredFile, [*found, *rows])
+
+
+def rules_of(options: WriteOptions) -> ClusteringRules:
+    """The rules that the options state; ``ConfigError`` for a pattern that is none."""
+    selected, pattern = options.cluster_partitions, options.cluster_partition_regex
+    key = "hoodie.clustering.plan.strategy.partition.regex.pattern"
+    try:
+        regex = re.compile(pattern) if pattern is not None else None
+    except re.error as e:
+        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    if options.cluster_choice is ClusteringChoice.OVERLAP and not options.cluster_columns:
+        raise ConfigError(
+            "Files overlap in the columns by which they are sorted, and no column is named. Set "
+            f"{SORT_KEY}.",
+            key=SORT_KEY,
+        )
+    return ClusteringRules(
+        choice=options.cluster_choice,
+        sort_columns=options.cluster_columns,
+        small_bytes=options.cluster_small_bytes,
+        target_bytes=options.cluster_target_bytes,
+        group_bytes=options.cluster_group_bytes,
+        most_groups=options.cluster_groups,
+        partitions=frozenset(selected.split(",")) if selected is not None else None,
+        regex=regex,
+    )
+
+
+def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
+    """The errors of ``clustered`` about the table and the columns."""
+    table = run.table
+    refuse_writes_to(table)
+    feature = None
+    if kind_of(run.options).hashed:
+        feature = "a table with the bucket index, whose rows have their file by a hash"
+    elif table.config.cdc_enabled:
+        feature = "a table with change data capture"
+    elif is_pessimistic(table.config):
+        feature = "a table of pessimistic writers"
+    elif SchemaHistory(table, timeline).current() is not None:
+        feature = "a table with a schema history"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"pyhudi cannot cluster {feature} yet. Nothing was changed. Let Apache Hudi cluster "
+            f"{table.config.name}, where it can.",
+            feature=feature,
+        )
+    known = {column.name: column for column in schema.columns}
+    for name in run.options.cluster_columns:
+        if name not in known or known[name].is_nested:
+            what = "is not a column of" if name not in known else "is a nested column of"
+            raise ConfigError(
+                f"'{name}' {what} {table.config.name}, so its rows cannot be sorted by it. The "
+                f"columns are {', '.join(n for n, c in known.items() if not c.is_nested)}.",
+                key=SORT_KEY,
+            )
+
+
+def _proposal(
+    run: Clustering, timeline: Timeline, rules: ClusteringRules, ranges: ColumnRanges
+) -> ClusteringProposal:
+    table = run.table
+    view = table.view(timeline)
+    view.check()
+    files = tuple(view.latest())
+    busy: dict[Group, str] = announced(run.writer, timeline)
+    for pending, requested in planned_clusterings(table, timeline):
+        why = f"clustering {pending.time} is to rewrite it"
+        busy |= dict.fromkeys(groups_of(requested), why)
+    found = {}
+    if rules.sort_columns:
+        found = ranges.of(f.path for f in files if rules.chosen(f.partition_path))
+    return plan_clustering(ClusteringFacts(files, busy, found), rules)
+
+
+def rendered(table: Table, proposal: ClusteringProposal, options: WriteOptions) -> RequestedReplace:
+    """The plan as its file has it: absolute paths (spec/timeline.md T9)."""
+    root = table.storage.root
+    groups = []
+    for group in proposal.groups:
+        slices = tuple(
+            ClusteringSlice(f"{root}/{f.path}", (), f.file_id, f.partition_path, "")
+            for f in group.files
+        )
+        read = float(sum(f.size_bytes for f in group.files) // MB)
+        metrics = {"TOTAL_LOG_FILES": 0.0, "TOTAL_LOG_FILES_SIZE": 0.0}
+        metrics |= {"TOTAL_IO_READ_MB": read, "TOTAL_IO_WRITE_MB": read, "TOTAL_IO_MB": 2 * read}
+        groups.append(ClusteringGroup(slices, metrics, group.outputs))
+    params = {TARGET_KEY: str(options.cluster_target_bytes)}
+    if options.cluster_columns:
+        params[SORT_KEY] = ",".join(options.cluster_columns)
+        params[LAYOUT_KEY] = options.cluster_layout.value
+    plan = ClusteringPlan(tuple(groups), ClusteringStrategy(EXECUTION, params), {YIELDS: "true"})
+    return RequestedReplace("CLUSTER", plan, {}, 1)
+
+
+def _carried_out(
+    run: Clustering,
+    running: RunningClustering,
+    groups: Sequence[PlannedGroup],
+    columns: Sequence[str],
+    layout: ClusteringLayout,
+) -> dict[Group, str]:
+    """Rewrite ``groups`` and commit; the input groups that were left out, and why."""
+    clock = run.writer.clock
+    running.quiet = partial(run.tasks.ended, running.instant)
+    with running:
+        if running.phase is Phase.REQUESTED:
+            running.put_inflight(b"")
+        schema = table_schema(run.table, running.timeline, None)
+        assert schema is not None
+        tasks = {
+            number: ClusterTask(
+                group.partition_path,
+                tuple(f.path for f in group.files),
+                (None,) * len(group.files),
+                group.outputs,
+                clock.uuid(),
+            )
+            for number, group in enumerate(groups)
+        }
+        spec = _spec(run, running.instant, schema)
+        stats = run.tasks.run(spec, tasks, columns, layout.value)
+        running.seal(partial(run.tasks.ended, running.instant), [s.path for s in stats])
+        by_prefix: dict[str, list[WriteStat]] = {}
+        for stat in stats:
+            by_prefix.setdefault(stat.file_id.rpartition("-")[0], []).append(stat)
+        rewritten = [
+            Rewritten(
+                frozenset((f.partition_path, f.file_id) for f in group.files),
+                tuple(by_prefix.get(tasks[number].prefix, ())),
+            )
+            for number, group in enumerate(groups)
+        ]
+        metadata, left = running.complete(rewritten, schema)
+        if metadata is None:
+            running.abort()
+    return left
+
+
+def _spec(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
+    options, config = run.options, run.table.config
+    filesystem, root = run.place
+    bloom = BloomSpec(
+        fpp=options.bloom_fpp,
+        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
+        entries=options.bloom_entries,
+        max_entries=options.bloom_max_entries,
+    )
+    return WriteSpec(
+        root=root,
+        fs=filesystem,
+        instant=instant,
+        schema=schema.arrow(),
+        avro_schema=json.dumps(schema.with_meta_columns().avro(config.name)),
+        write_nonce=run.writer.clock.random_int(NONCE_BOUND),
+        key_columns=config.record_key_fields,
+        codec=options.codec.value,
+        row_group_bytes=options.row_group_bytes,
+        target_file_bytes=options.cluster_target_bytes,
+        bloom=bloom if kind_of(options).filtered else None,
+    )
+
+
+# --- clusterings that are pending ---------------------------------------------------------------
+
+
+def _settled(run: Clustering, timeline: Timeline) -> list[ClusteredFile]:
+    """Roll back plans of pyhudi whose owner is dead, and carry out those that Apache Hudi left."""
+    found: list[ClusteredFile] = []
+    for pending, requested in planned_clusterings(run.table, timeline):
+        if yields(requested):
+            if _lost_its_owner(run.writer, pending.time):
+                log.warning("clustering %s lost its owner: it is planned again", pending.time)
+                roll_back(run.writer, pending.time)
+        elif pending.state is State.REQUESTED:
+            found += _finished(run, pending, requested)
+    return found
+
+
+def _lost_its_owner(writer: Writer, time: InstantTime) -> bool:
+    """Whether the owner of our clustering has ended; its first beat came before its request."""
+    storage, policy = writer.table.storage, writer.policy.heartbeat
+    beat = last_beat_ms(storage, time)
+    words = words_of(storage, time)
+    if beat is None or words == GIVEN_UP:
+        return True
+    if ended_process(words, policy) is not None:
+        pause(writer.clock, DYING_S)
+        return True
+    return has_passed(storage, writer.clock, beat, policy.lapse_ms)
+
+
+def _finished(
+    run: Clustering, pending: Instant, requested: RequestedReplace
+) -> list[ClusteredFile]:
+    """Carry out a plan that Apache Hudi has requested and nobody has begun."""
+    table, plan = run.table, requested.clustering_plan
+    assert plan is not None
+    running = RunningClustering.found(run.writer, pending)
+    try:
+        running.put_inflight(b"")
+    except FileExists:
+        running.leave()
+        return []
+    live = {(f.partition_path, f.file_id): f for f in table.view(running.timeline).latest()}
+    groups: list[PlannedGroup] = []
+    rows: list[PlannedFile] = []
+    for group in plan.input_groups:
+        files = [live.get((s.partition_path, s.file_id)) for s in group.slices]
+        named = [s.data_file_path.rpartition("/")[2] for s in group.slices]
+        known = [f for f, name in zip(files, named, strict=True) if f and f.name == name]
+        number = len(groups)
+        if known and len(known) == len(named) and not any(s.delta_file_paths for s in group.slices):
+            groups.append(PlannedGroup(tuple(known), group.num_output_file_groups or 1))
+            why = f"the plan of the pending clustering {pending.time} names it"
+            rows += [PlannedFile(f, number, why) for f in known]
+        else:
+            why = f"it is not as the clustering {pending.time} planned it"
+            rows += [PlannedFile(f, None, why) for f in files if f]
+    params = plan.strategy.strategy_params if plan.strategy is not None else {}
+    columns = tuple(name.strip() for name in params.get(SORT_KEY, "").split(",") if name.strip())
+    layouts = {each.value.lower(): each for each in ClusteringLayout} | {
+        "z-order": ClusteringLayout.Z_ORDER
+    }
+    layout = layouts.get(params.get(LAYOUT_KEY, "").lower(), ClusteringLayout.LINEAR)
+    left = _carried_out(run, running, groups, columns, layout)
+    return [_done(row, left, pending.time) for row in rows]
+
+
+# --- entries ------------------------------------------------------------------------------------
+
+
+def _row(planned: PlannedFile, goes: ClusteringFate = ClusteringFate.LEFT) -> ClusteredFile:
+    file = planned.file
+    fate = ClusteringFate.LEFT if planned.group is None else goes
+    return ClusteredFile(
+        file.partition_path, file.name, file.size_bytes, fate, planned.group, planned.why
+    )
+
+
+def _done(planned: PlannedFile, left: Mapping[Group, str], instant: InstantTime) -> ClusteredFile:
+    """The entry of a file after the commit."""
+    file = planned.file
+    own = left.get((file.partition_path, file.file_id))
+    if planned.group is None or own is not None:
+        why = own or planned.why
+        name, size = file.name, file.size_bytes
+        return ClusteredFile(
+            file.partition_path, name, size, ClusteringFate.LEFT, planned.group, why
+        )
+    return ClusteredFile(
+        file.partition_path,
+        file.name,
+        file.size_bytes,
+        ClusteringFate.CLUSTERED,
+        planned.group,
+        planned.why,
+        instant,
+    )

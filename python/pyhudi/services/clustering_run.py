@@ -1,0 +1,245 @@
+"""One running clustering: requested under the lock, committed group by group.
+
+Invariant: a group is replaced only if, under the lock, no commit since the plan has changed it and
+no living write has announced that it will. The new files of other groups are deleted before the
+commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyhudi.choices import FailedWrites
+from pyhudi.errors import CommitConflict, StorageError, TableCorrupt
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, parse_commit
+from pyhudi.format.filenames import FileId, parse_data_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import RequestedReplace, render_requested_replace
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.renewal import kept
+from pyhudi.services.clustering_plan import Group
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.comparison import footprint_of
+from pyhudi.transactions.conflicts.meanwhile import Meanwhile
+from pyhudi.transactions.conflicts.schema_conflicts import same_schema
+from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy, has_passed, last_beat_ms
+from pyhudi.transactions.instants import take_time
+from pyhudi.transactions.markers.markers import delete_files, marked_files
+from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.pessimistic import refuse_without_locks
+from pyhudi.transactions.phases import Phase, check_move
+from pyhudi.transactions.presence import while_there
+from pyhudi.transactions.recovery.rollback import WRITES
+from pyhudi.transactions.recovery.settle import settled_timeline
+from pyhudi.transactions.recovery.undoing import check_undoing, grounds
+from pyhudi.transactions.transaction import Transaction
+from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
+
+OPERATION = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A group of the plan, and the files that it became."""
+
+    inputs: frozenset[Group]
+    stats: tuple[WriteStat, ...]
+
+
+class RunningClustering(Transaction):
+    """A clustering in progress; other than a write it commits what does not conflict."""
+
+    @classmethod
+    def planned(
+        cls, writer: Writer, plan: Callable[[Timeline], RequestedReplace | None]
+    ) -> RunningClustering | None:
+        """Request what ``plan`` answers for the table as it is under the lock; None for nothing.
+
+        The first heartbeat comes before the request, as for writes.
+        """
+        layout = writer.table.config.layout
+        action = Action.REPLACECOMMIT if layout == 1 else Action.CLUSTERING
+        policy = writer.policy
+        if policy.failed_writes is FailedWrites.EAGER:
+            # A service does not wait until a writer falls silent: it leaves its groups to it.
+            policy = replace(policy, failed_writes=FailedWrites.LAZY)
+        settled_timeline(replace(writer, policy=policy), "A clustering")
+        self = cls(writer, action, OPERATION)
+        check_move(self.phase, Phase.REQUESTED, State.REQUESTED)
+        with writer.locked():
+            with kept(writer.lock):  # a listing of the whole table may take longer than a lease
+                timeline = writer.table.timeline()
+                check_undoing(writer.table, timeline, "A clustering", None)
+                requested = plan(timeline)
+            if requested is None:
+                return None
+            content = render_requested_replace(requested)
+
+            def alive(time: InstantTime) -> None:
+                self._beats(time)
+                writer.lock.check(writer.table.storage.put_timeout_s)
+
+            self.instant, self.timeline = take_time(writer, action, content, timeline, alive)
+        self._move(Phase.REQUESTED, State.REQUESTED)
+        self._heartbeat.go_on()
+        return self
+
+    @classmethod
+    def found(cls, writer: Writer, instant: Instant) -> RunningClustering:
+        """Go on with a clustering that was requested, and that nobody has begun."""
+        self = cls(writer, instant.action, OPERATION)
+        self.instant, self.timeline = instant.time, writer.table.timeline()
+        self._beats(instant.time)
+        self._move(Phase.REQUESTED, State.REQUESTED)
+        self._heartbeat.go_on()
+        return self
+
+    def _beats(self, time: InstantTime) -> None:
+        """Send the first heartbeat of this clustering."""
+        writer = self.writer
+        self._heartbeat = Heartbeat(
+            writer.table.storage, writer.clock, time, writer.policy.heartbeat
+        )
+        self._heartbeat.beat()
+
+    def leave(self) -> None:
+        """Leave a clustering that was found to another program, which has begun it first."""
+        self._heartbeat.stop()
+
+    def complete(
+        self, groups: Sequence[Rewritten], schema: SparkSchema
+    ) -> tuple[CommitMetadata | None, dict[Group, str]]:
+        """Commit the groups that nobody changed; why the others were left out, by input group.
+
+        ``schema`` is the table's of the new files. If nothing is left, nothing is committed, and
+        the caller has to ``abort``. ``CommitConflict`` if the table was restored, or its columns
+        changed; errors of ``FinalPut.send``.
+        """
+        check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
+        owner = LockOwner.this_process(self.instant)
+        self.writer.lock.acquire(self.writer.policy.lock_timeout_s, owner)
+        try:
+            with while_there(self.table), kept(self.writer.lock):
+                now = self.table.timeline()
+                self._check_fences(now)
+                left = self._left_out(now, schema)
+            for group in groups:
+                if hit := sorted(group.inputs & left.keys()):
+                    why = f"{'/'.join(hit[0])} of its group is left out: {left[hit[0]]}"
+                    left = {**dict.fromkeys(group.inputs, why), **left}
+            kept_ones = [g for g in groups if not g.inputs & left.keys()]
+            if not kept_ones:
+                return None, left
+            completion = self.writer.next_time(now)
+            self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
+            refuse_without_locks(self.table, self.who)
+            gone = [s.path for g in groups if g.inputs & left.keys() for s in g.stats]
+            if gone:
+                delete_files(self.table.storage, gone)
+            metadata = _metadata(kept_ones, schema.declaration(self.table.config.name))
+
+            def compare(later: Timeline) -> None:
+                if grounds(later) == grounds(now):
+                    return
+                both = self._changed(later).keys() & {i for g in kept_ones for i in g.inputs}
+                if both:
+                    raise CommitConflict(
+                        f"{self.who} and another commit changed the same file groups. Nothing of "
+                        "the clustering is visible. Run it again.",
+                        ours=self.instant,
+                        overlap=tuple(f"{p}/{g}" for p, g in sorted(both)),
+                    )
+
+            self._publish(completion, metadata, compare)
+        finally:
+            self._release()
+        self._clean_up()
+        return metadata, left
+
+    def _left_out(self, now: Timeline, schema: SparkSchema) -> dict[Group, str]:
+        """The groups that must not be replaced, and why."""
+        check_undoing(self.table, now, self.who, self.instant)
+        current = table_schema(self.table, now, None)
+        if current is not None and not same_schema(current, schema):
+            raise CommitConflict(
+                f"The columns of the table changed while {self.who} ran. Nothing of it is visible. "
+                "Run it again: it then writes the new columns.",
+                ours=self.instant,
+                overlap=("schema",),
+            )
+        writer = self.writer
+        return {**announced(writer, now, self.instant), **self._changed(now)}
+
+    def _changed(self, now: Timeline) -> dict[Group, str]:
+        """The groups that commits since the plan changed; ``CommitConflict`` if one was undone."""
+        meanwhile = Meanwhile(self.table, self.timeline, now)
+        if undone := meanwhile.undone():
+            raise CommitConflict(
+                f"Commit {undone[0]}, on which {self.who} was planned, was undone meanwhile. "
+                "Nothing of the clustering is visible. Run it again.",
+                ours=self.instant,
+                theirs=undone[0],
+                overlap=tuple(undone),
+            )
+        found: dict[Group, str] = {}
+        for theirs, metadata in meanwhile.commits():
+            if theirs.time == self.instant:
+                continue
+            why = f"{metadata.operation.lower()} {theirs.time} changed it meanwhile"
+            found |= dict.fromkeys(footprint_of(theirs, metadata).updated, why)
+        return found
+
+
+def _metadata(groups: Sequence[Rewritten], schema: str) -> CommitMetadata:
+    replaced: dict[str, list[FileId]] = {}
+    for partition, file_id in sorted(i for g in groups for i in g.inputs):
+        replaced.setdefault(partition, []).append(file_id)
+    stats = tuple(stat for group in groups for stat in group.stats)
+    by_partition = {partition: tuple(ids) for partition, ids in replaced.items()}
+    return CommitMetadata("CLUSTER", stats, {SCHEMA_KEY: schema}, by_partition)
+
+
+def announced(
+    writer: Writer, now: Timeline, instant: InstantTime | None = None
+) -> dict[Group, str]:
+    """The groups that living writes change, by their profiles and the markers of their files."""
+    table, found = writer.table, dict[Group, str]()
+    for pending in now.pending:
+        if pending.time == instant or pending.action not in WRITES:
+            continue
+        if not is_alive(table, writer, pending.time):
+            continue
+        why = f"the running write {pending.time} changes it"
+        found |= dict.fromkeys(_groups_of(table, now, pending), why)
+    return found
+
+
+def _groups_of(table: Table, now: Timeline, pending: Instant) -> set[Group]:
+    found: set[Group] = set()
+    if pending.state is State.INFLIGHT:
+        path = now.file_of(pending)
+        try:
+            stats = parse_commit(table.storage.read(path), path).stats
+            found |= {(s.partition_path, s.file_id) for s in stats if s.prev_commit is not None}
+        except (FileNotFoundError, TableCorrupt, StorageError):
+            log.info("%s has no profile that can be read", pending.time)
+    for path in marked_files(table.storage, pending.time) or ():
+        partition, _, name = path.rpartition("/")
+        parsed = parse_data_file_name(name)
+        if parsed is not None:
+            found.add((partition, parsed.file_id))
+    return found
+
+
+def is_alive(table: Table, writer: Writer, time: InstantTime) -> bool:
+    """Whether a heartbeat shows that the owner of a pending instant may live."""
+    policy: HeartbeatPolicy = writer.policy.heartbeat
+    beat = last_beat_ms(table.storage, time)
+    return beat is not None and not has_passed(table.storage, writer.clock, beat, policy.lapse_ms)

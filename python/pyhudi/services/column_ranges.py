@@ -1,0 +1,55 @@
+"""The least and greatest values of columns in base files, from the files' footers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.services.clustering_plan import Range
+
+THREADS = 16
+
+
+class ColumnRanges:
+    """Ranges of ``columns`` by path; a file is read once, since its content never changes."""
+
+    def __init__(self, place: tuple[FileSystemSpec, str], columns: Sequence[str]) -> None:
+        """``place`` is the file system of the data files, and the table's root on it."""
+        spec, self._root = place
+        self._filesystem = spec.open()
+        self._columns = columns
+        self._known: dict[str, tuple[Range, ...]] = {}
+
+    def of(self, paths: Iterable[str]) -> dict[str, tuple[Range, ...]]:
+        """The ranges in the files ``paths``, relative to the table; None where one is unknown."""
+        new = [path for path in paths if path not in self._known]
+        with ThreadPoolExecutor(THREADS) as threads:
+            self._known.update(zip(new, threads.map(self._read, new), strict=True))
+        return dict(self._known)
+
+    def _read(self, path: str) -> tuple[Range, ...]:
+        try:
+            with self._filesystem.open_input_file(f"{self._root}/{path}") as source:
+                metadata = pq.read_metadata(source)
+        except (OSError, pa.ArrowException):
+            return ()
+        return tuple(_range(metadata, column) for column in self._columns)
+
+
+def _range(metadata: pq.FileMetaData, column: str) -> Range:
+    names = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
+    if column not in names:
+        return None
+    at = names.index(column)
+    low, high = [], []
+    for number in range(metadata.num_row_groups):
+        statistics = metadata.row_group(number).column(at).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        low.append(statistics.min)
+        high.append(statistics.max)
+    return (min(low), max(high)) if low else None

@@ -1,0 +1,26 @@
+"""A worker's report on the driver: what it says of a file is what the commit says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId
+
+
+def stat_of(row: dict[str, Any]) -> WriteStat:
+    """One row of a worker's report (``STAT_SCHEMA``), as a commit records it."""
+    return WriteStat(
+        file_id=FileId(row["file_id"]),
+        path=row["path"],
+        partition_path=row["partition_path"],
+        prev_commit=row["prev_instant"],
+        num_writes=row["num_writes"],
+        num_inserts=row["num_inserts"],
+        num_updates=row["num_updates"],
+        num_deletes=row["num_deletes"],
+        total_write_bytes=row["file_size_bytes"],
+        file_size_bytes=row["file_size_bytes"],
+        prev_base_file=row["prev_base_file"],
+        cdc_stats={row["change_log"]: row["change_log_bytes"]} if row["change_log"] else None,
+    )
