@@ -64,6 +64,12 @@ SERVICES: Final = (
                 ("test_a_group_that_a_running_write_changes_is_left_to_it",),
             ),
             Mutant(
+                "a run that another program took back is committed too",
+                "RunningClustering._left_out",
+                (("if was_rolled_back(self.table, now, self.instant):", "if False:"),),
+                ("test_a_clustering_that_apache_hudi_took_over_is_not_committed_twice",),
+            ),
+            Mutant(
                 "a write leaves its groups in the plan",
                 "leave_plans",
                 (("", "return"),),

@@ -9,16 +9,25 @@ from pathlib import Path
 import pytest
 
 from pyhudi.choices import ConflictRule
-from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import RequestedReplace, parse_requested_replace
+from pyhudi.format.plans import (
+    InstantInfo,
+    RequestedReplace,
+    RollbackMetadata,
+    RollbackPlan,
+    parse_requested_replace,
+    render_rollback_metadata,
+    render_rollback_plan,
+)
 from pyhudi.rows.spec import ClusterTask, WriteSpec
 from pyhudi.services.clustering import ClusteredFile, TasksHere
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.transactions.conflicts.comparison import STRATEGIES
 from pyhudi.transactions.heartbeat import Heartbeat
+from pyhudi.transactions.instants import put_instant, take_time
 from tests.services.folder_table import FolderTable
 from tests.transactions.world import NEVER, VERSIONS
 
@@ -244,6 +253,33 @@ def test_a_write_takes_its_group_out_of_the_plan_before_it_commits(table: Folder
 
     table.cluster(Beside(changes))
     assert plans == ["b", "b"]
+
+
+def test_a_clustering_that_apache_hudi_took_over_is_not_committed_twice(
+    table: FolderTable,
+) -> None:
+    four_files(table)
+    taken: list[InstantTime] = []
+
+    def takes_over() -> None:
+        """Rolls the run back, and begins its plan again, as Apache Hudi does."""
+        timeline = table.table().timeline()
+        (running,) = timeline.pending
+        target = InstantInfo(running.time, running.action.value)
+        done = RollbackMetadata(running.time, 1, 0, (running.time,), {}, (target,))
+        writer = table.writer()
+        time, now = take_time(writer, Action.ROLLBACK, render_rollback_plan(RollbackPlan(target)))
+        end = Instant(time, Action.ROLLBACK, State.COMPLETED, writer.next_time(now))
+        inflight = replace(end, state=State.INFLIGHT, completion_time=None)
+        put_instant(writer.table, replace(inflight, state=State.REQUESTED), inflight, b"")
+        put_instant(writer.table, inflight, end, render_rollback_metadata(done))
+        taken.append(running.time)
+
+    with pytest.raises(WriterFenced, match="which may run its plan again"):
+        table.cluster(Beside(takes_over))
+
+    assert [i.time for i in table.table().timeline().pending] == taken
+    assert table.rows() == ROWS
 
 
 # --- after a death --------------------------------------------------------------------------------

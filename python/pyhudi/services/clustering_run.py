@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.choices import FailedWrites
-from pyhudi.errors import CommitConflict, StorageError, TableCorrupt
+from pyhudi.errors import CommitConflict, StorageError, TableCorrupt, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, parse_commit
 from pyhudi.format.filenames import FileId, parse_data_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
@@ -34,7 +34,7 @@ from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.pessimistic import refuse_without_locks
 from pyhudi.transactions.phases import Phase, check_move
 from pyhudi.transactions.presence import while_there
-from pyhudi.transactions.recovery.rollback import WRITES
+from pyhudi.transactions.recovery.rollback import WRITES, was_rolled_back
 from pyhudi.transactions.recovery.settle import settled_timeline
 from pyhudi.transactions.recovery.undoing import check_undoing, grounds
 from pyhudi.transactions.transaction import Transaction
@@ -165,6 +165,15 @@ class RunningClustering(Transaction):
 
     def _left_out(self, now: Timeline, schema: SparkSchema) -> dict[Group, str]:
         """The groups that must not be replaced, and why."""
+        if was_rolled_back(self.table, now, self.instant):
+            # Apache Hudi takes any pending clustering back to run it itself. What is pending under
+            # our time is its run now, so nothing of it is undone.
+            self._may_still_write = True
+            raise WriterFenced(
+                f"{self.who} was rolled back by another program, which may run its plan again. "
+                "Nothing of this run is visible. Run the clustering again when that has ended.",
+                instant=self.instant,
+            )
         check_undoing(self.table, now, self.who, self.instant)
         current = table_schema(self.table, now, None)
         if current is not None and not same_schema(current, schema):
