@@ -114,6 +114,20 @@ def test_clean_tells_and_deletes_old_versions(tmp_path: Path, capsys: Output) ->
     assert "hoodie.clean.policy" in capsys.readouterr().err
 
 
+def test_cluster_tells_and_puts_small_files_together(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-cow_part"].unzip(tmp_path)
+    sort = ["--conf", "hoodie.clustering.plan.strategy.sort.columns=id"]
+    every = ["--conf", "hoodie.clustering.plan.strategy.class=ALL"]
+
+    assert main(["cluster", "--dry-run", str(root), *sort, *every]) == 0
+    assert "would be clustered" in capsys.readouterr().out
+
+    assert main(["cluster", "--json", str(root), *sort, *every]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {each["fate"] for each in found} == {"clustered"}
+    assert main(["show", str(root)]) == 0
+
+
 def test_archive_tells_and_moves_old_instants(tmp_path: Path, capsys: Output) -> None:
     root = BY_NAME["h120_v9-cow_clean_archive"].unzip(tmp_path)
     keep = ["--conf", "hoodie.keep.min.commits=2", "--conf", "hoodie.keep.max.commits=2"]

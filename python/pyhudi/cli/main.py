@@ -177,7 +177,7 @@ def _clean(given: argparse.Namespace) -> Answer:
 
 
 def _cluster(given: argparse.Namespace) -> Answer:
-    path, options, hadoop_options = _place(given)
+    path, options, hadoop_options = place_of(given)
     found = cluster(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
     return listed(given, found, f"The table at {path} has no files.")
 
