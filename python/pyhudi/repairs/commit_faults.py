@@ -197,19 +197,19 @@ COMMIT_KINDS = (
     Kind(
         "empty commit",
         "spec/timeline.md T5",
-        "pyhudi reads its rows; others may fail",
+        "all read its rows; what it says of its schema and its files is gone",
         _empty,
     ),
     Kind(
         "torn commit",
         "spec/timeline.md T5",
-        "pyhudi and Apache Hudi fail; hudi-rs may read",
+        "pyhudi fails; Apache Hudi and hudi-rs fail if it is the newest commit",
         _torn,
     ),
     Kind(
         "commit that names lost files",
         "spec/file_slices.md F7",
-        "pyhudi fails; Apache Hudi and hudi-rs read fewer rows, or older ones",
+        "pyhudi fails; others read fewer rows or older ones, or fail on a file that is cut off",
         _lost,
     ),
 )

@@ -147,7 +147,7 @@ LEFTOVER_KINDS = (
     Kind(
         "two files of one group and instant",
         "spec/file_slices.md F2",
-        "pyhudi reads the one that the commit names; others may read the other one",
+        "pyhudi reads the one that the commit names; Apache Hudi may take the other; hudi-rs fails",
         _doubled,
     ),
     Kind(

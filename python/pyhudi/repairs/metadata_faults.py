@@ -59,13 +59,13 @@ METADATA_KINDS = (
     Kind(
         "metadata table that lags behind",
         "spec/metadata_table.md MT3",
-        "pyhudi reads all rows; Apache Hudi and hudi-rs miss those of later commits",
+        "pyhudi reads all rows; Apache Hudi and hudi-rs read an older state",
         _lags,
     ),
     Kind(
         "metadata table that is gone",
         "spec/metadata_table.md MT3",
-        "pyhudi reads all rows; others list the folders, or fail",
+        "all read the table; others than pyhudi look for it first",
         _lost,
     ),
 )

@@ -117,7 +117,7 @@ PARTITION_KINDS = (
     Kind(
         "partition metadata torn",
         "spec/data_files.md D5",
-        "pyhudi and hudi-rs read the partition; Apache Hudi may fail",
+        "all read the partition as long as the file is there",
         _torn_metadata,
     ),
 )

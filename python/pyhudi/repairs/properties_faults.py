@@ -197,7 +197,7 @@ PROPERTIES_KINDS = (
     Kind(
         "layout that the version contradicts",
         "spec/versions.md V1",
-        "pyhudi refuses the table; others may see no rows",
+        "pyhudi and hudi-rs fail; Apache Hudi reads no rows in version 9, and fails in version 6",
         _wrong_layout,
         closed=True,
         any_table=True,
@@ -205,7 +205,7 @@ PROPERTIES_KINDS = (
     Kind(
         "instants of both layouts",
         "spec/versions.md V1",
-        "pyhudi refuses the table, as an upgrade may be running; others read one of the two",
+        "pyhudi refuses the table, as an upgrade may be running; others read it",
         _both_layouts,
         any_table=True,
     ),
