@@ -9,7 +9,7 @@ from statistics import median
 
 from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.measure import CLEAN, Measure, by_hudi, judged
+from pyhudi.diagnosis.measure import CLEAN, CLUSTERING, SORTING, Measure, judged
 from pyhudi.errors import HudiError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.rows.meta_columns import java_order
@@ -29,9 +29,6 @@ SKEWED = 10
 MOST_FOOTERS = 256
 #: file ids whose first eight characters are numbers below this are those of buckets
 MOST_BUCKETS = 10_000
-
-CLUSTERING = by_hudi("CALL run_clustering(table => 'TABLE')")
-SORTING = by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')")
 
 
 def is_bucketed(files: Iterable[BaseFile]) -> bool:

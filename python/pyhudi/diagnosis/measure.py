@@ -9,6 +9,12 @@ from typing import Final
 #: commands by which lines are mended
 FAILED_WRITES: Final = "pyhudi clean --failed-writes PATH"
 CLEAN: Final = "pyhudi clean PATH"
+#: longer commands first, since a line may begin with one of them
+SORTING: Final = (
+    "pyhudi cluster PATH --conf hoodie.clustering.plan.strategy.class=OVERLAP "
+    "--conf hoodie.clustering.plan.strategy.sort.columns=KEY,COLUMNS"
+)
+CLUSTERING: Final = "pyhudi cluster PATH"
 RESTORE: Final = "pyhudi restore PATH INSTANT, to the commit that the restore was to"
 
 
@@ -48,11 +54,16 @@ def judged(
 def on_merge_on_read(found: Measure) -> Measure:
     """The line with Apache Hudi's commands, since pyhudi does not write merge-on-read tables."""
     commands = {
+        SORTING: by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')"),
+        CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE')"),
         CLEAN: by_hudi("CALL run_clean(table => 'TABLE')"),
         RESTORE: by_hudi("CALL rollback_to_savepoint(table => 'TABLE', instant_time => '...')"),
         FAILED_WRITES: by_hudi("its next write, or its cleaner, undoes failed writes"),
     }
-    return replace(found, mend=commands.get(found.mend, found.mend))
+    for ours, theirs in commands.items():
+        if found.mend.startswith(ours):
+            return replace(found, mend=theirs + found.mend.removeprefix(ours))
+    return found
 
 
 def by_hudi(command: str) -> str:
