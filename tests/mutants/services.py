@@ -183,7 +183,7 @@ SERVICES: Final = (
             ),
             Mutant(
                 "savepoints keep nothing",
-                "_saved",
+                "_savepointed",
                 (("", "return {}"),),
                 ("test_a_file_that_a_savepoint_keeps_stays",),
             ),

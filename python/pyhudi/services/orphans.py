@@ -140,7 +140,7 @@ def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: 
         named,
         None if archived is None else tuple(each.instant.time for each in archived),
         rolled_back(table.storage, timeline),
-        _saved(table, timeline),
+        _savepointed(table, timeline),
         frozenset(InstantTime(b.name) for b in beats if now_ms - b.modified_ms <= lapse_ms),
         bool(living_leases(table.storage, writer.clock, writer.policy.heartbeat)),
         now_ms,
@@ -159,7 +159,7 @@ def _archived(table: Table) -> list[ArchivedInstant] | None:
     return found
 
 
-def _saved(table: Table, timeline: Timeline) -> dict[str, str]:
+def _savepointed(table: Table, timeline: Timeline) -> dict[str, str]:
     """The paths that savepoints keep, and why."""
     found = {}
     for instant in timeline.completed:
