@@ -92,7 +92,7 @@ def run_round(
                     table=table, **step.params(inputs),
                 )  # fmt: skip
                 results.measurements.append(measured)
-                _tell(measured)
+                tell(measured)
             if step.changes:
                 answers = {e.name: e.ask("checksum", table=table) for e in engines}
             agree(step.operation, answers)
@@ -146,7 +146,7 @@ def _rotated(engines: Sequence[EngineProcess], by: int) -> list[EngineProcess]:
     return [*engines[cut:], *engines[:cut]]
 
 
-def _tell(m: Measurement) -> None:
+def tell(m: Measurement) -> None:
     print(
         f"{m.round:>3} {m.operation:<26} {m.engine:<10} {m.seconds:8.2f} s {m.cpu:8.2f} CPU s",
         flush=True,

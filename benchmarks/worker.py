@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.data import COLUMNS
 from benchmarks.engines import ENGINES, Engine
+from benchmarks.engines.change_reads import ReadsChanges
 from integration.peers.process import claim_stdout, serve
 
 
@@ -121,6 +122,25 @@ class Worker:
 
         return overtaken(self.engine, table, sources)
 
+    def changed(self, table: str) -> dict[str, Any]:
+        """The rows that the last commit inserted or updated, into Spark's sink."""
+        return timed(lambda: self._drained(self._feed.changed(table)))
+
+    def changes(self, table: str) -> dict[str, Any]:
+        """Every change of the last commit, with the rows before and after it."""
+        return timed(lambda: self._drained(self._feed.changes(table)))
+
+    def change_facts(self, table: str) -> list[str]:
+        """What the changes are, to compare."""
+        return self._feed.facts(table)
+
+    @property
+    def _feed(self) -> ReadsChanges:
+        return self.engine  # type: ignore[return-value]
+
+    def _drained(self, frame: DataFrame) -> None:
+        frame.write.format("noop").mode("overwrite").save()
+
     def checksum(self, table: str) -> list[str]:
         """Number of rows and two sums over a hash of all columns."""
         hashed = self._frame(table).select(F.xxhash64(*COLUMNS).alias("h"))
@@ -177,6 +197,7 @@ def main() -> None:
     names = [
         "create", "append", "upsert", "delete", "merge", "full_read", "column_sum", "lookup",
         "range_filter", "plan", "race", "count_up", "overtaken", "checksum", "size", "drop",
+        "changed", "changes", "change_facts",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.changes import make_inputs as make_change_inputs
 from benchmarks.cpu import TreeClock, tree_seconds
 from benchmarks.data import COLUMNS, orders, region_of
 from benchmarks.report import write_page
@@ -91,3 +93,14 @@ def test_the_page_shows_medians_and_ratios_to_plain_parquet(tmp_path: Path) -> N
     page = (tmp_path / "page.md").read_text()
     assert "| bulk insert | 2.00 (1.00 to 3.00) | 6.00 (3.00 to 9.00) **3.00x** |" in page
     assert "| bulk insert | 2.00 (1.00 to 3.00) | 4.00 (2.00 to 6.00) **2.00x** |" in page
+
+
+def test_each_commit_of_the_change_benchmark_changes_one_per_cent(tmp_path: Path) -> None:
+    found = make_change_inputs(tmp_path, 20_000)
+    ids = {name: pq.read_table(folder)["id"].to_numpy() for name, folder in found.items()}
+    assert len(ids["bulk"]) == 20_000
+    for name in ("spread", "delete"):
+        assert len(np.unique(ids[name])) == len(ids[name]) == 200
+    assert set(region_of(ids["one partition"])) == {3}
+    assert set(region_of(ids["spread"])) == set(range(10))
+    assert not set(ids["delete"]) & set(ids["one partition"])

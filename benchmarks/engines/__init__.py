@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.engines.base import Engine
+from benchmarks.engines.change_reads import FEEDS
 from benchmarks.engines.delta import Delta
 from benchmarks.engines.hudi import ApacheHudi, ApacheHudiWithoutMetadata
 from benchmarks.engines.iceberg import Iceberg
@@ -13,5 +14,6 @@ ENGINES: dict[str, type[Engine]] = {
     engine.name: engine
     for engine in (PlainParquet, Pyhudi, ApacheHudi, ApacheHudiWithoutMetadata, Delta, Iceberg)
 }
+ENGINES |= FEEDS
 
 __all__ = ["ENGINES", "Engine"]

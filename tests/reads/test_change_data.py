@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.reads.change_data import change_schema, plan_changes
+from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.conditions import (
     AllOf,
     Compare,
@@ -22,7 +22,9 @@ from pyhudi.reads.conditions import (
     Whole,
 )
 from pyhudi.reads.pins import pin_of
+from pyhudi.rows.change_spec import ChangePiece, ChangeSpec
 from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests.archiver import archive
@@ -144,6 +146,17 @@ def test_filters_leave_out_commits_and_operations(
     eventful(tmp_path)
     found = changes_at(str(tmp_path), asked(at(1), at(6)), [condition])
     assert "".join(sorted(r["op"] for r in found)) == kept
+
+
+def test_small_pieces_share_a_task() -> None:
+    spec = ChangeSpec("", FileSystemSpec(), None, None)
+    pieces = tuple(ChangePiece(at(n)) for n in range(10))
+
+    def tasks(size: int) -> int:
+        return ChangePlan(spec, pieces, (size,) * 10).task_count(2)
+
+    assert [tasks(0), tasks(1 << 20), tasks(64 << 20)] == [1, 2, 6]
+    assert ChangePlan(spec, (), ()).task_count(2) == 1
 
 
 def test_only_the_columns_that_are_asked_for_are_read(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
 from pyhudi.rows.spec import FileNames
 from pyhudi.timeline.active import COMMITS, Timeline
 
+#: what a task reads at least: to begin it costs as much as to compare such files
+TASK_BYTES = 8 << 20
 #: operations that move rows or nothing at all; their files hold no change
 STILL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", "BUCKET_RESCALE"})
 
@@ -39,6 +41,11 @@ class ChangePlan:
     spec: ChangeSpec
     pieces: tuple[ChangePiece, ...]
     sizes: tuple[int, ...]
+
+    def task_count(self, parallelism: int) -> int:
+        """How many tasks read the pieces: no more than pay for the start of a Python worker."""
+        worth = 1 + sum(self.sizes) // TASK_BYTES
+        return max(1, min(len(self.pieces), worth, parallelism * 3))
 
 
 def change_schema(query: Query) -> SparkSchema:

@@ -13,12 +13,12 @@ from pyhudi.reads.change_data import ChangePlan
 from pyhudi.rows.change_reader import read_changes
 from pyhudi.rows.change_spec import ChangePiece
 from pyhudi.rows.shipping import shipped
-from pyhudi.writes.placement.task_routes import balanced, task_count
+from pyhudi.writes.placement.task_routes import balanced
 
 
 def change_rows(spark: SparkSession, plan: ChangePlan, wanted: SparkSchema) -> DataFrame:
     """The changes in the columns ``wanted``, whose order counts; nothing is read yet."""
-    tasks = task_count(len(plan.pieces), spark.sparkContext.defaultParallelism)
+    tasks = plan.task_count(spark.sparkContext.defaultParallelism)
     task_of = balanced(dict(enumerate(plan.sizes)), tasks)
     parts: list[list[ChangePiece]] = [[] for _ in range(tasks)]
     for number, piece in enumerate(plan.pieces):
