@@ -46,6 +46,26 @@ SERVICES: Final = (
                 (("if _path(partition, name) in counts:", "if False:"),),
                 ("test_a_plan_that_was_found_never_deletes_what_counts_now",),
             ),
+            Mutant(
+                "a plan that others may not know is carried out at once",
+                "_clean",
+                (("        lock.check()\n        instant =", "        instant ="),),
+                (
+                    "test_a_cleaner_that_stood_still_before_its_plan_deletes_nothing_that_was_saved_meanwhile",
+                ),
+            ),
+            Mutant(
+                "a plan that was found is looked at beside the lock",
+                "finish_clean",
+                (("with writer.locked(instant.time):", "if True:"), ("with kept(writer.lock):", "if True:")),
+                ("test_nobody_saves_a_commit_while_a_plan_that_was_found_is_looked_at",),
+            ),
+            Mutant(
+                "a plan that another has carried out is carried out again",
+                "finish_clean",
+                ((" or all(i.time != instant.time for i in pending_cleans(timeline))", ""),),
+                ("test_a_clean_that_another_has_ended_is_not_carried_out_once_more",),
+            ),
         ),
     ),
     Guard(
@@ -85,6 +105,14 @@ SERVICES: Final = (
                 "_refuse_living",
                 (("", "return"),),
                 ("test_living_writers_are_named_and_nothing_happens",),
+            ),
+            Mutant(
+                "a restore is begun though others have committed since its plan",
+                "_refuse_overtaken",
+                (("", "return"),),
+                (
+                    "test_a_restore_that_stood_still_before_its_plan_undoes_nothing_that_others_build_on",
+                ),
             ),
             Mutant(
                 "commits with a savepoint are undone",

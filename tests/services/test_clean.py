@@ -13,7 +13,7 @@ import pytest
 from pyhudi.application.after_commit import after_commit
 from pyhudi.choices import CleanPolicy
 from pyhudi.config import resolve_write
-from pyhudi.errors import ConfigError, HistoryExpired, LockTimeout
+from pyhudi.errors import ConfigError, HistoryExpired, LockTimeout, WriterFenced
 from pyhudi.format.filenames import LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
@@ -35,10 +35,12 @@ from pyhudi.services.clean import (
     CleanedFile,
     clean_table,
     cleaned,
+    finish_clean,
     planned,
     retention_of,
 )
 from pyhudi.services.clean_plan import CleanFacts, Retention, plan_clean
+from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS
@@ -55,7 +57,10 @@ from tests.transactions.world import (
     work,
 )
 
+KEEP_1 = Retention(commits=1)
 KEEP_2 = Retention(commits=2)
+#: of the lock of these tables
+LEASE_S = 60.0
 
 
 @pytest.fixture(params=VERSIONS, ids=lambda version: f"v{version}")
@@ -323,6 +328,56 @@ def test_a_plan_that_was_found_never_deletes_what_counts_now(world: World) -> No
     assert cleaned_files[2].why == "the newest snapshot reads it"
     assert instants_on_disk(world) == [one, three]
     assert last_clean(world).start_clean_time == found.time
+
+
+@pytest.mark.parametrize("few", [0, clean_module.FEW])
+def test_a_cleaner_that_stood_still_before_its_plan_deletes_nothing_that_was_saved_meanwhile(
+    world: World, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_module, "FEW", few)
+    one, two, three = versions(world, 3)
+
+    def stand_still(call: Call) -> None:
+        if call.method == "put_if_absent" and call.paths[0].endswith(".clean.requested"):
+            world.clock.advance(LEASE_S)
+            make_savepoint(world.writer(), one, "")
+
+    with pytest.raises(WriterFenced):
+        clean_table(world.writer(FaultyStorage(world.memory, before=stand_still)), KEEP_1)
+    found = run(world, Retention(commits=30))
+
+    assert fates(found) == [(one, "kept")]
+    assert found[0].why == f"savepoint {one} keeps it"
+    assert instants_on_disk(world) == [one, two, three]
+    assert world.table().timeline().pending == ()
+
+
+def test_nobody_saves_a_commit_while_a_plan_that_was_found_is_looked_at(world: World) -> None:
+    """A savepoint that was begun before the plan came has ended by then, or ends without effect."""
+    one, two, three = versions(world, 3)
+    (path,) = [p for p in world.data_files() if one in p]
+    pending_clean(world, f"x/{path}")
+    looks: list[str] = []
+
+    def save_beside(call: Call) -> None:
+        if call.method == "read" and call.paths[0].endswith(".clean.requested"):
+            looks.append(call.paths[0])
+            with pytest.raises(LockTimeout):
+                make_savepoint(world.writer(policy=replace(NEVER, lock_timeout_s=1.0)), one, "")
+
+    clean_table(world.writer(FaultyStorage(world.memory, before=save_beside)), KEEP_2)
+
+    assert looks
+    assert instants_on_disk(world) == [two, three]
+
+
+def test_a_clean_that_another_has_ended_is_not_carried_out_once_more(world: World) -> None:
+    one, _ = versions(world, 2)
+    (path,) = [p for p in world.data_files() if one in p]
+    found = pending_clean(world, f"x/{path}")
+    run(world)
+
+    assert finish_clean(world.writer(), found) == []
 
 
 def test_paths_in_a_plan_do_not_lead_out_of_the_table(world: World) -> None:

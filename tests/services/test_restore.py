@@ -15,7 +15,7 @@ from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.restore import RestoreFate, restored
 from pyhudi.services.savepoints import make_savepoint
-from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.processes import LINUX
@@ -34,6 +34,8 @@ from tests.transactions.world import (
 from tests.undoing import Undoing
 
 KEEP_1 = Retention(commits=1)
+#: of the lock of these tables
+LEASE_S = 60.0
 LATE = "20300101000000000"
 
 
@@ -212,6 +214,34 @@ def test_living_writers_are_named_and_nothing_happens(world: World) -> None:
     assert "fence=True" in told
     assert {f.path for f in world.memory.walk(".hoodie")} == before
     assert world.rows() == model[-1][1]
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_restore_that_stood_still_before_its_plan_undoes_nothing_that_others_build_on(
+    world: World, dies: bool
+) -> None:
+    model = written(world)
+    committed: list[InstantTime] = []
+
+    def stand_still(call: Call) -> None:
+        if call.paths[0].endswith(".restore.requested") and call.method == "put_if_absent":
+            world.clock.advance(LEASE_S)
+            committed.append(world.upsert({"d": "6"}).instant)
+        if dies and call.paths[0].endswith(".restore.inflight"):
+            pytest.fail("the restore was begun")
+
+    faults = [Fault(Effect.CRASH_AFTER, 1, path="*restore.requested")] if dies else []
+    slow = FaultyStorage(world.memory, *faults, before=stand_still)
+    with suppress(SimulatedCrash), pytest.raises(CommitConflict, match="Nothing was undone"):
+        restored(world.writer(slow), model[2][0])
+    if dies:
+        with pytest.raises(CommitConflict, match=f"commit {committed[0]} completed before"):
+            restored(world.writer(), model[2][0])
+
+    assert world.rows() == {"d": "6", "e": "5"}
+    assert world.table().timeline().pending == ()
+    restored(world.writer(), model[2][0])
+    check(world, model[2][1], 3)
 
 
 def test_a_fenced_writer_cannot_commit_afterwards(world: World) -> None:

@@ -189,6 +189,9 @@ def _clean(
             timeline,
             lambda time: lock.check(table.storage.put_timeout_s),
         )
+        # Who had the lock while this process stood still may not know the plan. It stays, and the
+        # next clean looks at its files again.
+        lock.check()
         instant = Instant(time, Action.CLEAN, State.REQUESTED)
         few = sum(map(len, doomed.values())) <= FEW
         if few:
@@ -314,16 +317,34 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     cannot be read is left alone, with a warning. Returns an entry for each file of the plan.
     """
     table = writer.table
-    timeline = table.timeline()
-    check_undoing(table, timeline, "A clean", None)
-    plan = plan_of(table, timeline, instant, parse_cleaner_plan)
-    if plan is None:
-        return []
+    # Under the lock, since a savepoint or a restore that was begun before the plan was put does
+    # not know it. One that begins from here on finds it.
+    with writer.locked(instant.time):
+        with kept(writer.lock):
+            timeline = table.timeline()
+            check_undoing(table, timeline, "A clean", None)
+            plan = plan_of(table, timeline, instant, parse_cleaner_plan)
+            if plan is None or all(i.time != instant.time for i in pending_cleans(timeline)):
+                return []
+            found = _looked_at(writer, timeline, instant, plan)
+        writer = writer.on(drop_metadata_table(table, writer.lock))
+    doomed: dict[str, list[str]] = {}
+    for file in found:
+        if file.fate is Fate.DELETED:
+            doomed.setdefault(file.partition, []).append(file.file)
+    _carry_out(writer, instant, plan, doomed)
+    return found
+
+
+def _looked_at(
+    writer: Writer, timeline: Timeline, instant: Instant, plan: CleanerPlan
+) -> list[CleanedFile]:
+    """Each file of the plan that was found, and whether it goes on the table as it is now."""
+    table = writer.table
     view = table.view(timeline)
     held = {**_leased(table, writer.clock, timeline), **_held(table, timeline)}
     counts = {f.base.path for f in view.live() if f.base is not None}
     found: list[CleanedFile] = []
-    doomed: dict[str, list[str]] = {}
     for partition, names in named_files(plan).items():
         for name in names:
             hold = held.get((partition, name))
@@ -333,11 +354,6 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
             fate = Fate.KEPT if why else Fate.DELETED
             reason = why or f"the plan of the pending clean {instant.time} names it"
             found.append(CleanedFile(partition, name, None, fate, reason, instant.time))
-            if not why:
-                doomed.setdefault(partition, []).append(name)
-    with writer.locked(instant.time):
-        writer = writer.on(drop_metadata_table(table, writer.lock))
-    _carry_out(writer, instant, plan, doomed)
     return found
 
 

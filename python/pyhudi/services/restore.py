@@ -58,7 +58,7 @@ from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import has_passed, last_beat_ms, last_words
-from pyhudi.transactions.instants import put_instant, take_time
+from pyhudi.transactions.instants import path_of, put_instant, take_time
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.processes import parse_process
 from pyhudi.transactions.recovery.settle import settle_failed_writes
@@ -316,6 +316,8 @@ def _carried_out(
     started = clock.monotonic()
     inflight = Instant(begun.time, Action.RESTORE, State.INFLIGHT)
     with writer.locked(begun.time):
+        if begun.state is State.REQUESTED:
+            _refuse_overtaken(writer, begun, plan)
         writer = writer.on(drop_metadata_table(table, writer.lock))
         if begun.state is State.REQUESTED:
             with suppress(FileExists):  # another program carries the same plan out
@@ -342,6 +344,34 @@ def _carried_out(
             log.info("another program has ended the restore %s", begun.time)
         drop_rollbacks(writer, frozenset(done))
     return _rows(table, plan, metadata, files)
+
+
+def _refuse_overtaken(writer: Writer, begun: Instant, plan: RestorePlan) -> None:
+    """``CommitConflict`` if commits completed between the plan and its put; nothing is undone yet.
+
+    So it is if the program stood still for longer than the lease on the lock. After the put no
+    write commits, and the lock is held: who had it before has ended.
+    """
+    table = writer.table
+    timeline = table.timeline()
+    goal = next((i for i in timeline.commits if i.time == plan.savepoint_to_restore_timestamp), None)
+    if goal is None or not any(i == begun for i in timeline.pending):
+        return
+    named = {info.commit_time for info in plan.instants_to_rollback}
+    after = instants_after(_facts(table, timeline), goal)
+    later = [i for i in after if i.state is State.COMPLETED and i.time not in named]
+    if not later:
+        return
+    writer.lock.check(table.storage.put_timeout_s)
+    table.storage.delete([path_of(table, begun)])
+    raise CommitConflict(
+        f"The table {table.storage.root} was not restored to {goal.time}: commit {later[0].time} "
+        f"completed before restore {begun.time} was on the timeline, perhaps since this program "
+        "stood still for long. Nothing was undone, and the restore was taken back. Restore again.",
+        ours=begun.time,
+        theirs=later[0].time,
+        overlap=("table",),
+    )
 
 
 def _drop_rollbacks_of_restores(writer: Writer, timeline: Timeline) -> None:
