@@ -57,7 +57,10 @@ SERVICES: Final = (
             Mutant(
                 "a plan that was found is looked at beside the lock",
                 "finish_clean",
-                (("with writer.locked(instant.time):", "if True:"), ("with kept(writer.lock):", "if True:")),
+                (
+                    ("with writer.locked(instant.time):", "if True:"),
+                    ("with kept(writer.lock):", "if True:"),
+                ),
                 ("test_nobody_saves_a_commit_while_a_plan_that_was_found_is_looked_at",),
             ),
             Mutant(

@@ -354,7 +354,8 @@ def _refuse_overtaken(writer: Writer, begun: Instant, plan: RestorePlan) -> None
     """
     table = writer.table
     timeline = table.timeline()
-    goal = next((i for i in timeline.commits if i.time == plan.savepoint_to_restore_timestamp), None)
+    meant = plan.savepoint_to_restore_timestamp
+    goal = next((i for i in timeline.commits if i.time == meant), None)
     if goal is None or not any(i == begun for i in timeline.pending):
         return
     named = {info.commit_time for info in plan.instants_to_rollback}
