@@ -11,6 +11,7 @@ import pytest
 
 import pyhudi as package
 from integration.peers import SparkPeer
+from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import DS, data_files, options, rows, seen
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.storage.local import LocalStorage
@@ -49,15 +50,16 @@ def restored_by_hudi(hudi: SparkPeer, path: Path, version: int, instant: str) ->
 
 
 def check(peers: Callable[[str], SparkPeer], path: Path, version: int, commits: int) -> None:
-    """Both read the rows of the second commit; each writes on, and the other reads that."""
+    """All read the rows of the second commit, and what each of the writers adds."""
     hudi, pyhudi = peers("hudi-1.2.0"), peers("pyhudi")
-    assert seen(hudi, path) == seen(pyhudi, path) == SECOND
+    readers = (hudi, pyhudi, HudiRs())
+    assert [seen(reader, path) for reader in readers] == [SECOND] * 3
     assert len(timeline_of(path).commits) == commits
     given = options(version)
     hudi.write(path, rows({"a": 8, "b": 8}), given)
-    assert seen(hudi, path) == seen(pyhudi, path) == {"a": 8, "b": 8, "c": 1}
+    assert [seen(reader, path) for reader in readers] == [{"a": 8, "b": 8, "c": 1}] * 3
     pyhudi.write(path, rows({"b": 9, "d": 9}), given)
-    assert seen(hudi, path) == seen(pyhudi, path) == {"a": 8, "b": 9, "c": 1, "d": 9}
+    assert [seen(reader, path) for reader in readers] == [{"a": 8, "b": 9, "c": 1, "d": 9}] * 3
     assert not timeline_of(path).pending
 
 

@@ -32,7 +32,9 @@ def test_the_public_names_are_these() -> None:
         "put_back",
         "remove_orphans",
         "restore",
+        "run_services",
         "savepoint",
+        "watch_services",
         "why",
     ]
 

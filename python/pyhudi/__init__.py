@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyhudi.services.failed_writes import clean_failed_writes
     from pyhudi.services.orphans import remove_orphans
     from pyhudi.services.restore import restore
+    from pyhudi.services.rounds import run_services, watch_services
     from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.cluster_tasks import cluster
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
@@ -58,7 +59,9 @@ __all__ = [
     "put_back",
     "remove_orphans",
     "restore",
+    "run_services",
     "savepoint",
+    "watch_services",
     "why",
 ]
 
@@ -82,7 +85,9 @@ _HOMES = {
     "put_back": "pyhudi.services.bin",
     "remove_orphans": "pyhudi.services.orphans",
     "restore": "pyhudi.services.restore",
+    "run_services": "pyhudi.services.rounds",
     "savepoint": "pyhudi.services.savepoints",
+    "watch_services": "pyhudi.services.rounds",
     "why": "pyhudi.diagnosis.why",
 }
 #: where a public name is not the one that its module has: inside, a ``Table`` is an opened one

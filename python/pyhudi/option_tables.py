@@ -236,8 +236,8 @@ class WriteOptions:
     # ---- after the commit
     table_services: bool = option(True, "hoodie.table.services.enabled", W,
         "Plans table services that are due; false if a separate job does that.")
-    clean_inline: bool = option(False, "hoodie.clean.automatic", W,
-        "Cleans the table after the commit, if a clean is due; Hudi's default is true.")
+    clean_inline: bool = option(True, "hoodie.clean.automatic", W,
+        "Cleans the table after the commit, if a clean is due.")
     clean_trigger: int = option(1, "hoodie.clean.trigger.max.commits", W,
         "An inline clean is due after so many commits.", "hoodie.clean.max.commits", minimum=1)
     clean_policy: CleanPolicy = option(CleanPolicy.COMMITS, "hoodie.clean.policy", W,
@@ -278,8 +278,8 @@ class WriteOptions:
         "Only these partition paths are clustered, separated by commas.")
     cluster_partition_regex: str | None = option(None, CLUSTERING + "partition.regex.pattern", W,
         "Only partition paths that match as a whole are clustered; a list of them goes first.")
-    archive_inline: bool = option(False, "hoodie.archive.automatic", W,
-        "Archives old instants after the commit, if it is due; Hudi's default is true.")
+    archive_inline: bool = option(True, "hoodie.archive.automatic", W,
+        "Archives old instants after the commit, if an archive is due.")
     keep_max_commits: int = option(30, "hoodie.keep.max.commits", W,
         "With more completed commits on the timeline an archive is due.", minimum=1)
     keep_min_commits: int = option(20, "hoodie.keep.min.commits", W,

@@ -69,7 +69,8 @@ def test_where_there_is_nothing_to_schedule_no_lock_is_even_opened(
     world: World, planner: CleanAll | None
 ) -> None:
     taken: list[str] = []
-    used, options = runtime(world, taken), OPTIONS
+    used = runtime(world, taken)
+    options = replace(OPTIONS, clean_inline=False, archive_inline=False)
     if planner is not None:
         used.services.register(planner)
         options = replace(OPTIONS, table_services=False)

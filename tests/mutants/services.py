@@ -29,6 +29,18 @@ SERVICES: Final = (
                 ("test_a_file_that_has_just_become_old_stays_a_moment",),
             ),
             Mutant(
+                "by commits, what has just become old goes at once",
+                "earliest_kept",
+                (("", "return earliest_retained(timeline, retention, since)"),),
+                ("test_by_commits_what_has_just_become_old_stays_a_moment",),
+            ),
+            Mutant(
+                "a clean that left files for the next one says that it left none",
+                "CleanPlan.cut",
+                ((", whole=False", ""),),
+                ("test_a_table_that_was_never_serviced_is_served_in_steps",),
+            ),
+            Mutant(
                 "savepoints and plans hold nothing",
                 "_held",
                 (("", "return {}"),),
@@ -97,6 +109,27 @@ SERVICES: Final = (
                 "leave_plans",
                 (("", "return"),),
                 ("test_a_write_takes_its_group_out_of_the_plan_before_it_commits",),
+        ),
+    ),
+    Guard(
+        "a service after a commit that gets in the way of others",
+        (
+            Mutant(
+                "a clean is taken over whose program may live",
+                "_is_due",
+                (("if any(", "if False and any("),),
+                ("test_a_clean_that_somebody_may_be_carrying_out_is_left_alone_for_a_while",),
+            ),
+            Mutant(
+                "it waits for the lock as long as a write does",
+                "run_inline",
+                (
+                    (
+                        "min(writer.policy.lock_timeout_s, LOCK_WAIT_S)",
+                        "writer.policy.lock_timeout_s",
+                    ),
+                ),
+                ("test_it_does_not_wait_long_for_a_lock",),
             ),
         ),
     ),

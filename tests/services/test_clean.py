@@ -441,6 +441,24 @@ def test_a_later_clean_looks_only_at_groups_that_changed(world: World) -> None:
     assert instants_on_disk(world).count(five) == 0
 
 
+def test_by_commits_what_has_just_become_old_stays_a_moment(world: World) -> None:
+    one, *_ = versions(world, 2)
+    world.clock.advance(100)
+    versions(world, 4)
+    spares = replace(KEEP_2, spared_ms=60_000)
+    found = run(world, spares, incremental=True)
+    assert [e.fate.value for e in found] == ["deleted", "kept", "kept", "kept", "kept"]
+    assert {e.why for e in found[1:3]} == {
+        "a query may have begun to read it before it became old, a moment ago"
+    }
+    assert found[0].file == next(e.file for e in found if one in e.file)
+    assert last_clean(world).extra_metadata[WHOLE] == "true"
+    world.clock.advance(100)
+    versions(world, 1)
+    gone = [e for e in run(world, spares, incremental=True) if e.fate.value == "deleted"]
+    assert len(gone) == 3
+
+
 def test_a_deleted_savepoint_sets_its_files_free(world: World) -> None:
     one, *_ = versions(world, 4)
     save(world, one)

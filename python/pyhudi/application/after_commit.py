@@ -11,12 +11,10 @@ from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
 from pyhudi.format.instants import Action, Instant, State
-from pyhudi.services.archiver import archive_table, rules_of
-from pyhudi.services.clean import clean_table, is_due, retention_of
+from pyhudi.services.inline import run_inline
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
-from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -39,24 +37,10 @@ def after_commit(
     try:
         if runtime.services:
             runtime.services.schedule(runtime.writer(table, options), done.instant)
-        if options.clean_inline:
-            _clean(runtime.writer(table, options), options)
-        if options.archive_inline:
-            _archive(runtime.writer(table, options), options)
+        if options.clean_inline or options.archive_inline:
+            run_inline(runtime.writer(table, options), options)
     except Exception as e:
         log.warning("%s is committed, but not all table services ran: %s", done.instant, e)
-
-
-def _clean(writer: Writer, options: WriteOptions) -> None:
-    """Clean the table, if enough commits have come since the last clean."""
-    timeline = writer.table.timeline()
-    if is_due(timeline, options.clean_trigger):
-        clean_table(writer, retention_of(options), timeline, incremental=True)
-
-
-def _archive(writer: Writer, options: WriteOptions) -> None:
-    """Archive old instants, if the timeline has more commits than may stay."""
-    archive_table(writer, rules_of(options))
 
 
 def http_callback(options: WriteOptions) -> HttpCallback | None:

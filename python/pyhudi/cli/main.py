@@ -16,6 +16,7 @@ from typing import Any
 from pyhudi import __version__
 from pyhudi.cli.arguments import Settings, place_of
 from pyhudi.cli.repairs import add_repairs
+from pyhudi.cli.service_rounds import add_rounds
 from pyhudi.cli.table_text import pending_text
 from pyhudi.cli.tables import (
     Answer,
@@ -82,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         help="print what would be deleted, and change nothing",
     )
     clean.add_argument(
+        "--max-files", metavar="N", type=int, help="delete at most N files; the next clean goes on"
+    )
+    clean.add_argument(
         "--failed-writes",
         action="store_true",
         help="instead roll back writes whose heartbeat is stale; living writers are only listed",
@@ -100,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_cluster(commands)
     _add_archive(commands)
     _add_savepoints(commands)
+    add_rounds(commands, SETTINGS)
     add_repairs(commands, SETTINGS)
     return parser
 
@@ -121,6 +126,9 @@ def _add_archive(commands: Any) -> None:
         "--dry-run",
         action="store_true",
         help="print what would be archived, and change nothing",
+    )
+    old.add_argument(
+        "--max-instants", metavar="N", type=int, help="move at most N; the next archive goes on"
     )
     add_table_arguments(old, SETTINGS)
     old.set_defaults(command=_archive)
@@ -171,7 +179,13 @@ def _conf(given: argparse.Namespace) -> Answer:
 def _clean(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = place_of(given)
     if not given.failed_writes:
-        old = clean(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+        old = clean(
+            path,
+            dry_run=given.dry_run,
+            max_files=given.max_files,
+            options=options,
+            hadoop_options=hadoop_options,
+        )
         return listed(given, old, f"The table at {path} has no old versions of files.")
     return _rolled_back(given, path, options, hadoop_options)
 
@@ -184,7 +198,13 @@ def _cluster(given: argparse.Namespace) -> Answer:
 
 def _archive(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = place_of(given)
-    found = archive(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+    found = archive(
+        path,
+        dry_run=given.dry_run,
+        max_instants=given.max_instants,
+        options=options,
+        hadoop_options=hadoop_options,
+    )
     return listed(given, found, f"The table at {path} has no completed instants.")
 
 

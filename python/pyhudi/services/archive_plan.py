@@ -6,7 +6,7 @@ a data file older than the first active commit for an archived one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.timeline.active import Timeline
@@ -51,11 +51,15 @@ class ArchiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class OldInstant:
-    """A completed instant; ``goes`` if it is to be archived."""
+    """A completed instant; ``goes`` if it is to be archived.
+
+    ``later``: it would go, but not with this archive, which has a bound.
+    """
 
     instant: Instant
     goes: bool
     why: str
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,20 @@ class ArchivePlan:
     def doomed(self) -> tuple[Instant, ...]:
         """The instants that go, ascending by requested time."""
         return tuple(each.instant for each in self.old if each.goes)
+
+    def cut(self, most: int) -> ArchivePlan:
+        """The plan with only the first ``most`` of the instants that go; the others stay so far."""
+        doomed = self.doomed
+        if len(doomed) <= most:
+            return self
+        end = doomed[most].time
+        why = f"for the next archive: this one moves {most} of {len(doomed)} instants"
+        late = {each.instant for each in self.old if each.goes and each.instant.time >= end}
+        old = (
+            replace(each, goes=False, why=why, later=True) if each.instant in late else each
+            for each in self.old
+        )
+        return ArchivePlan(tuple(old))
 
 
 def plan_archive(facts: ArchiveFacts, policy: ArchivePolicy) -> ArchivePlan:

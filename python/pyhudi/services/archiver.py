@@ -24,7 +24,7 @@ from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
 from pyhudi.services.clean import HOUR_MS, last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
-from pyhudi.services.opened import open_writer
+from pyhudi.services.opened import check_most, open_writer
 from pyhudi.storage.base import Files, Storage, StoredFile
 from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
 from pyhudi.timeline.archived import just_archived
@@ -47,6 +47,7 @@ class ArchiveFate(str, Enum):
     ARCHIVED = "archived"
     WOULD_GO = "would be archived"
     KEPT = "kept"
+    LATER = "left for later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +72,34 @@ def archive(
     path: str,
     *,
     dry_run: bool = False,
+    max_instants: int | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[MovedInstant]:
     """Move old instants of the table at ``path`` into its archive, without Spark.
 
     Returns an entry for each completed instant of the active timeline: archived, or kept, and why.
-    With ``dry_run`` nothing changes. ``options`` are those of a write: ``hoodie.keep.min.commits``
-    and ``hoodie.keep.max.commits`` say how many commits stay, and the lock must be that of the
-    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``; ``TableCorrupt`` if the archive cannot
-    be read.
+    With ``dry_run`` nothing changes. At most ``max_instants`` are moved; the next archive goes on.
+    ``options`` are those of a write: ``hoodie.keep.min.commits`` and ``hoodie.keep.max.commits``
+    say how many commits stay, and the lock must be that of the table's writers;
+    ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``, ``UnsupportedTable``,
+    ``ConfigError``, ``LockTimeout``; ``TableCorrupt`` if the archive cannot be read.
     """
     writer, resolved = open_writer(path, options, hadoop_options)
-    return archived(writer, resolved, dry_run)
+    return archived(writer, resolved, dry_run, max_instants)
 
 
-def archived(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[MovedInstant]:
+def archived(
+    writer: Writer, options: WriteOptions, dry_run: bool, max_instants: int | None = None
+) -> Listing[MovedInstant]:
     """``archive`` with the writer and the options of an application."""
+    check_most("max_instants", max_instants)
     rules = rules_of(options)
     refuse_writes_to(writer.table)
     if dry_run:
-        plan = planned(writer, rules, writer.table.timeline())
+        plan = _cut(planned(writer, rules, writer.table.timeline()), max_instants)
         return Listing(MovedInstant, _rows(plan, ArchiveFate.WOULD_GO))
-    return Listing(MovedInstant, archive_table(writer, rules))
+    return Listing(MovedInstant, archive_table(writer, rules, most=max_instants))
 
 
 def rules_of(options: WriteOptions) -> ArchiveRules:
@@ -111,9 +116,12 @@ def rules_of(options: WriteOptions) -> ArchiveRules:
 
 
 def archive_table(
-    writer: Writer, rules: ArchiveRules, shown: Timeline | None = None
+    writer: Writer, rules: ArchiveRules, shown: Timeline | None = None, most: int | None = None
 ) -> list[MovedInstant]:
-    """Archive by ``rules``; the entries of ``archive``. ``shown`` was listed by the caller."""
+    """Archive by ``rules``, at most ``most`` instants; the entries of ``archive``.
+
+    ``shown`` was listed by the caller.
+    """
     plan = planned(writer, rules, shown or writer.table.timeline())
     if not plan.doomed:  # most often; then the lock is not taken
         return _rows(plan, ArchiveFate.KEPT)
@@ -124,10 +132,14 @@ def archive_table(
         writer = writer.on(table)
         files = list_timeline(table.storage, table.config)
         timeline = timeline_of(files, table.config.layout, table.config.timeline_folder)
-        plan = planned(writer, rules, timeline)
+        plan = _cut(planned(writer, rules, timeline), most)
         if plan.doomed:
             _move(writer, plan.doomed, files)
     return _rows(plan, ArchiveFate.ARCHIVED)
+
+
+def _cut(plan: ArchivePlan, most: int | None) -> ArchivePlan:
+    return plan if most is None else plan.cut(most)
 
 
 def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchivePlan:
@@ -237,7 +249,7 @@ def _rows(plan: ArchivePlan, goes: ArchiveFate) -> list[MovedInstant]:
         MovedInstant(
             each.instant.time,
             each.instant.action.value,
-            goes if each.goes else ArchiveFate.KEPT,
+            goes if each.goes else ArchiveFate.LATER if each.later else ArchiveFate.KEPT,
             each.why,
         )
         for each in plan.old

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from pyhudi.choices import CleanPolicy
 from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, FileExists, TableCorrupt
@@ -33,8 +34,16 @@ from pyhudi.format.plans import (
 )
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
-from pyhudi.services.clean_plan import CleanFacts, CleanPlan, Group, Hold, Retention, plan_clean
-from pyhudi.services.opened import open_writer
+from pyhudi.services.clean_plan import (
+    CleanFacts,
+    CleanPlan,
+    Group,
+    Hold,
+    Retention,
+    earliest_kept,
+    plan_clean,
+)
+from pyhudi.services.opened import check_most, open_writer
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
 from pyhudi.timeline.pending import pending_clusterings, plan_of
 from pyhudi.timeline.read_states import completed
@@ -57,6 +66,8 @@ WHOLE = "pyhudi.clean.whole"
 HOUR_MS = 3_600_000
 #: so many files are deleted while the lock is held
 FEW = 1_000
+#: a clean is put without files to delete when it sets so many commits free for the archive
+EMPTY_AFTER = 10
 #: a file stays until so long after the commit that made it old: a query that has just begun may
 #: read it, and has no lease yet
 SPARED_MS = 60_000
@@ -68,6 +79,7 @@ class Fate(str, Enum):
     DELETED = "deleted"
     WOULD_GO = "would be deleted"
     KEPT = "kept"
+    LATER = "left for later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +98,35 @@ def clean(
     path: str,
     *,
     dry_run: bool = False,
+    max_files: int | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[CleanedFile]:
     """Delete old versions of files of the table at ``path``, without Spark.
 
     Returns an entry for each file that the newest snapshot does not read: deleted, or kept, and
-    why. With ``dry_run`` nothing changes. Pending cleans are finished first. ``options`` are those
+    why. With ``dry_run`` nothing changes. Pending cleans are finished first; then at most
+    ``max_files`` are deleted, and the next clean goes on. ``options`` are those
     of a write: ``hoodie.clean.*`` say what is kept, and the lock must be that of the table's
     writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
     ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot
     be read.
     """
     writer, resolved = open_writer(path, options, hadoop_options)
-    return cleaned(writer, resolved, dry_run)
+    return cleaned(writer, resolved, dry_run, max_files)
 
 
-def cleaned(writer: Writer, options: WriteOptions, dry_run: bool) -> Listing[CleanedFile]:
+def cleaned(
+    writer: Writer, options: WriteOptions, dry_run: bool, max_files: int | None = None
+) -> Listing[CleanedFile]:
     """``clean`` with the writer and the options of an application."""
     refuse_writes_to(writer.table)
+    check_most("max_files", max_files)
     retention = retention_of(options)
     if dry_run:
-        plan = planned(writer, retention, writer.table.timeline())
+        plan = _cut(planned(writer, retention, writer.table.timeline()), max_files)
         return Listing(CleanedFile, _rows(plan))
-    return Listing(CleanedFile, clean_table(writer, retention))
+    return Listing(CleanedFile, clean_table(writer, retention, most=max_files))
 
 
 def retention_of(options: WriteOptions) -> Retention:
@@ -131,23 +148,19 @@ def retention_of(options: WriteOptions) -> Retention:
     )
 
 
-def is_due(timeline: Timeline, every: int) -> bool:
-    """Whether ``every`` commits were requested since the last clean."""
-    cleans = [i.time for i in timeline.completed if i.action is Action.CLEAN]
-    last = cleans[-1] if cleans else InstantTime("")
-    return sum(commit.time > last for commit in timeline.commits) >= every
-
-
 def clean_table(
     writer: Writer,
     retention: Retention,
     shown: Timeline | None = None,
     incremental: bool = False,
+    most: int | None = None,
 ) -> list[CleanedFile]:
     """Finish pending cleans, then clean by ``retention``; the entries of ``clean``.
 
-    ``shown`` is a timeline that the caller has just listed. If ``incremental``, only groups are
-    looked at that may have changed since the last clean.
+    ``shown`` is a timeline that the caller has just listed. Of what the plan names, ``most`` files
+    are deleted, all for None. If ``incremental``, only groups are
+    looked at that may have changed since the last clean; and if many commits came since then, a
+    clean is put though nothing goes, or else the archive would stop at the last one.
     """
     timeline = shown or writer.table.timeline()
     found: list[CleanedFile] = []
@@ -156,28 +169,43 @@ def clean_table(
     if found:
         timeline = writer.table.timeline()
     # Most often nothing is due. Then the lock is not taken.
-    plan = planned(writer, retention, timeline, incremental)
-    if plan.doomed:
-        plan, clean = _clean(writer, retention, incremental)
+    plan = _cut(planned(writer, retention, timeline, incremental), most)
+    empty = incremental and _lags(writer.table, timeline, plan)
+    if plan.doomed or empty:
+        plan, clean = _clean(writer, retention, incremental, most, empty)
         return [*found, *_rows(plan, clean)]
     return [*found, *_rows(plan)]
 
 
-def _clean(
-    writer: Writer, retention: Retention, incremental: bool
-) -> tuple[CleanPlan, InstantTime | None]:
-    """Put a plan under the lock and carry it out; no instant if nothing is to be deleted any more.
+def _cut(plan: CleanPlan, most: int | None) -> CleanPlan:
+    return plan if most is None else plan.cut(most)
 
-    Others wait for a few files; for many the lock is given back meanwhile.
+
+def _lags(table: Table, timeline: Timeline, plan: CleanPlan) -> bool:
+    """Whether the last clean says that many commits are readable that need not be."""
+    last = last_clean(table, timeline)
+    if last is None or plan.earliest is None or not plan.whole:
+        return False
+    begin, end = last.earliest_commit_to_retain, plan.earliest.time
+    return sum(begin <= commit.time < end for commit in timeline.commits) >= EMPTY_AFTER
+
+
+def _clean(
+    writer: Writer, retention: Retention, incremental: bool, most: int | None, empty: bool
+) -> tuple[CleanPlan, InstantTime | None]:
+    """Put a plan under the lock and carry it out.
+
+    Without files to delete no instant is put, unless an ``empty`` clean is asked for. Others wait
+    for a few files; for many the lock is given back meanwhile.
     """
     table, lock = writer.table, writer.lock
     with writer.locked():
         with kept(lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
             check_undoing(table, timeline, "A clean", None)
-            plan = planned(writer, retention, timeline, incremental)
+            plan = _cut(planned(writer, retention, timeline, incremental), most)
         doomed = plan.doomed
-        if not doomed:
+        if not doomed and not (empty and _lags(table, timeline, plan)):
             return plan, None
         # Our clean updates no metadata table, which would go on naming what is deleted here.
         drop_metadata_table(table, lock)
@@ -212,14 +240,20 @@ def planned_on(
     table: Table, clock: Clock, retention: Retention, timeline: Timeline, incremental: bool = False
 ) -> CleanPlan:
     """The same for code that has no lock, and never carries the plan out."""
-    view = table.view(timeline)
-    view.check()
     now_ms = clock.now_ms()
     recent = _recent(table, timeline, now_ms - retention.spared_ms) if retention.spared_ms else ()
+    since = format_time(now_ms - retention.hours * HOUR_MS, table.config.utc)
+    touched: set[Group] | None = None
+    if incremental:
+        earliest = earliest_kept(timeline, retention, since, recent)
+        nothing = earliest is None and retention.policy is not CleanPolicy.VERSIONS
+        touched = set() if nothing else _touched(table, timeline, earliest)
+    if touched is not None and not touched:  # most often; then no file is looked at
+        return plan_clean(CleanFacts(timeline, {}, {}, {}, recent), retention, since)
+    view = table.view(timeline)
+    view.check()
     held = _held(table, timeline)
     facts = CleanFacts(timeline, view.groups, view.replaced, held, recent, view.logs)
-    since = format_time(now_ms - retention.hours * HOUR_MS, table.config.utc)
-    touched = _touched(table, timeline) if incremental else None
     plan = plan_clean(facts, retention, since, touched)
     # Leases are looked at only if there is something to delete, which is seldom so.
     leased = _leased(table, clock, timeline) if plan.doomed else {}
@@ -249,30 +283,34 @@ def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, s
     return found
 
 
-def _touched(table: Table, timeline: Timeline) -> set[Group] | None:
+def _touched(table: Table, timeline: Timeline, earliest: Instant | None) -> set[Group] | None:
     """The groups that may have a version that is old only since the last clean; None for all.
 
     A version becomes old when the earliest retained commit passes the one that replaced it. So
-    these are the groups that the commits from the last clean's earliest one on wrote or replaced.
+    these are the groups of which the commits from the last clean's earliest one on, and before the
+    ``earliest`` of now, wrote a newer version, or which they replaced. None also if no clean is
+    known and there are such groups.
     """
-    last = last_clean(table, timeline)
-    if last is None:
-        return None
-    known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
-    deleted = known - {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
-    earliest = InstantTime(last.earliest_commit_to_retain)
+    last, begin = last_clean(table, timeline), InstantTime("")
     commits = timeline.commits
-    if last.extra_metadata.get(WHOLE) != "true" or deleted or not earliest:
-        return None
-    if not commits or earliest < commits[0].time:
-        return None
+    if last is not None:
+        known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
+        deleted = known - {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
+        begin = InstantTime(last.earliest_commit_to_retain)
+        if last.extra_metadata.get(WHOLE) != "true" or deleted or not begin:
+            return None
+        if not commits or begin < commits[0].time:
+            return None
     found: set[Group] = set()
-    for commit in (each for each in commits if each.time >= earliest):
+    for commit in commits:
+        if commit.time < begin or (earliest is not None and commit.time >= earliest.time):
+            continue
         metadata = COMMITS.get(table.storage, timeline, commit)
-        found |= {(stat.partition_path, FileId(stat.file_id)) for stat in metadata.stats}
+        updated = (stat for stat in metadata.stats if stat.prev_commit is not None)
+        found |= {(stat.partition_path, FileId(stat.file_id)) for stat in updated}
         for partition, file_ids in (metadata.replaced or {}).items():
             found |= {(partition, file_id) for file_id in file_ids}
-    return found
+    return found if last is not None or not found else None
 
 
 def last_clean(table: Table, timeline: Timeline) -> CleanMetadata | None:
@@ -446,7 +484,7 @@ def _rows(plan: CleanPlan, clean: InstantTime | None = None) -> list[CleanedFile
             f.partition_path,
             f.name,
             f.size_bytes,
-            goes if f.goes else Fate.KEPT,
+            goes if f.goes else Fate.LATER if f.later else Fate.KEPT,
             f.why,
             clean if f.goes else None,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.format.filenames import FileId
@@ -38,6 +38,7 @@ class Hold:
 Held = Mapping[tuple[str, str], Hold]
 
 _NEVER = InstantTime("9" * 20)
+RECENT = "a query may have begun to read it before it became old, a moment ago"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,17 @@ class CleanFacts:
 
 @dataclass(frozen=True, slots=True)
 class OldVersion:
-    """A file that the newest snapshot does not read; ``goes`` if the clean deletes it."""
+    """A file that the newest snapshot does not read; ``goes`` if the clean deletes it.
+
+    ``later``: it would go, but not with this clean, which has a bound.
+    """
 
     partition_path: str
     name: str
     size_bytes: int
     goes: bool
     why: str
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,24 @@ class CleanPlan:
                 found.setdefault(file.partition_path, []).append(file.name)
         return found
 
+    def cut(self, most: int) -> CleanPlan:
+        """The plan with only the first ``most`` of the files that go; the others stay for later.
+
+        The logs beside a base file go with it, since the next plan would not know them.
+        """
+        goes = [file for file in self.old if file.goes]
+        while most < len(goes) and goes[most].name.startswith("."):
+            most += 1
+        if len(goes) <= most:
+            return self
+        later = set(map(id, goes[most:]))
+        why = f"for the next clean: this one deletes {most} of {len(goes)} files"
+        old = (
+            replace(file, goes=False, why=why, later=True) if id(file) in later else file
+            for file in self.old
+        )
+        return replace(self, old=tuple(old), whole=False)
+
 
 def earliest_retained(
     timeline: Timeline, retention: Retention, since: InstantTime
@@ -146,6 +169,18 @@ def earliest_retained(
     return next((i for i in reversed(commits) if i.time < pending), None)
 
 
+def earliest_kept(
+    timeline: Timeline,
+    retention: Retention,
+    since: InstantTime,
+    recent: Collection[InstantTime] = (),
+) -> Instant | None:
+    """``earliest_retained``, but never later than the first of the ``recent`` commits."""
+    found = earliest_retained(timeline, retention, since)
+    first = next((i for i in timeline.commits if i.time in recent), None)
+    return first if found is not None and first is not None and first.time < found.time else found
+
+
 def plan_clean(
     facts: CleanFacts,
     retention: Retention,
@@ -159,28 +194,31 @@ def plan_clean(
     no version that is old only now.
     """
     timeline, chosen = facts.timeline, retention.chosen
-    earliest = earliest_retained(timeline, retention, since)
+    earliest = earliest_kept(timeline, retention, since, facts.recent)
     by_versions = retention.policy is CleanPolicy.VERSIONS
+    asked = earliest_retained(timeline, retention, since)
     last = timeline.latest_commit
     floor = earliest.time if earliest is not None else None
     if by_versions:
         floor = _first_pending(timeline) or _NEVER
+    asked_floor = asked.time if asked is not None else floor
     savepoints = {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
     whole = retention.partitions is None and retention.regex is None
     old: list[OldVersion] = []
     for group, slices in _looked_at(facts.groups, chosen, touched):
-        if floor is None:
+        if floor is None or asked_floor is None:
             break
         gone = facts.replaced.get(group)
         if gone is None and len(slices) == 1:
             continue
         bases = [each.base for each in slices if each.base is not None]
-        newest_below = max((b.instant for b in bases if b.instant < floor), default=None)
         for place, base in enumerate(bases):
             newer = len(bases) - 1 - place
             if gone is None and not newer:
                 continue
-            keeps = _keeps(base, gone, floor, newest_below)
+            keeps = _keeps(bases, place, gone, floor)
+            if keeps is not None and floor != asked_floor:
+                keeps = _keeps(bases, place, gone, asked_floor) or RECENT
             if keeps is None and by_versions and gone is None and newer < retention.versions:
                 keeps = f"one of the last {retention.versions} versions of its file group"
             if keeps is None and (held := facts.held.get((base.partition_path, base.name))):
@@ -188,7 +226,7 @@ def plan_clean(
                 keeps = held.why
             if keeps is None and _made_old_by(bases, place, gone) in facts.recent:
                 whole = False
-                keeps = "a query may have begun to read it before it became old, a moment ago"
+                keeps = RECENT
             why = keeps or _goes(bases, place, gone, floor, retention)
             old.append(OldVersion(group[0], base.name, base.size_bytes, keeps is None, why))
             old += [
@@ -221,14 +259,15 @@ def _looked_at(
 
 
 def _keeps(
-    base: BaseFile, gone: InstantTime | None, floor: InstantTime, newest_below: InstantTime | None
+    bases: list[BaseFile], place: int, gone: InstantTime | None, floor: InstantTime
 ) -> str | None:
-    """The reason of retention for which a file stays, None if there is none."""
+    """The reason of retention for which the file at ``place`` stays, None if there is none."""
+    base = bases[place]
     if gone is not None:
         return None if gone < floor else f"replaced by {gone}, which is not before {floor}"
     if base.instant >= floor:
         return f"written at or after {floor}, the earliest commit that stays readable"
-    if base.instant == newest_below:
+    if place + 1 == len(bases) or bases[place + 1].instant >= floor:
         return f"the newest version before {floor}, which the snapshots after it read"
     return None
 

@@ -1,0 +1,50 @@
+"""Clean and archive after a commit, by the writer that has just committed.
+
+Invariant: they yield. They do not wait long for a lock that writers want, and leave a clean alone
+that another program may be carrying out. What was not done now is due again after the next commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyhudi.config import WriteOptions
+from pyhudi.format.instants import Action, InstantTime, format_time
+from pyhudi.services.archiver import archive_table, rules_of
+from pyhudi.services.clean import clean_table, pending_cleans, retention_of
+from pyhudi.timeline.active import Timeline
+from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writer import Writer
+
+#: the longest wait for the lock
+LOCK_WAIT_S = 5.0
+#: so many files or instants at most, that no commit waits long for a table that was never serviced
+MOST_FILES = 1_000
+MOST_INSTANTS = 100
+#: a pending clean is taken over when it is older
+OWNED_MS = 600_000
+
+
+def run_inline(writer: Writer, options: WriteOptions) -> None:
+    """Clean and archive the table of ``writer``, if ``options`` ask for it and it is due.
+
+    Errors: those of ``clean_table`` and ``archive_table``.
+    """
+    refuse_writes_to(writer.table)
+    wait_s = min(writer.policy.lock_timeout_s, LOCK_WAIT_S)
+    writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))
+    timeline = writer.table.timeline()
+    if options.clean_inline and _is_due(writer, timeline, options.clean_trigger):
+        clean_table(writer, retention_of(options), timeline, incremental=True, most=MOST_FILES)
+    if options.archive_inline:
+        archive_table(writer, rules_of(options), timeline, MOST_INSTANTS)
+
+
+def _is_due(writer: Writer, timeline: Timeline, every: int) -> bool:
+    """Whether ``every`` commits were requested since the last clean, and nobody cleans now."""
+    since = format_time(writer.clock.now_ms() - OWNED_MS, writer.table.config.utc)
+    if any(clean.time > since for clean in pending_cleans(timeline)):
+        return False
+    cleans = [i.time for i in timeline.completed if i.action is Action.CLEAN]
+    last = cleans[-1] if cleans else InstantTime("")
+    return sum(commit.time > last for commit in timeline.commits) >= every
