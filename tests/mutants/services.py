@@ -109,6 +109,7 @@ SERVICES: Final = (
                 "leave_plans",
                 (("", "return"),),
                 ("test_a_write_takes_its_group_out_of_the_plan_before_it_commits",),
+            ),
         ),
     ),
     Guard(

@@ -1,4 +1,4 @@
-"""Every service on tables that Apache Hudi wrote, those with crashed writes and plans among them."""
+"""Every service on tables that Apache Hudi wrote, some with crashed writes and plans."""
 
 from __future__ import annotations
 
