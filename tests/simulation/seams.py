@@ -474,5 +474,8 @@ def real_threads_replaced(scheduler: Scheduler) -> Iterator[None]:
         patch("pyhudi.timeline.promises.ThreadPoolExecutor", InOrder),
         # The same bytes again and again: a fifth of the time, for a function of them alone.
         patch("pyhudi.timeline.table.parse_table_config", _parse_table_config),
+        # Bounds that tables of a few files reach: a clean of two gives the lock back meanwhile.
+        patch("pyhudi.services.clean.FEW", 1),
+        patch("pyhudi.services.archive_history.BATCH", 2),
     ):
         yield

@@ -33,6 +33,7 @@ from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
 from tests.simulation.hudi_steps import AGAIN
+from tests.simulation.own_services import OwnService
 from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
 from tests.simulation.scheduler import Event, Fault, Kind, Op, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
@@ -94,8 +95,9 @@ class Scenario:
 
     @property
     def services(self) -> tuple[str, ...]:
-        """The processes that are services of Apache Hudi's."""
-        return tuple(n for n, p in self.programs.items() if isinstance(p, HudiService))
+        """The processes that are services, of Apache Hudi's or pyhudi's own."""
+        services = HudiService | OwnService
+        return tuple(n for n, p in self.programs.items() if isinstance(p, services))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,7 @@ class World:
     def _settle(self) -> None:
         """When all are dead or done and every lease has run out, one settling.
 
-        Services of Apache Hudi's that came to no end are run again before that.
+        Services that came to no end are run again before that.
         """
         self.settling = True
         self.scheduler.now += LONG_S

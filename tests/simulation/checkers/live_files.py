@@ -1,14 +1,16 @@
 """Nothing live is deleted: every file that a reader needs is there.
 
 Without cleaners that is every file that a completed commit names, and with them the newest of each
-file group.
+file group and what a savepoint keeps. What a query's lease keeps, the query itself misses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.plans import parse_savepoint
+from pyhudi.timeline.table import open_table
 from tests.simulation.world import Run
 
 
@@ -20,6 +22,9 @@ def nothing_live_is_deleted(run: Run) -> Iterator[str]:
     for path, time in _needed(run):
         if not run.files.exists(path):
             yield f"{path} of commit {time} is gone"
+    for path, time in _saved(run):
+        if not run.files.exists(path):
+            yield f"{path} is gone, which savepoint {time} keeps"
 
 
 def _needed(run: Run) -> Iterator[tuple[str, InstantTime]]:
@@ -38,3 +43,14 @@ def _needed(run: Run) -> Iterator[tuple[str, InstantTime]]:
         for file_id in ids
     }
     yield from (found for group, found in newest.items() if group not in replaced)
+
+
+def _saved(run: Run) -> Iterator[tuple[str, InstantTime]]:
+    timeline = open_table(run.files).timeline()
+    for instant in timeline.completed:
+        if instant.action is Action.SAVEPOINT:
+            path = timeline.file_of(instant)
+            saved = parse_savepoint(run.files.read(path), path)
+            for partition, kept in saved.partition_metadata.items():
+                for name in kept.savepoint_data_file:
+                    yield f"{partition}/{name}", instant.time

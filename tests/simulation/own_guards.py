@@ -1,0 +1,85 @@
+"""The guards around pyhudi's own services, each with the anomaly that it is there for.
+
+The same as ``guards.py``, for worlds in which cleans and savepoints of pyhudi run
+beside writers and readers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from pyhudi.format.instants import InstantTime
+from pyhudi.services import clean
+from pyhudi.services.clean_plan import CleanPlan, Retention
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.transactions.writer import Writer
+from tests.simulation.explore import Bound
+from tests.simulation.guards import LIVE, ONE_ROW, Case, Guards
+from tests.simulation.own_services import RETENTION, OwnClean, OwnSavepoint, ReadLong
+from tests.simulation.programs import Upsert
+from tests.simulation.world import Scenario
+
+CLEAN: Final = "pyhudi.services.clean"
+
+_planned = clean.planned
+_PLANS: WeakKeyDictionary[Storage, CleanPlan] = WeakKeyDictionary()
+
+
+def _planned_beforehand(
+    writer: Writer, retention: Retention, timeline: Timeline, incremental: bool = False
+) -> CleanPlan:
+    """The plan that was made before the lock was asked for."""
+    storage = writer.table.storage
+    if not writer.lock.held():
+        _PLANS[storage] = _planned(writer, retention, timeline, incremental)
+    return _PLANS[storage]
+
+
+def _no_holds(*_: Any) -> dict[Any, Any]:
+    return {}
+
+
+def _no_commits(*_: Any) -> frozenset[InstantTime]:
+    return frozenset()
+
+
+OWN_GUARDS: Final[Guards] = {
+    "a clean is planned under the lock": {f"{CLEAN}.planned": _planned_beforehand},
+    "leases of readers": {f"{CLEAN}._leased": _no_holds},
+    "a moment for readers without a lease": {f"{CLEAN}._recent": _no_commits},
+    "savepoints hold their files": {f"{CLEAN}._held": _no_holds},
+}
+
+#: nothing is spared, so that a clean need not wait
+AT_ONCE = OwnClean(retention=replace(RETENTION, spared_ms=0))
+ONE_WRITE = {"w1": Upsert(("k1",))}
+
+OWN_CASES: Final = (
+    Case(
+        "a clean is planned under the lock",
+        Scenario({**ONE_WRITE, "clean": AT_ONCE, "save": OwnSavepoint(nth=1)}, ONE_ROW),
+        Bound(preemptions=1),
+        LIVE,
+    ),
+    Case(
+        "leases of readers",
+        Scenario({"reader": ReadLong(), **ONE_WRITE, "clean": OwnClean(pause_s=1.5)}, ONE_ROW),
+        Bound(preemptions=0),
+        LIVE,
+    ),
+    Case(
+        "a moment for readers without a lease",
+        Scenario({"reader": ReadLong(), **ONE_WRITE, "clean": OwnClean()}, ONE_ROW),
+        Bound(preemptions=1),
+        LIVE,
+    ),
+    Case(
+        "savepoints hold their files",
+        Scenario({**ONE_WRITE, "clean": AT_ONCE}, ONE_ROW, saved=True),
+        Bound(preemptions=0),
+        LIVE,
+    ),
+)
