@@ -187,6 +187,18 @@ SERVICES: Final = (
                 ("test_what_an_archiver_left_the_next_one_finishes",),
             ),
             Mutant(
+                "manifests above the newest one are forgotten",
+                "adopt_later_manifests",
+                (("", "return"),),
+                ("test_an_archiver_that_stood_still_takes_nothing_out_of_the_archive",),
+            ),
+            Mutant(
+                "a log of another archiver is overwritten",
+                "add_to_logs",
+                (("storage.put_if_absent(", "storage.replace("),),
+                ("test_an_archiver_that_stood_still_takes_nothing_out_of_the_archive",),
+            ),
+            Mutant(
                 "completed files go before the archive has them",
                 "_move",
                 (

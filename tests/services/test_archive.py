@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from pyhudi.services.archiver import ArchiveRules, MovedInstant, archive_table, 
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.savepoints import make_savepoint
-from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.storage.faults import WRITES, Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants, history_version
 from pyhudi.timeline.read_states import ReadState
@@ -268,6 +269,32 @@ def test_what_an_archiver_left_the_next_one_finishes(world: World, fault: Fault)
     assert set(in_archive(world)).isdisjoint(active(world))
     assert world.rows() == {"k": "4", "j": "1"}
     assert set(times) <= {*in_archive(world), *active(world)}
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+def test_an_archiver_that_stood_still_takes_nothing_out_of_the_archive(
+    world: World, at: int
+) -> None:
+    """It stops within any of its calls until its lock is another's, which archives on."""
+    times = versions(world, 5)
+    puts = itertools.count(1)
+
+    def stands_still(call: Call) -> None:
+        if call.method in WRITES and next(puts) == at:
+            world.clock.advance(3_600)
+            times.extend(versions(world, 2))
+            run(world)
+            times.extend(versions(world, 2))
+            run(world)
+
+    with suppress(HudiError):
+        archive_table(world.writer(FaultyStorage(world.memory, before=stands_still)), KEEP_2)
+    times += versions(world, 3)
+    run(world)
+    VIEWS.forget(world.memory)
+    assert {*in_archive(world), *active(world)} == set(times)
+    assert active(world) == times[-2:]
+    assert world.rows() == {"k": "2"}
 
 
 def test_a_view_in_memory_goes_on_after_an_archive(world: World) -> None:

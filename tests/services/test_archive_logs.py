@@ -11,7 +11,6 @@ from pyhudi.errors import TableCorrupt
 from pyhudi.format.archive import archive_log_number, read_archive_log
 from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.format.log_blocks import HeaderKey, LogBlock, read_blocks
-from pyhudi.services import archive_logs
 from pyhudi.services.clean import clean_table
 from pyhudi.timeline.archived import archived_instants
 from tests import golden_tables
@@ -55,17 +54,11 @@ def test_the_metadata_of_a_clean_is_kept(world: World) -> None:
     assert [e.contents["totalFilesDeleted"] for e in cleans if isinstance(e.contents, dict)] == [1]
 
 
-def test_the_newest_log_grows_until_it_is_full(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_archive_puts_a_log_of_its_own(world: World) -> None:
     times = list[InstantTime]()
     for _ in range(3):
         times += versions(world, 3)
         run(world)
-    assert len(logs(world)) == 1
-    monkeypatch.setattr(archive_logs, "LOG_BYTES", 0)
-    times += versions(world, 3)
-    run(world)
     assert [archive_log_number(path.rsplit("/", 1)[1]) for path in logs(world)] == [1, 2]
     assert rows_of(world) == in_archive(world)
     assert [*in_archive(world), *active(world)] == times

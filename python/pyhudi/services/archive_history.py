@@ -1,20 +1,23 @@
 """Puts files into layout 2's archive: the Parquet file, then a manifest, then ``_version_``.
 
 Invariant: the table's lock is held. What dies in between leaves files that no manifest names, or a
-manifest above the newest one; neither counts, and the next archive puts them anew.
+manifest above the newest one. A program that stood still until its lock was another's may set
+``_version_`` back. So the next archive adopts the files of all manifests above it: instants that
+are in two files, or also on the timeline, do no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from pyhudi.errors import WriteFailed
+from pyhudi.errors import FileExists, WriteFailed
 from pyhudi.format.archive import (
     VERSION_FILE,
     history_file_level,
     history_file_range,
     manifest_number,
     parse_manifest,
+    parse_manifest_sizes,
 )
 from pyhudi.format.history_files import (
     HistoryRow,
@@ -54,15 +57,49 @@ def add_to_history(writer: Writer, rows: Sequence[HistoryRow]) -> None:
         )
 
 
-def put_manifest(writer: Writer, number: int, files: Mapping[str, int]) -> None:
-    """Make ``files`` the archive, as manifest ``number``."""
+def adopt_later_manifests(writer: Writer) -> None:
+    """Make one archive of the newest manifest and of those above it, if there are any."""
     storage, folder = writer.table.storage, writer.table.config.history_folder
-    for name, data in (
-        (f"manifest_{number}", render_manifest(files)),
-        (VERSION_FILE, str(number).encode()),
-    ):
-        writer.lock.check(storage.put_timeout_s)
-        storage.replace(f"{folder}/{name}", data)
+    number, files = history_version(storage, folder)
+    listed = {file.name: file for file in storage.list(folder)}
+    above = sorted(n for n in map(manifest_number, listed) if n is not None and n > number)
+    for later in above:
+        path = f"{folder}/manifest_{later}"
+        named = parse_manifest_sizes(storage.read(path), path)
+        merged = [name for name in files if name not in named and _is_within(name, named)]
+        files = {n: size for n, size in (files | named).items() if n not in merged}
+    if above:
+        put_manifest(writer, above[-1] + 1, {n: s for n, s in files.items() if n in listed})
+
+
+def _is_within(name: str, named: Iterable[str]) -> bool:
+    """Whether a file of a higher level has the instants of the file ``name``."""
+    span, level = history_file_range(name), history_file_level(name)
+    return span is not None and any(
+        wide[0] <= span[0] and span[1] <= wide[1] and (history_file_level(each) or 0) > (level or 0)
+        for each in named
+        if (wide := history_file_range(each)) is not None
+    )
+
+
+def put_manifest(writer: Writer, number: int, files: Mapping[str, int]) -> None:
+    """Make ``files`` the archive, as manifest ``number``.
+
+    ``WriterFenced`` if the lock is lost, ``WriteFailed`` if another program put this manifest.
+    """
+    storage, folder = writer.table.storage, writer.table.config.history_folder
+    writer.lock.check(storage.put_timeout_s)
+    path = f"{folder}/manifest_{number}"
+    try:
+        storage.put_if_absent(path, render_manifest(files))
+    except FileExists as e:
+        raise WriteFailed(
+            f"Another program has put {path} of {storage.root} meanwhile. Nothing was deleted, and "
+            "the next archive goes on. Does a program archive that does not take the table's lock?",
+            path=path,
+        ) from e
+    writer.lock.check(storage.put_timeout_s)
+    storage.replace(f"{folder}/{VERSION_FILE}", str(number).encode())
 
 
 def merge_levels(writer: Writer) -> None:

@@ -1,43 +1,35 @@
-"""Puts instants into layout 1's archive: a block of its newest log file, or of a new one.
+"""Puts instants into layout 1's archive: a log file for each archive, as Apache Hudi does.
 
-Invariant: the table's lock is held, and a log file is replaced as a whole. So what dies in between
-leaves the archive as it was, or with the block.
+Invariant: the table's lock is held, and no log is put where one is. So a program that stood still
+until its lock was another's takes nothing out of the archive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhudi.errors import WriteFailed
+from pyhudi.errors import FileExists, WriteFailed
 from pyhudi.format.archive import archive_log_number
 from pyhudi.format.archive_records import ArchivedFile, archive_log_name, render_archive_block
 from pyhudi.transactions.writer import Writer
-
-#: a log file gets no more blocks than fit into so many bytes; Apache Hudi begins one each time
-LOG_BYTES = 1_000_000
 
 
 def add_to_logs(writer: Writer, files: Sequence[ArchivedFile]) -> None:
     """Put the records of ``files``, ascending by instant and state.
 
     ``TableCorrupt`` if one cannot be read, ``WriterFenced`` if the lock is lost, ``WriteFailed`` if
-    the archive then lacks them.
+    another program has put a log meanwhile.
     """
     storage, folder = writer.table.storage, writer.table.config.history_folder
     block = render_archive_block(files)
-    logs = {archive_log_number(file.name) or 0: file for file in storage.list(folder)}
-    number = max(logs, default=0)
-    before = b""
-    if number and logs[number].size_bytes + len(block) <= LOG_BYTES:
-        path = logs[number].path
-        before = storage.read(path)
-    else:
-        path = f"{folder}/{archive_log_name(number + 1)}"
+    numbers = (archive_log_number(file.name) or 0 for file in storage.list(folder))
+    path = f"{folder}/{archive_log_name(max(numbers, default=0) + 1)}"
     writer.lock.check(storage.put_timeout_s)
-    storage.replace(path, before + block)
-    if not storage.read(path).endswith(block):
+    try:
+        storage.put_if_absent(path, block)
+    except FileExists as e:
         raise WriteFailed(
-            f"The archive of {storage.root} does not have what was just put into {path}. Nothing "
-            "was deleted. Does a program write to it that does not take the table's lock?",
+            f"Another program has put {path} of {storage.root} meanwhile. Nothing was deleted, and "
+            "the next archive goes on. Does a program archive that does not take the table's lock?",
             path=path,
-        )
+        ) from e

@@ -19,7 +19,7 @@ from pyhudi.format.history_files import PLANNED, REPLACING, HistoryRow
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_instant
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
-from pyhudi.services.archive_history import add_to_history, merge_levels
+from pyhudi.services.archive_history import add_to_history, adopt_later_manifests, merge_levels
 from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
 from pyhudi.services.clean import HOUR_MS, last_clean, retention_of
@@ -134,7 +134,12 @@ def archive_table(
         timeline = timeline_of(files, table.config.layout, table.config.timeline_folder)
         plan = _cut(planned(writer, rules, timeline), most)
         if plan.doomed:
-            _move(writer, plan.doomed, files)
+            try:
+                _move(writer, plan.doomed, files)
+            except FileNotFoundError:
+                # Who stood still for long may have lost the lock, and others have archived on.
+                writer.lock.check(table.storage.put_timeout_s)
+                raise
     return _rows(plan, ArchiveFate.ARCHIVED)
 
 
@@ -202,6 +207,8 @@ def _move(writer: Writer, doomed: Sequence[Instant], files: Files) -> None:
         instant = parse_instant(file.name, config.layout)
         if instant is not None:
             found.setdefault(instant_key(instant), []).append((instant, file))
+    if config.layout != 1:
+        adopt_later_manifests(writer)
     # An archiver that died may have put some already.
     span = doomed[0].time, doomed[-1].time
     known = {e.instant.time for e in just_archived(storage, config, *span)}
