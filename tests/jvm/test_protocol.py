@@ -26,14 +26,14 @@ OF_A_METASTORE = {
     "register_table", "forget_entry", "alter_entry", "rename_entry", "sync_partitions"
 }  # fmt: skip
 
-#: procedures of Spark 4, with what they need behind the table
+#: questions of Spark 4's procedures: what is called, and what it needs behind the table
 CALLS = {
-    "clean": "",
-    "clean_failed_writes": "",
-    "savepoint": "",
-    "delete_savepoint": ", '20260101000000000'",
-    "restore": ", '20260101000000000'",
-    "why": ", '1'",
+    "serve": ("clean", ""),
+    "clean_failed_writes": ("clean_failed_writes", ""),
+    "savepoint": ("savepoint", ""),
+    "delete_savepoint": ("delete_savepoint", ", '20260101000000000'"),
+    "restore": ("restore", ", '20260101000000000'"),
+    "why": ("why", ", '1'"),
 }
 
 STATEMENTS = (
@@ -89,9 +89,9 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
         except Exception:
             assert "assert_true" in statement, statement
     if pyspark.__version__ >= "4":
-        for call in CALLS:
-            planner.golden[call] = GOLDEN[call]["answer"]
-            spark.sql(f"CALL pyhudi.system.{call}('{path}'{CALLS[call]})").collect()
+        for question, (call, more) in CALLS.items():
+            planner.golden[question] = GOLDEN[question]["answer"]
+            spark.sql(f"CALL pyhudi.system.{call}('{path}'{more})").collect()
 
     asked = dict(planner.calls)
     missing = set(QUESTIONS) - OF_A_METASTORE - set(asked) - {"spool_abort", "tell_failure"}

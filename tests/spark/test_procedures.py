@@ -17,6 +17,7 @@ from tests.spark.test_sql import create, folder_of, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
 
+LOST = "00000000-0000-4000-8000-000000000000"
 DEAD, LONG_AGO_S = "20240501123005123", 1714566605
 
 
@@ -142,8 +143,8 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
         assert names == {
-            "clean", "clean_failed_writes", "delete_savepoint", "health", "restore",
-            "savepoint", "sync_partitions", "why",
+            "archive", "clean", "clean_failed_writes", "cluster", "delete_savepoint", "health",
+            "remove_orphans", "restore", "savepoint", "sync_partitions", "why",
         }  # fmt: skip
 
 
@@ -169,6 +170,65 @@ def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, na
         spark.sql(
             f"call pyhudi.system.clean('{name}', true, map('hoodie.clean.commit.retained', '1'))"
         )
+
+
+def test_an_archive_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    for i in range(5):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    few = "map('hoodie.keep.min.commits', '2', 'hoodie.keep.max.commits', '3', "
+    few += "'hoodie.clean.commits.retained', '1')"
+    call = f"call pyhudi.system.archive('{name}', dry_run => "
+
+    would = spark.sql(f"{call}true, options => {few})").collect()
+    done = spark.sql(f"{call}false, options => {few})").collect()
+
+    assert [row.fate for row in would].count("would be archived") == 3
+    assert [row.instant for row in done if row.fate == "archived"] == [
+        row.instant for row in would if row.fate == "would be archived"
+    ]
+    assert table(spark, name) == [(1, "a", 4, "x")]
+
+
+def test_a_clustering_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+    create(spark, name)
+    spark.sql("set hoodie.parquet.small.file.limit=0")
+    try:
+        for i in range(4):
+            spark.sql(f"insert into {name} values ({i}, 'a', {i}, 'x')")
+    finally:
+        spark.conf.unset("hoodie.parquet.small.file.limit")
+    rows = table(spark, name)
+    before = spark.table(f"{name}.files").count()
+
+    would = spark.sql(f"call pyhudi.system.cluster(table => '{name}', dry_run => true)").collect()
+    assert spark.table(f"{name}.files").count() == before
+    done = spark.sql(f"call pyhudi.system.cluster('{name}')").collect()
+
+    assert before == len(would) == len(done) == 4
+    assert {row.fate for row in would} == {"would be clustered"}
+    assert {row.fate for row in done} == {"clustered"}
+    assert spark.table(f"{name}.files").count() == 1
+    assert table(spark, name) == rows
+
+
+def test_orphans_are_only_listed_unless_told_otherwise(
+    spark: SparkSession, calls: None, name: str
+) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    (first,) = spark.table(f"{name}.history").collect()
+    lost = folder_of(spark, name) / "dt=x" / f"{LOST}-0_0-0-0_{int(first.instant) + 1}.parquet"
+    lost.write_bytes(b"PAR1")
+    os.utime(lost, (0, 0))
+
+    listed = spark.sql(f"call pyhudi.system.remove_orphans('{name}')").collect()
+    assert [(row.file, row.fate) for row in listed] == [(lost.name, "would be moved")]
+    assert lost.exists()
+    moved = spark.sql(f"call pyhudi.system.remove_orphans('{name}', dry_run => false)").collect()
+    assert [row.fate for row in moved] == ["moved"]
+    assert not lost.exists()
+    assert table(spark, name) == [(1, "a", 1, "x")]
 
 
 def test_a_restore_is_called_for(spark: SparkSession, calls: None, name: str) -> None:

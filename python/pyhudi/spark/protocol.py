@@ -22,6 +22,7 @@ from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
 from pyhudi.reads.incremental import RowsOfCommits
 from pyhudi.reads.scan import PartitionTexts, ScanPlan
+from pyhudi.services.called import CalledService
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite, SaveMode
@@ -293,9 +294,10 @@ class AlterEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Clean:
-    """A clean with further options; if ``dry_run`` it only tells what it would do."""
+class Serve:
+    """A service with further options; if ``dry_run`` it only tells what it would do."""
 
+    service: CalledService
     dry_run: bool
     settings: Options
 
@@ -462,7 +464,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "discard_table": Question(DiscardTable, bool, CHANGES),
     "drop_table": Question(Nothing, bool, CHANGES),
     "rename_table": Question(Rename, str, CHANGES),
-    "clean": Question(Clean, Told, CHANGES),
+    "serve": Question(Serve, Told, CHANGES),
     "clean_failed_writes": Question(Nothing, Told, CHANGES),
     "savepoint": Question(MakeSavepoint, Told, CHANGES),
     "delete_savepoint": Question(DropSavepoint, Told, CHANGES),

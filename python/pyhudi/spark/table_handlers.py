@@ -9,11 +9,16 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing
 from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
+from pyhudi.services.archiver import archived
+from pyhudi.services.called import CalledService
 from pyhudi.services.clean import cleaned
+from pyhudi.services.clustering import Clustering, clustered
 from pyhudi.services.failed_writes import PendingWrite, settle_now
+from pyhudi.services.orphans import OLDER_THAN_HOURS, removed_orphans
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
+from pyhudi.spark.cluster_tasks import SparkTasks
 from pyhudi.spark.questions import (
     Options,
     Target,
@@ -46,7 +51,7 @@ class TableHandlers:
     """Statements about whole tables."""
 
     QUESTIONS = (
-        "create_table discard_table drop_table rename_table can_delete_where clean "
+        "create_table discard_table drop_table rename_table can_delete_where serve "
         "clean_failed_writes savepoint delete_savepoint restore "
         "holds_locks_alone check_properties"
     )
@@ -145,12 +150,24 @@ class TableHandlers:
         spark = self._sessions.asking()
         return delete_where(self._runtime, spark, at.root, ask.filters, at.given, at.session)
 
-    def clean(self, at: Target, ask: protocol.Clean) -> protocol.Told:
-        """``CALL pyhudi.system.clean``: each old file, and its fate."""
+    def serve(self, at: Target, ask: protocol.Serve) -> protocol.Told:
+        """``CALL pyhudi.system.clean`` and others: each file or instant, and its fate."""
         runtime, table = self._runtime, open_table(self._runtime.storage(at.root))
         refuse_unknown_write(ask.settings)
         options = resolve_write({**at.given, **ask.settings}, table.config.raw, at.session)
-        return told(cleaned(runtime.writer(table, options), options, ask.dry_run))
+        writer = runtime.writer(table, options)
+        match ask.service:
+            case CalledService.ARCHIVE:
+                return told(archived(writer, options, ask.dry_run))
+            case CalledService.CLEAN:
+                return told(cleaned(writer, options, ask.dry_run))
+            case CalledService.CLUSTER:
+                root = table.storage.root
+                tasks = SparkTasks(runtime, self._sessions.asking(), root, table.config.name)
+                run = Clustering(writer, options, runtime.filesystem(root), tasks)
+                return told(clustered(run, ask.dry_run))
+            case CalledService.REMOVE_ORPHANS:
+                return told(removed_orphans(writer, OLDER_THAN_HOURS, ask.dry_run))
 
     def savepoint(self, at: Target, ask: protocol.MakeSavepoint) -> protocol.Told:
         """``CALL pyhudi.system.savepoint``: the savepoint of a commit."""

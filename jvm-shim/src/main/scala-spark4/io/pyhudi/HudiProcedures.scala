@@ -40,7 +40,13 @@ private[pyhudi] object HudiProcedures {
 
   val all: Seq[HudiProcedure] =
     Seq(
-      HudiClean,
+      new HudiService("archive", "Moves old instants into the archived timeline."),
+      new HudiService("clean", "Deletes versions of files that no retained commit reads."),
+      new HudiService("cluster", "Puts rows into fewer files, or into better sorted ones."),
+      new HudiService(
+        "remove_orphans",
+        "Moves files that belong to no commit into the table's bin, if dry_run is false.",
+        looksOnly = true),
       HudiCleanFailedWrites,
       HudiHealth,
       HudiRestore,
@@ -111,29 +117,27 @@ private[pyhudi] abstract class HudiProcedure(
     }
 }
 
-/** Deletes old versions of files, and lists each old file with its fate. */
-private object HudiClean
-    extends HudiProcedure("clean", "Deletes versions of files that no retained commit reads.") {
-
-  private val Texts = MapType(StringType, StringType)
+/** A service that takes options, and lists each file or instant with its fate. */
+private[pyhudi] class HudiService(name: String, description: String, looksOnly: Boolean = false)
+    extends HudiProcedure(name, description) {
 
   override def more: Seq[ProcedureParameter] = Seq(
     ProcedureParameter
       .in("dry_run", BooleanType)
-      .defaultValue("false")
+      .defaultValue(looksOnly.toString)
       .comment("only lists what would happen")
       .build(),
     ProcedureParameter
-      .in("options", Texts)
+      .in("options", MapType(StringType, StringType))
       .defaultValue("CAST(map() AS MAP<STRING, STRING>)")
-      .comment("hoodie.clean.* and other options of a write")
+      .comment("hoodie.* options of a write, as for the same service in Python")
       .build()
   )
 
   override def told(place: HudiPlace, input: InternalRow): JsonNode = {
-    val dryRun = !input.isNullAt(1) && input.getBoolean(1)
+    val dryRun = if (input.isNullAt(1)) looksOnly else input.getBoolean(1)
     val settings = if (input.isNullAt(2)) Map.empty[String, String] else texts(input.getMap(2))
-    Bridge.ask("clean", place, "dry_run" -> dryRun, "settings" -> settings)
+    Bridge.ask("serve", place, "service" -> name, "dry_run" -> dryRun, "settings" -> settings)
   }
 
   private def texts(map: MapData): Map[String, String] =

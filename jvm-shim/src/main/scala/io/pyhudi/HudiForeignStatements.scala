@@ -72,9 +72,8 @@ private[pyhudi] object HudiForeignStatements {
         s"Spark 3.5, which has no CALL, $python in Python. "
     word match {
       case "OPTIMIZE" =>
-        "OPTIMIZE is not a statement of Spark, and pyhudi does not rewrite small files yet. " +
-          "Apache Hudi does it on the same table, in a session with its bundle: " +
-          s"CALL run_clustering(table => '$table')"
+        ours(s"cluster(table => '$table')", "pyhudi.cluster(path, spark=spark)") +
+          "Its options hoodie.clustering.plan.strategy.* say which files and in what order"
       case "VACUUM" =>
         ours(s"clean(table => '$table')", "pyhudi.clean(path)") +
           "Its option hoodie.clean.policy says what is kept"
