@@ -132,7 +132,8 @@ def _turn(
             done, left = done + part[0], part[1]
     except HudiError as e:
         error = str(e)
-    return ServiceTurn(service, done, left, writer.clock.monotonic() - began, error)
+    seconds = round(writer.clock.monotonic() - began, 3)
+    return ServiceTurn(service, done, left, seconds, error)
 
 
 def _parts(
