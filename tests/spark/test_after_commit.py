@@ -98,7 +98,7 @@ def test_registered_services_are_planned_unless_they_are_turned_off(
 ) -> None:
     planners = ServicePlanners()
     planners.register(CleanAll())
-    monkeypatch.setattr(session._runtime(lake.spark).services, "_planners", planners._planners)
+    monkeypatch.setattr(session.runtime_of(lake.spark).services, "_planners", planners._planners)
     table = lake.table()
     table.write(rows_of(0, 3, "a"), hoodie__table__services__enabled=str(enabled).lower())
     planned = [e for e in pyhudi.history(table.path) if e.action is Action.CLEAN]
