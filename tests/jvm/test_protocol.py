@@ -26,7 +26,7 @@ OF_A_METASTORE = {
     "register_table", "forget_entry", "alter_entry", "rename_entry", "sync_partitions"
 }  # fmt: skip
 
-#: questions of Spark 4's procedures: what is called, and what it needs behind the table
+#: questions of the procedures: what is called, and what it needs behind the table
 CALLS = {
     "serve": ("clean", ""),
     "clean_failed_writes": ("clean_failed_writes", ""),
@@ -88,14 +88,13 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
             spark.sql(statement).collect()
         except Exception:
             assert "assert_true" in statement, statement
-    if pyspark.__version__ >= "4":
-        for question, (call, more) in CALLS.items():
-            planner.golden[question] = GOLDEN[question]["answer"]
-            spark.sql(f"CALL pyhudi.system.{call}('{path}'{more})").collect()
+    for question, (call, more) in CALLS.items():
+        planner.golden[question] = GOLDEN[question]["answer"]
+        spark.sql(f"CALL pyhudi.system.{call}('{path}'{more})").collect()
 
     asked = dict(planner.calls)
     missing = set(QUESTIONS) - OF_A_METASTORE - set(asked) - {"spool_abort", "tell_failure"}
-    assert missing <= (set(CALLS) if pyspark.__version__ < "4" else set())
+    assert missing == set()
     for name, request in planner.calls:
         golden = GOLDEN[name]["request"]
         assert request.keys() == {**golden["place"], **golden["ask"]}.keys(), name

@@ -71,7 +71,7 @@ SERVICE_GUARDS: Final[Guards] = {
     "layout that moved": {"pyhudi.timeline.table._check_layout": nothing},
     "compactions are left alone": {
         "pyhudi.transactions.recovery.settle.WRITES": _WITH_COMPACTIONS,
-        "pyhudi.transactions.recovery.rollback.WRITES": _WITH_COMPACTIONS,
+        "pyhudi.transactions.recovery.rollback.UNDONE_HERE": _WITH_COMPACTIONS,
     },
     "strays below the timeline": {f"{VIEW}.strays": _no_strays},
 }

@@ -1,4 +1,4 @@
-"""CALL: procedures in the catalog of paths, which Spark 4 alone lets a catalog offer."""
+"""CALL: procedures in the catalog of paths; on Spark 3.5 pyhudi reads the statement itself."""
 
 from __future__ import annotations
 
@@ -21,14 +21,6 @@ LOST = "00000000-0000-4000-8000-000000000000"
 DEAD, LONG_AGO_S = "20240501123005123", 1714566605
 
 
-@pytest.fixture
-def calls(spark: SparkSession) -> None:
-    if spark.version.startswith("3.5"):
-        with pytest.raises(ParseException):
-            spark.sql("call pyhudi.system.clean_failed_writes(table => 'trips')")
-        pytest.skip("Spark 3.5 has no CALL")
-
-
 @pytest.fixture(autouse=True)
 def _old_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file may go as soon as it is old: no query has just begun."""
@@ -49,9 +41,7 @@ def pending(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("by", ["name", "path", "qualified name"])
-def test_failed_writes_are_rolled_back_by_a_call(
-    spark: SparkSession, calls: None, name: str, by: str
-) -> None:
+def test_failed_writes_are_rolled_back_by_a_call(spark: SparkSession, name: str, by: str) -> None:
     create(spark, name)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
     folder = folder_of(spark, name)
@@ -69,9 +59,7 @@ def test_failed_writes_are_rolled_back_by_a_call(
     assert spark.sql(call).collect() == []
 
 
-def test_what_a_session_says_holds_for_its_calls(
-    spark: SparkSession, calls: None, name: str
-) -> None:
+def test_what_a_session_says_holds_for_its_calls(spark: SparkSession, name: str) -> None:
     create(spark, name)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
     left_by_a_dead_writer(folder_of(spark, name))
@@ -89,6 +77,10 @@ def test_what_a_session_says_holds_for_its_calls(
     ("call", "words"),
     [
         ("vacuum('trips')", "there is no procedure"),
+        ("clean('trips', dryrun => true)", "(?i)dryrun"),
+        ("clean('trips', true, dry_run => true)", "(?i)dry_run|more than once"),
+        ("clean('trips', true, map(), 1)", "(?i)arguments|parameters"),
+        ("savepoint()", "(?i)table"),
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
@@ -97,14 +89,18 @@ def test_what_a_session_says_holds_for_its_calls(
         ("sync_partitions('/nowhere/at/all')", "No Hive Metastore lists partitions"),
     ],
 )
-def test_a_call_for_nothing_says_so(
-    spark: SparkSession, calls: None, call: str, words: str
-) -> None:
+def test_a_call_for_nothing_says_so(spark: SparkSession, call: str, words: str) -> None:
     with pytest.raises(AnalysisException, match=words):
         spark.sql(f"call pyhudi.system.{call}")
 
 
-def test_a_call_tells_the_life_of_a_key(spark: SparkSession, calls: None, name: str) -> None:
+def test_a_word_that_is_no_boolean_starts_no_service(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.sql(f"call pyhudi.system.clean('{name}', dry_run => 'perhaps')")
+
+
+def test_a_call_tells_the_life_of_a_key(spark: SparkSession, name: str) -> None:
     create(spark, name)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x'), (2, 'b', 1, 'y')")
     spark.sql(f"update {name} set name = 'c', ts = 2 where id = 1")
@@ -121,7 +117,7 @@ def test_a_call_tells_the_life_of_a_key(spark: SparkSession, calls: None, name: 
 
 
 def test_a_call_measures_the_health_that_sql_reads_as_a_table(
-    spark: SparkSession, calls: None, name: str
+    spark: SparkSession, name: str
 ) -> None:
     create(spark, name)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
@@ -148,7 +144,7 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         }  # fmt: skip
 
 
-def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, name: str) -> None:
+def test_a_clean_is_called_with_its_options(spark: SparkSession, name: str) -> None:
     create(spark, name)
     for i in range(4):
         spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
@@ -172,7 +168,7 @@ def test_a_clean_is_called_with_its_options(spark: SparkSession, calls: None, na
         )
 
 
-def test_an_archive_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+def test_an_archive_is_called_for(spark: SparkSession, name: str) -> None:
     create(spark, name)
     for i in range(5):
         spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
@@ -190,7 +186,7 @@ def test_an_archive_is_called_for(spark: SparkSession, calls: None, name: str) -
     assert table(spark, name) == [(1, "a", 4, "x")]
 
 
-def test_a_clustering_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+def test_a_clustering_is_called_for(spark: SparkSession, name: str) -> None:
     create(spark, name)
     spark.sql("set hoodie.parquet.small.file.limit=0")
     try:
@@ -212,9 +208,7 @@ def test_a_clustering_is_called_for(spark: SparkSession, calls: None, name: str)
     assert table(spark, name) == rows
 
 
-def test_orphans_are_only_listed_unless_told_otherwise(
-    spark: SparkSession, calls: None, name: str
-) -> None:
+def test_orphans_are_only_listed_unless_told_otherwise(spark: SparkSession, name: str) -> None:
     create(spark, name)
     spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
     (first,) = spark.table(f"{name}.history").collect()
@@ -231,7 +225,7 @@ def test_orphans_are_only_listed_unless_told_otherwise(
     assert table(spark, name) == [(1, "a", 1, "x")]
 
 
-def test_a_restore_is_called_for(spark: SparkSession, calls: None, name: str) -> None:
+def test_a_restore_is_called_for(spark: SparkSession, name: str) -> None:
     create(spark, name)
     for i in range(3):
         spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
@@ -254,7 +248,7 @@ def test_a_restore_is_called_for(spark: SparkSession, calls: None, name: str) ->
     assert table(spark, name) == [(1, "a", 0, "x"), (2, "b", 5, "x")]
 
 
-def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, calls: None, name: str) -> None:
+def test_a_savepoint_is_called_for_and_deleted(spark: SparkSession, name: str) -> None:
     create(spark, name)
     for i in range(3):
         spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")

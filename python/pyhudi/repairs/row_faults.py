@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
 from pyhudi.format.filenames import bucket_number
-from pyhudi.format.instants import Action, Instant, State, instant_file_name
+from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY
 from pyhudi.format.table_config import MergeMode
@@ -128,10 +128,7 @@ def _retired(patient: Patient, file: BaseFile, evidence: str) -> TableFault:
         (inflight, b""),
         (done, render_commit(metadata, timeline.layout)),
     )
-    edits = tuple(
-        Edit(f"{timeline.folder}/{instant_file_name(instant, timeline.layout)}", data)
-        for instant, data in contents
-    )
+    edits = tuple(Edit(timeline.file_of(instant), data) for instant, data in contents)
     text = f"Retire group {file.file_id}, all of whose rows are elsewhere, by a replace commit."
     return TableFault(file.path, evidence, text, edits)
 

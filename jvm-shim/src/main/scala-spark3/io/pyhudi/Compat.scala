@@ -31,6 +31,10 @@ private[pyhudi] object Compat {
           catch { case cause: HudiAnalysisException => HudiRefused(cause) })
     }
 
+  /** CALL, which Spark's parser does not know. */
+  def injectCall(extensions: SparkSessionExtensions): Unit =
+    extensions.injectParser(HudiCall.over(_, _))
+
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.
     */

@@ -25,6 +25,9 @@ private[pyhudi] object Compat {
   def injectFirst(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
     extensions.injectHintResolutionRule(_ => rule)
 
+  /** Spark has CALL itself. */
+  def injectCall(extensions: SparkSessionExtensions): Unit = ()
+
   /** The session's settings that Python uses: Hudi's, and Spark's mode of overwrites. Empty if no
     * session is active.
     */

@@ -10,6 +10,7 @@ class HudiExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectParser(HudiForeignStatements.over(_, _))
+    Compat.injectCall(extensions)
     extensions.injectParser((_, spark) => HudiParser.over(spark))
     Compat.injectFirst(extensions, HudiChecks)
     extensions.injectResolutionRule(_ => HudiStatements)

@@ -68,8 +68,8 @@ private[pyhudi] object HudiForeignStatements {
 
   private def instead(word: String, table: String): String = {
     def ours(call: String, python: String) =
-      s"$word is not a statement of Spark. For a Hudi table write: CALL pyhudi.system.$call; on " +
-        s"Spark 3.5, which has no CALL, $python in Python. "
+      s"$word is not a statement of Spark. For a Hudi table write: CALL pyhudi.system.$call; " +
+        s"in Python it is $python. "
     word match {
       case "OPTIMIZE" =>
         ours(s"cluster(table => '$table')", "pyhudi.cluster(path, spark=spark)") +

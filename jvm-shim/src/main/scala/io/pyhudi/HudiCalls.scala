@@ -1,0 +1,228 @@
+package io.pyhudi
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.MapData
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
+import org.apache.spark.sql.pyhudi.HudiAnalysisException
+import org.apache.spark.sql.types.{BooleanType, DataType, MapType, StringType}
+
+/** The procedures for CALL in the catalog of paths, as in
+  * pyhudi.system.clean_failed_writes(table => 'trips').
+  */
+private[pyhudi] object HudiCalls {
+
+  val Namespace: Array[String] = Array("system")
+
+  val all: Seq[HudiProcedure] =
+    Seq(
+      new HudiService("archive", "Moves old instants into the archived timeline."),
+      new HudiService("clean", "Deletes versions of files that no retained commit reads."),
+      new HudiService("cluster", "Puts rows into fewer files, or into better sorted ones."),
+      new HudiService(
+        "remove_orphans",
+        "Moves files that belong to no commit into the table's bin, if dry_run is false.",
+        looksOnly = true),
+      HudiCleanFailedWrites,
+      HudiHealth,
+      HudiRestore,
+      HudiSavepoint,
+      HudiDeleteSavepoint,
+      HudiSyncPartitions,
+      HudiWhy
+    )
+
+  def named(ident: Identifier): HudiProcedure =
+    all
+      .filter(_ => ident.namespace.sameElements(Namespace))
+      .find(_.name.equalsIgnoreCase(ident.name))
+      .getOrElse(throw new HudiAnalysisException(
+        s"[CONFIG_ERROR] there is no procedure $ident: pyhudi has only " +
+          all.map(each => s"system.${each.name}").mkString(", ") +
+          ". Histories and files are tables, as in SELECT * FROM trips.history.",
+        "ConfigError"
+      ))
+
+  /** An argument that is a text; none for NULL. */
+  def text(input: InternalRow, at: Int): Option[String] =
+    Some(at).filterNot(input.isNullAt).map(input.getUTF8String(_).toString)
+}
+
+/** A parameter; `default` is an expression of SQL, none if an argument must be given. */
+private[pyhudi] case class HudiParameter(
+    name: String,
+    dataType: DataType,
+    default: Option[String],
+    comment: String)
+
+/** A procedure on one table, which answers with rows. */
+private[pyhudi] abstract class HudiProcedure(val name: String, val description: String) {
+
+  /** Python's answer for the table; `input` has the arguments, the table's name first. */
+  def told(place: HudiPlace, input: InternalRow): JsonNode
+
+  /** The parameters behind the table. */
+  def more: Seq[HudiParameter] = Nil
+
+  def all: Seq[HudiParameter] =
+    HudiParameter("table", StringType, None, "a table's name or its path") +: more
+
+  def rows(input: InternalRow): HudiToldRows = {
+    val named = HudiCalls.text(input, 0).getOrElse(throw new HudiAnalysisException(
+      s"[CONFIG_ERROR] NULL is not a table: $name needs a table's name or its path.",
+      "ConfigError"))
+    HudiListing.told(name, told(target(named).place, input))
+  }
+
+  private def target(named: String): HudiTarget =
+    if (named.contains('/')) HudiTarget.atPath(named, HudiDataSource.provider)
+    else {
+      val session = Compat.activeSession.sessionState
+      val parts = session.sqlParser.parseMultipartIdentifier(named)
+      val (catalog, names) = parts match {
+        case Seq(table) => "spark_catalog" -> Seq(session.catalog.getCurrentDatabase, table)
+        case Seq(_, _) => "spark_catalog" -> parts
+        case _ => parts.head -> parts.tail
+      }
+      val found = session.catalogManager.catalog(catalog) match {
+        case tables: TableCatalog =>
+          tables.loadTable(Identifier.of(names.init.toArray, names.last))
+        case _ => null
+      }
+      found match {
+        case table: HudiCatalogTable => table.target
+        case _ =>
+          throw new HudiAnalysisException(
+            s"[TABLE_NOT_FOUND] $named is not a pyhudi table.",
+            "TableNotFound")
+      }
+    }
+}
+
+/** A service that takes options, and lists each file or instant with its fate. */
+private[pyhudi] class HudiService(name: String, description: String, looksOnly: Boolean = false)
+    extends HudiProcedure(name, description) {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("dry_run", BooleanType, Some(looksOnly.toString), "only lists what would happen"),
+    HudiParameter(
+      "options",
+      MapType(StringType, StringType),
+      Some("CAST(map() AS MAP<STRING, STRING>)"),
+      "hoodie.* options of a write, as for the same service in Python")
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode = {
+    val dryRun = if (input.isNullAt(1)) looksOnly else input.getBoolean(1)
+    val settings = if (input.isNullAt(2)) Map.empty[String, String] else texts(input.getMap(2))
+    Bridge.ask("serve", place, "service" -> name, "dry_run" -> dryRun, "settings" -> settings)
+  }
+
+  private def texts(map: MapData): Map[String, String] =
+    map
+      .keyArray()
+      .toObjectArray(StringType)
+      .zip(map.valueArray().toObjectArray(StringType))
+      .collect { case (key, value) if value != null => key.toString -> value.toString }
+      .toMap
+}
+
+/** Keeps a commit readable, and its files from every clean. */
+private object HudiSavepoint
+    extends HudiProcedure("savepoint", "Keeps a commit readable until its savepoint is deleted.") {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("instant", StringType, Some("NULL"), "a commit; the newest by default"),
+    HudiParameter("comment", StringType, Some("''"), "what it is for")
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask(
+      "savepoint",
+      place,
+      "instant" -> HudiCalls.text(input, 1).orNull,
+      "comment" -> HudiCalls.text(input, 2).getOrElse(""))
+}
+
+/** Deletes a savepoint, and lists those that are left. */
+private object HudiDeleteSavepoint
+    extends HudiProcedure("delete_savepoint", "Lets a clean delete the files of a savepoint.") {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("instant", StringType, None, "the commit that it keeps"))
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("delete_savepoint", place, "instant" -> HudiCalls.text(input, 1).getOrElse(""))
+}
+
+/** Brings a table back to a commit, and lists what that undoes. */
+private object HudiRestore
+    extends HudiProcedure("restore", "Undoes all commits after one, and deletes their files.") {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("instant", StringType, None, "the last commit that stays"),
+    HudiParameter("dry_run", BooleanType, Some("false"), "only lists what would be undone"),
+    HudiParameter("fence", BooleanType, Some("false"), "rolls running writes back first")
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask(
+      "restore",
+      place,
+      "instant" -> HudiCalls.text(input, 1).getOrElse(""),
+      "dry_run" -> (!input.isNullAt(2) && input.getBoolean(2)),
+      "fence" -> (!input.isNullAt(3) && input.getBoolean(3))
+    )
+}
+
+/** Rolls back what failed writers left in a table, and lists the outcomes. */
+private object HudiCleanFailedWrites
+    extends HudiProcedure(
+      "clean_failed_writes",
+      "Rolls back failed writes; living writers are only listed.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("clean_failed_writes", place)
+}
+
+/** Has a Hive Metastore list the partitions that a table has, and lists the changes. */
+private object HudiSyncPartitions
+    extends HudiProcedure(
+      "sync_partitions",
+      "Adds and drops partitions of the table's entry in a Hive Metastore.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("sync_partitions", place, "add" -> true, "drop" -> true)
+}
+
+/** Measures a table, and names what mends it: the rows of trips.health. */
+private object HudiHealth
+    extends HudiProcedure("health", "Measures a table, and names what mends each part.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("inspect", place, "listing" -> "health")
+}
+
+/** Lists every commit and file that touched a record key. */
+private object HudiWhy
+    extends HudiProcedure("why", "Lists every commit and file that touched a record key.") {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("key", StringType, None, "as in _hoodie_record_key: 7, or id:1,ts:2"),
+    HudiParameter(
+      "partition",
+      StringType,
+      Some("CAST(NULL AS STRING)"),
+      "only this partition's path"),
+    HudiParameter("carried", BooleanType, Some("false"), "also the slices that only copied the row")
+  )
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode = {
+    val key = HudiCalls.text(input, 1).getOrElse(throw new HudiAnalysisException(
+      "[CONFIG_ERROR] NULL is not a record key: why needs a key as in _hoodie_record_key.",
+      "ConfigError"))
+    val partition = HudiCalls.text(input, 2)
+    val carried = !input.isNullAt(3) && input.getBoolean(3)
+    Bridge.ask("why", place, "key" -> key, "partition" -> partition, "carried" -> carried)
+  }
+}
