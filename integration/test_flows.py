@@ -12,8 +12,9 @@ from tests.test_layers import LAYERS, PACKAGE, imported
 
 ROOT = Path(__file__).parents[1]
 LINE = re.compile(r"(\w+): (\d+) modules, (\d+) returns, (\d+) callbacks")
-#: returns and callbacks of each operation: less is better, and more needs a reason
-MOST = {"upsert": (51, 8), "read": (5, 0), "ALTER": (27, 4), "rollback": (2, 0)}
+#: returns and callbacks of each operation: less is better, and more needs a reason. Clean and
+#: archive after a commit took three returns, the logs beside base files one of a read
+MOST = {"upsert": (54, 8), "read": (6, 0), "ALTER": (30, 4), "rollback": (2, 0)}
 
 
 def test_no_operation_goes_back_more_often_than_it_did() -> None:
