@@ -10,27 +10,14 @@ import pytest
 
 from integration.peers import SparkPeer
 from integration.peers.process import PeerError
+from integration.test_clean import options
 from pyhudi.format.instants import Action
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 
-DS = "hoodie.datasource.write."
 #: options that Hudi's procedures take from the session
 SETTINGS = ("hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable")
 more = pytest.mark.matrix
-
-
-def options(version: int) -> dict[str, str]:
-    return {
-        "hoodie.table.name": "cleaned",
-        "hoodie.write.table.version": str(version),
-        "hoodie.write.auto.upgrade": "false",
-        DS + "recordkey.field": "id",
-        DS + "partitionpath.field": "p",
-        DS + "precombine.field": "v",
-        "hoodie.metadata.enable": "false",
-        "hoodie.clean.automatic": "false",
-    }
 
 
 def rows(partitions: str, value: int) -> pa.Table:

@@ -11,24 +11,15 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
+from integration.test_clean import options as without_services
 
-DS = "hoodie.datasource.write."
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
 
 
 def options(version: int) -> dict[str, str]:
-    return {
-        "hoodie.table.name": "clustered",
-        "hoodie.write.table.version": str(version),
-        "hoodie.write.auto.upgrade": "false",
-        DS + "recordkey.field": "id",
-        DS + "partitionpath.field": "p",
-        DS + "precombine.field": "v",
-        "hoodie.metadata.enable": "false",
-        "hoodie.clean.automatic": "false",
-        "hoodie.parquet.small.file.limit": "0",
-    }
+    small = {"hoodie.table.name": "clustered", "hoodie.parquet.small.file.limit": "0"}
+    return {**without_services(version), **small}
 
 
 def rows(*numbers: int, add: int = 0) -> pa.Table:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from typing import Protocol
+from typing import Final, Protocol
+
+HOUR_MS: Final = 3_600_000
 
 
 class Clock(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pyhudi.clock import HOUR_MS
 from pyhudi.config import WriteOptions
 from pyhudi.diagnosis.measure import CLEAN, Measure, by_hudi, judged
 from pyhudi.format.commit_metadata import CommitMetadata
@@ -21,7 +22,6 @@ MANY_INSTANTS = 1_000
 MANY_COMMITS = 50
 #: bytes written for a byte of changed rows
 MUCH_WRITTEN = 100
-HOUR_MS = 3_600_000
 
 #: what shortens the timeline, by its layout
 ARCHIVE = {1: by_hudi("CALL archive_commits(table => 'TABLE')"), 2: "pyhudi archive PATH"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from pyhudi.clock import Clock, SystemClock
+from pyhudi.clock import HOUR_MS, Clock, SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.errors import CommitConflict, HudiError, TableNotFound
 from pyhudi.format.new_table import new_table_properties
@@ -29,7 +29,6 @@ from pyhudi.repairs.leftover_faults import lock_faults
 from pyhudi.repairs.patient import FOLDERS, Patient, Wishes
 from pyhudi.services.bin import Edit, carried_out
 from pyhudi.services.orphans import OLDER_THAN_HOURS
-from pyhudi.services.orphans_plan import HOUR_MS
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import timeline_of

@@ -22,7 +22,7 @@ from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, adopt_later_manifests, merge_levels
 from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
-from pyhudi.services.clean import HOUR_MS, last_clean, retention_of
+from pyhudi.services.clean import last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
 from pyhudi.services.opened import check_most, open_writer
 from pyhudi.storage.base import Files, Storage, StoredFile
@@ -152,8 +152,7 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
     table, policy = writer.table, rules.policy
     if len(timeline.commits) <= policy.most:
         return plan_archive(ArchiveFacts(timeline), policy)
-    hours_ago = writer.clock.now_ms() - rules.retention.hours * HOUR_MS
-    since = format_time(hours_ago, table.config.utc)
+    since = rules.retention.since(writer.clock.now_ms(), table.config.utc)
     earliest = earliest_retained(timeline, rules.retention, since)
     facts = ArchiveFacts(
         timeline,

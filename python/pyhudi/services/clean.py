@@ -7,7 +7,6 @@ found, and not just made, each of its files is looked at again (docs/decisions/t
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from enum import Enum
 from pyhudi.choices import CleanPolicy
 from pyhudi.clock import Clock
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError, FileExists, TableCorrupt
+from pyhudi.errors import FileExists, TableCorrupt
 from pyhudi.format.filenames import FileId, parse_data_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time
 from pyhudi.format.plans import (
@@ -27,8 +26,6 @@ from pyhudi.format.plans import (
     CleanMetadata,
     parse_clean_metadata,
     parse_cleaner_plan,
-    parse_requested_replace,
-    parse_savepoint,
     render_clean_metadata,
     render_cleaner_plan,
 )
@@ -44,10 +41,13 @@ from pyhudi.services.clean_plan import (
     plan_clean,
 )
 from pyhudi.services.opened import check_most, open_writer
+from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
-from pyhudi.timeline.pending import pending_clusterings, plan_of
+from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.read_states import completed
+from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.leases import living_leases
@@ -63,7 +63,6 @@ log = logging.getLogger(__name__)
 SAVEPOINTS = "savepointed_timestamps"
 #: ours: ``CleanPlan.whole``
 WHOLE = "pyhudi.clean.whole"
-HOUR_MS = 3_600_000
 #: so many files are deleted while the lock is held
 FEW = 1_000
 #: a clean is put without files to delete when it sets so many commits free for the archive
@@ -106,11 +105,10 @@ def clean(
 
     Returns an entry for each file that the newest snapshot does not read: deleted, or kept, and
     why. With ``dry_run`` nothing changes. Pending cleans are finished first; then at most
-    ``max_files`` are deleted, and the next clean goes on. ``options`` are those
-    of a write: ``hoodie.clean.*`` say what is kept, and the lock must be that of the table's
-    writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot
-    be read.
+    ``max_files`` are deleted, and the next clean goes on. ``options`` are those of a write:
+    ``hoodie.clean.*`` say what is kept, and the lock must be that of the table's writers;
+    ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``, ``UnsupportedTable``,
+    ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot be read.
     """
     writer, resolved = open_writer(path, options, hadoop_options)
     return cleaned(writer, resolved, dry_run, max_files)
@@ -131,18 +129,15 @@ def cleaned(
 
 def retention_of(options: WriteOptions) -> Retention:
     """What the options keep; ``ConfigError`` for a pattern that is none."""
-    chosen, pattern = options.clean_partitions, options.clean_partition_regex
-    try:
-        regex = re.compile(pattern) if pattern is not None else None
-    except re.error as e:
-        key = "hoodie.clean.partition.filter.regex"
-        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    selected, pattern = options.clean_partitions, options.clean_partition_regex
+    key = "hoodie.clean.partition.filter.regex"
+    partitions, regex = stated_partitions(selected, pattern, key)
     return Retention(
         policy=options.clean_policy,
         commits=options.commits_retained,
         hours=options.hours_retained,
         versions=options.versions_retained,
-        partitions=frozenset(chosen.split(",")) if chosen is not None else None,
+        partitions=partitions,
         regex=regex,
         spared_ms=SPARED_MS,
     )
@@ -158,9 +153,9 @@ def clean_table(
     """Finish pending cleans, then clean by ``retention``; the entries of ``clean``.
 
     ``shown`` is a timeline that the caller has just listed. Of what the plan names, ``most`` files
-    are deleted, all for None. If ``incremental``, only groups are
-    looked at that may have changed since the last clean; and if many commits came since then, a
-    clean is put though nothing goes, or else the archive would stop at the last one.
+    are deleted, all for None. If ``incremental``, only groups are looked at that may have changed
+    since the last clean; and if many commits came since then, a clean is put though nothing goes,
+    or else the archive would stop at the last one.
     """
     timeline = shown or writer.table.timeline()
     found: list[CleanedFile] = []
@@ -170,9 +165,8 @@ def clean_table(
         timeline = writer.table.timeline()
     # Most often nothing is due. Then the lock is not taken.
     plan = _cut(planned(writer, retention, timeline, incremental), most)
-    empty = incremental and _lags(writer.table, timeline, plan)
-    if plan.doomed or empty:
-        plan, clean = _clean(writer, retention, incremental, most, empty)
+    if plan.doomed or _frees_many(plan):
+        plan, clean = _clean(writer, retention, incremental, most)
         return [*found, *_rows(plan, clean)]
     return [*found, *_rows(plan)]
 
@@ -181,22 +175,18 @@ def _cut(plan: CleanPlan, most: int | None) -> CleanPlan:
     return plan if most is None else plan.cut(most)
 
 
-def _lags(table: Table, timeline: Timeline, plan: CleanPlan) -> bool:
+def _frees_many(plan: CleanPlan) -> bool:
     """Whether the last clean says that many commits are readable that need not be."""
-    last = last_clean(table, timeline)
-    if last is None or plan.earliest is None or not plan.whole:
-        return False
-    begin, end = last.earliest_commit_to_retain, plan.earliest.time
-    return sum(begin <= commit.time < end for commit in timeline.commits) >= EMPTY_AFTER
+    return plan.whole and plan.frees >= EMPTY_AFTER
 
 
 def _clean(
-    writer: Writer, retention: Retention, incremental: bool, most: int | None, empty: bool
+    writer: Writer, retention: Retention, incremental: bool, most: int | None
 ) -> tuple[CleanPlan, InstantTime | None]:
     """Put a plan under the lock and carry it out.
 
-    Without files to delete no instant is put, unless an ``empty`` clean is asked for. Others wait
-    for a few files; for many the lock is given back meanwhile.
+    Without files to delete no instant is put, unless it frees many commits for the archive. Others
+    wait for a few files; for many the lock is given back meanwhile.
     """
     table, lock = writer.table, writer.lock
     with writer.locked():
@@ -205,7 +195,7 @@ def _clean(
             check_undoing(table, timeline, "A clean", None)
             plan = _cut(planned(writer, retention, timeline, incremental), most)
         doomed = plan.doomed
-        if not doomed and not (empty and _lags(table, timeline, plan)):
+        if not doomed and not _frees_many(plan):
             return plan, None
         # Our clean updates no metadata table, which would go on naming what is deleted here.
         drop_metadata_table(table, lock)
@@ -242,24 +232,31 @@ def planned_on(
     """The same for code that has no lock, and never carries the plan out."""
     now_ms = clock.now_ms()
     recent = _recent(table, timeline, now_ms - retention.spared_ms) if retention.spared_ms else ()
-    since = format_time(now_ms - retention.hours * HOUR_MS, table.config.utc)
+    since = retention.since(now_ms, table.config.utc)
     touched: set[Group] | None = None
+    frees = 0
     if incremental:
         earliest = earliest_kept(timeline, retention, since, recent)
         nothing = earliest is None and retention.policy is not CleanPolicy.VERSIONS
-        touched = set() if nothing else _touched(table, timeline, earliest)
+        last = None if nothing else last_clean(table, timeline)
+        touched = set() if nothing else _touched(table, timeline, last, earliest)
+        if last is not None and earliest is not None:
+            begin, end = last.earliest_commit_to_retain, earliest.time
+            frees = sum(begin <= commit.time < end for commit in timeline.commits)
     if touched is not None and not touched:  # most often; then no file is looked at
-        return plan_clean(CleanFacts(timeline, {}, {}, {}, recent), retention, since)
+        plan = plan_clean(CleanFacts(timeline, {}, {}, {}, recent), retention, since)
+        return replace(plan, frees=frees)
     view = table.view(timeline)
     view.check()
     held = _held(table, timeline)
     facts = CleanFacts(timeline, view.groups, view.replaced, held, recent, view.logs)
-    plan = plan_clean(facts, retention, since, touched)
+    plan = replace(plan_clean(facts, retention, since, touched), frees=frees)
     # Leases are looked at only if there is something to delete, which is seldom so.
     leased = _leased(table, clock, timeline) if plan.doomed else {}
     if not leased:
         return plan
-    return plan_clean(replace(facts, held={**leased, **facts.held}), retention, since, touched)
+    facts = replace(facts, held={**leased, **facts.held})
+    return replace(plan_clean(facts, retention, since, touched), frees=frees)
 
 
 def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[InstantTime]:
@@ -283,15 +280,17 @@ def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, s
     return found
 
 
-def _touched(table: Table, timeline: Timeline, earliest: Instant | None) -> set[Group] | None:
+def _touched(
+    table: Table, timeline: Timeline, last: CleanMetadata | None, earliest: Instant | None
+) -> set[Group] | None:
     """The groups that may have a version that is old only since the last clean; None for all.
 
     A version becomes old when the earliest retained commit passes the one that replaced it. So
-    these are the groups of which the commits from the last clean's earliest one on, and before the
-    ``earliest`` of now, wrote a newer version, or which they replaced. None also if no clean is
+    these are the groups of which the commits from the ``last`` clean's earliest one on, and before
+    the ``earliest`` of now, wrote a newer version, or which they replaced. None also if no clean is
     known and there are such groups.
     """
-    last, begin = last_clean(table, timeline), InstantTime("")
+    begin = InstantTime("")
     commits = timeline.commits
     if last is not None:
         known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
@@ -456,20 +455,11 @@ def _end(writer: Writer, instant: Instant, metadata: CleanMetadata, timeline: Ti
 def _held(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
     """The files that savepoints and pending clusterings keep, and what keeps each."""
     found: dict[tuple[str, str], Hold] = {}
-    for instant in timeline.completed:
-        if instant.action is Action.SAVEPOINT:
-            path = timeline.file_of(instant)
-            saved = parse_savepoint(table.storage.read(path), path)
-            for each in saved.partition_metadata.values():
-                for name in each.savepoint_data_file:
-                    why = f"savepoint {instant.time} keeps it"
-                    found[each.partition_path, name] = Hold(instant.time, why)
-    clusterings = pending_clusterings(table, timeline)
-    for instant in timeline.pending:
-        if instant.time not in clusterings:
-            continue
-        plan = plan_of(table, timeline, instant, parse_requested_replace)
-        groups = plan.clustering_plan.input_groups if plan and plan.clustering_plan else ()
+    for time, partition, name in saved_files(table, timeline):
+        found[partition, name] = Hold(time, f"savepoint {time} keeps it")
+    for instant, requested in planned_clusterings(table, timeline):
+        plan = requested.clustering_plan
+        groups = plan.input_groups if plan is not None else ()
         for slice_ in (each for group in groups for each in group.slices):
             name = slice_.data_file_path.rpartition("/")[2]
             why = f"clustering {instant.time} is to rewrite it"

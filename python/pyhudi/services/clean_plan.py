@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyhudi.choices import CleanPolicy
+from pyhudi.clock import HOUR_MS
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, Instant, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, format_time
+from pyhudi.services.partition_choice import is_chosen
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile, Logs
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
@@ -60,10 +62,11 @@ class Retention:
     @property
     def chosen(self) -> Callable[[str], bool]:
         """Whether a partition path is to be cleaned."""
-        if self.partitions is not None:
-            return self.partitions.__contains__
-        regex = self.regex
-        return (lambda path: True) if regex is None else (lambda path: bool(regex.fullmatch(path)))
+        return is_chosen(self.partitions, self.regex)
+
+    def since(self, now_ms: int, utc: bool) -> InstantTime:
+        """The time of ``hours`` ago, in the table's zone."""
+        return format_time(now_ms - self.hours * HOUR_MS, utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,8 @@ class CleanPlan:
     ``earliest`` is the earliest commit that stays readable, None by versions; ``last`` the newest
     commit, ``""`` if there is none; ``savepoints`` are those that were heeded. ``old`` is by
     partition, group and instant. After a ``whole`` plan the next one may look at fewer groups: no
-    partition was left out, and no file was kept but for retention and savepoints.
+    partition was left out, and no file was kept but for retention and savepoints. ``frees`` is how
+    many commits need not be readable any more that the last clean kept so.
     """
 
     policy: CleanPolicy
@@ -120,6 +124,7 @@ class CleanPlan:
     savepoints: tuple[InstantTime, ...]
     old: tuple[OldVersion, ...]
     whole: bool
+    frees: int = 0
 
     @property
     def doomed(self) -> dict[str, list[str]]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Final, Protocol
@@ -46,6 +45,7 @@ from pyhudi.services.clustering_plan import (
 )
 from pyhudi.services.clustering_run import Rewritten, RunningClustering, announced
 from pyhudi.services.column_ranges import ColumnRanges
+from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.services.written_files import stat_of
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
@@ -195,10 +195,7 @@ def rules_of(options: WriteOptions) -> ClusteringRules:
     """The rules that the options state; ``ConfigError`` for a pattern that is none."""
     selected, pattern = options.cluster_partitions, options.cluster_partition_regex
     key = "hoodie.clustering.plan.strategy.partition.regex.pattern"
-    try:
-        regex = re.compile(pattern) if pattern is not None else None
-    except re.error as e:
-        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    partitions, regex = stated_partitions(selected, pattern, key)
     if options.cluster_choice is ClusteringChoice.OVERLAP and not options.cluster_columns:
         raise ConfigError(
             "Files overlap in the columns by which they are sorted, and no column is named. Set "
@@ -212,7 +209,7 @@ def rules_of(options: WriteOptions) -> ClusteringRules:
         target_bytes=options.cluster_target_bytes,
         group_bytes=options.cluster_group_bytes,
         most_groups=options.cluster_groups,
-        partitions=frozenset(selected.split(",")) if selected is not None else None,
+        partitions=partitions,
         regex=regex,
     )
 
@@ -432,20 +429,8 @@ def _row(planned: PlannedFile, goes: ClusteringFate = ClusteringFate.LEFT) -> Cl
 
 def _done(planned: PlannedFile, left: Mapping[Group, str], instant: InstantTime) -> ClusteredFile:
     """The entry of a file after the commit."""
-    file = planned.file
-    own = left.get((file.partition_path, file.file_id))
-    if planned.group is None or own is not None:
-        why = own or planned.why
-        name, size = file.name, file.size_bytes
-        return ClusteredFile(
-            file.partition_path, name, size, ClusteringFate.LEFT, planned.group, why
-        )
-    return ClusteredFile(
-        file.partition_path,
-        file.name,
-        file.size_bytes,
-        ClusteringFate.CLUSTERED,
-        planned.group,
-        planned.why,
-        instant,
-    )
+    own = left.get((planned.file.partition_path, planned.file.file_id))
+    if own is not None:
+        return replace(_row(planned), why=own)
+    row = _row(planned, ClusteringFate.CLUSTERED)
+    return row if planned.group is None else replace(row, clustering=instant)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyhudi.choices import ClusteringChoice
 from pyhudi.format.filenames import FileId
+from pyhudi.services.partition_choice import is_chosen
 from pyhudi.slices.files import BaseFile
 
 #: (partition path, file id)
@@ -43,10 +44,7 @@ class ClusteringRules:
     @property
     def chosen(self) -> Callable[[str], bool]:
         """Whether a partition path is to be clustered."""
-        if self.partitions is not None:
-            return self.partitions.__contains__
-        regex = self.regex
-        return (lambda path: True) if regex is None else (lambda path: bool(regex.fullmatch(path)))
+        return is_chosen(self.partitions, self.regex)
 
 
 @dataclass(frozen=True, slots=True)

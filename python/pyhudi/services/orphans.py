@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from pyhudi.clock import HOUR_MS
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.format.archive import ArchivedInstant
-from pyhudi.format.instants import Action, InstantTime
-from pyhudi.format.plans import parse_savepoint
+from pyhudi.format.instants import InstantTime
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.bin import Edit, carried_out
 from pyhudi.services.opened import open_writer
-from pyhudi.services.orphans_plan import HOUR_MS, JudgedFile, OrphanFacts, plan_orphans
+from pyhudi.services.orphans_plan import JudgedFile, OrphanFacts, plan_orphans
 from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table
@@ -161,16 +162,10 @@ def _archived(table: Table) -> list[ArchivedInstant] | None:
 
 def _savepointed(table: Table, timeline: Timeline) -> dict[str, str]:
     """The paths that savepoints keep, and why."""
-    found = {}
-    for instant in timeline.completed:
-        if instant.action is Action.SAVEPOINT:
-            path = timeline.file_of(instant)
-            saved = parse_savepoint(table.storage.read(path), path)
-            for part in saved.partition_metadata.values():
-                for name in part.savepoint_data_file:
-                    why = f"the savepoint of {instant.time} keeps it"
-                    found[f"{part.partition_path}/{name}".lstrip("/")] = why
-    return found
+    return {
+        f"{partition}/{name}".lstrip("/"): f"the savepoint of {time} keeps it"
+        for time, partition, name in saved_files(table, timeline)
+    }
 
 
 def _told(judged: JudgedFile, if_goes: OrphanFate, name: str = "") -> Orphan:

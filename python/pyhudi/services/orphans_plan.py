@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
+from pyhudi.clock import HOUR_MS
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.instants import InstantTime, State
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
-
-HOUR_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
