@@ -258,6 +258,11 @@ class WriteOptions:
     clean_partition_regex: str | None = option(None, "hoodie.clean.partition.filter.regex", W,
         "Only partition paths that match as a whole are cleaned; a list of partitions goes first.",
         "hoodie.cleaner.partition.filter.regex")
+    cluster_inline: bool = option(False, "hoodie.clustering.inline", W,
+        "Clusters the table after the commit, if that is due; the write waits for it.",
+        "hoodie.datasource.clustering.inline.enable")
+    cluster_trigger: int = option(4, "hoodie.clustering.inline.max.commits", W,
+        "An inline clustering is due after so many commits without one.", minimum=1)
     cluster_choice: ClusteringChoice = option(
         ClusteringChoice.SMALL_FILES, CLUSTERING + "class", W,
         "A clustering rewrites small files, files that overlap in the sort columns, or all.")

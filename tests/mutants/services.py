@@ -132,6 +132,24 @@ SERVICES: Final = (
                 ),
                 ("test_it_does_not_wait_long_for_a_lock",),
             ),
+            Mutant(
+                "each clustering rewrites the whole table again",
+                "check_repeatable",
+                (("", "return"),),
+                ("test_what_would_rewrite_the_whole_table_each_time_is_refused",),
+            ),
+            Mutant(
+                "a clustering comes after each commit",
+                "cluster_inline",
+                ((" or any(_is_clustering(table, timeline, each) for each in recent)", ""),),
+                ("test_every_so_many_commits_the_small_files_become_one",),
+            ),
+            Mutant(
+                "a clustering begins groups after its time",
+                "_carried_out",
+                (("if begun and run.ends is not None and", "if False and run.ends is not None and"),),
+                ("test_after_its_budget_a_round_begins_no_new_group",),
+            ),
         ),
     ),
     Guard(

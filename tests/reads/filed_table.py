@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.application.runtime import Runtime
-from pyhudi.diagnosis.data_files import filesystems
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
@@ -29,6 +28,7 @@ from pyhudi.reads.conditions import Filter
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.rows.change_reader import read_changes
 from pyhudi.rows.spec import META_COLUMNS
+from pyhudi.services.file_systems import filesystems
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
 from tests.fakes import FakeClock

@@ -1,4 +1,4 @@
-"""Rounds of services: rollback, clean and archive by a job of their own."""
+"""Rounds of services: rollback, clean, archive and clustering by a job of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pyhudi.listing import Listing
 from pyhudi.locks.base import LockOwner
 from pyhudi.services import clean as clean_module
 from pyhudi.services import rounds
-from pyhudi.services.rounds import Service, ServiceTurn, round_of, watch_services
+from pyhudi.services.file_systems import filesystems
+from pyhudi.services.rounds import USUAL, Service, ServiceTurn, round_of, watch_services
 from tests import golden_tables
 from tests.fakes import FakeClock
 from tests.transactions.world import VERSIONS, World, begin_beside, die, other_lock
@@ -42,11 +43,11 @@ def versions(world: World, count: int) -> None:
 
 def turns(
     world: World,
-    services: Collection[Service] = tuple(Service),
+    services: Collection[Service] = USUAL,
     budget_s: float | None = None,
     dry_run: bool = False,
 ) -> dict[str, tuple[int, int]]:
-    found = round_of(world.writer(), OPTIONS, services, budget_s, dry_run)
+    found = round_of(world.writer(), OPTIONS, services, budget_s, dry_run, filesystems({}))
     assert [turn.error for turn in found] == [""] * len(found)
     return {turn.service.value: (turn.done, turn.left) for turn in found}
 
@@ -92,8 +93,8 @@ def test_an_error_of_one_service_is_told_and_the_next_has_its_turn(world: World)
     other_lock(world).acquire(0.0, LockOwner.this_process("other"))
     writer = world.writer()
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=0.0))
-    found = round_of(writer, OPTIONS, tuple(Service), None, False)
-    assert [turn.service for turn in found] == list(Service)
+    found = round_of(writer, OPTIONS, USUAL, None, False, filesystems({}))
+    assert [turn.service for turn in found] == list(USUAL)
     assert "LOCK_TIMEOUT" in found[1].error
     assert "LOCK_TIMEOUT" in found[2].error
     assert world.rows() == {"k": "5"}
@@ -141,9 +142,12 @@ def test_the_command_prints_the_turns(
     path = golden_tables.BY_NAME["h120_v9-cow_bloom"].unzip(tmp_path)
     assert main(["services", "--dry-run", str(path)]) == 0
     text = capsys.readouterr().out
-    assert all(each.value in text for each in Service)
+    assert [each.value in text for each in Service] == [True, True, True, False]
     assert main(["services", "--only", "clean", str(path)]) == 0
     assert "archive" not in capsys.readouterr().out
+    assert main(["services", "--only", "clean", "--cluster", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert [each.value in text for each in Service] == [False, True, False, True]
 
     def watched(path: str, tell: Callable[[Any], None], *_: Any, **__: Any) -> None:
         tell(Listing(ServiceTurn, [ServiceTurn(Service.CLEAN, 3, 0, 0.5)]))

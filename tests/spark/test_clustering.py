@@ -20,9 +20,10 @@ OPTIONS = {
 BY_V = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 
 
-def write(spark: SparkSession, path: str, rows: list[tuple[str, str, int]]) -> None:
+def write(spark: SparkSession, path: str, rows: list[tuple[str, str, int]], **more: str) -> None:
     frame = spark.createDataFrame(rows, "id string, p string, v int").coalesce(1)
-    frame.write.format("pyhudi").options(**OPTIONS).mode("append").save(path)
+    given = {**OPTIONS, **{key.replace("_", "."): value for key, value in more.items()}}
+    frame.write.format("pyhudi").options(**given).mode("append").save(path)
 
 
 def test_groups_are_tasks_of_the_application(spark: SparkSession, tmp_path: Path) -> None:
@@ -49,3 +50,18 @@ def test_groups_are_tasks_of_the_application(spark: SparkSession, tmp_path: Path
     assert first is not None
     newer = since.option("hoodie.datasource.read.begin.instanttime", first).load(path)
     assert [row.id for row in newer.collect()] == ["a01"]
+
+
+def test_a_write_clusters_after_its_commit_with_tasks_of_its_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    for number in range(2):
+        inline = {"hoodie_clustering_inline": "true", "hoodie_clustering_inline_max_commits": "2"}
+        write(spark, path, [(f"a{number}", "a", number)], **inline)
+    assert [each.operation for each in pyhudi.history(path)] == ["upsert", "upsert", "cluster"]
+    assert len(pyhudi.Table(path).files()) == 1
+    done = pyhudi.last_commit(spark)
+    assert done is not None
+    assert done.entry.operation == "upsert"
+    assert spark.read.format("pyhudi").load(path).count() == 2

@@ -6,12 +6,15 @@ Invariant: the commit stands whatever happens here; errors are only logged.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
-from pyhudi.format.instants import Action, Instant, State
-from pyhudi.services.inline import run_inline
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.services.clustering import Clustering, Tasks
+from pyhudi.services.inline import cluster_inline, run_inline
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
@@ -20,9 +23,17 @@ log = logging.getLogger(__name__)
 
 
 def after_commit(
-    runtime: Runtime, table: Table, options: WriteOptions, action: Action, done: Committed
+    runtime: Runtime,
+    table: Table,
+    options: WriteOptions,
+    action: Action,
+    done: Committed,
+    tasks: Tasks | None = None,
 ) -> None:
-    """Note the commit, call the callbacks, then ask the planners of table services, if any."""
+    """Note the commit, call the callbacks, then run and plan the table services that are due.
+
+    ``tasks`` rewrites the files of a clustering; without it there is none.
+    """
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata, table.config.utc)
     path, name = table.storage.root, table.config.name
@@ -34,13 +45,23 @@ def after_commit(
         callback.tell(notice, done.metadata)
     if not options.table_services:
         return
-    try:
+    with _logged(done.instant):
         if runtime.services:
             runtime.services.schedule(runtime.writer(table, options), done.instant)
         if options.clean_inline or options.archive_inline:
             run_inline(runtime.writer(table, options), options)
+    if options.cluster_inline and tasks is not None:
+        with _logged(done.instant):
+            writer, place = runtime.writer(table, options), runtime.filesystem(path)
+            cluster_inline(Clustering(writer, options, place, tasks))
+
+
+@contextmanager
+def _logged(instant: InstantTime) -> Iterator[None]:
+    try:
+        yield
     except Exception as e:
-        log.warning("%s is committed, but not all table services ran: %s", done.instant, e)
+        log.warning("%s is committed, but not all table services ran: %s", instant, e)
 
 
 def http_callback(options: WriteOptions) -> HttpCallback | None:

@@ -10,12 +10,12 @@ from typing import Any
 from pyhudi.cli.arguments import place_of
 from pyhudi.cli.tables import Answer, add_table_arguments, listed
 from pyhudi.listing import Listing
-from pyhudi.services.rounds import Service, ServiceTurn, run_services, watch_services
+from pyhudi.services.rounds import USUAL, Service, ServiceTurn, run_services, watch_services
 
 
 def add_rounds(commands: Any, settings: str) -> None:
     """Add the command of this module to a parser's subcommands."""
-    text = "roll back failed writes, clean, and archive"
+    text = "roll back failed writes, clean, and archive; with --cluster also cluster"
     rounds = commands.add_parser("services", help=text, description=text)
     rounds.add_argument("--dry-run", action="store_true", help="print what is due only")
     rounds.add_argument(
@@ -25,6 +25,7 @@ def add_rounds(commands: Any, settings: str) -> None:
         choices=[each.value for each in Service],
         help=f"one of {', '.join(each.value for each in Service)}; more than once for several",
     )
+    rounds.add_argument("--cluster", action="store_true", help="put small files together as well")
     rounds.add_argument(
         "--budget", metavar="SECONDS", type=float, help="of a round; the next one goes on"
     )
@@ -40,7 +41,8 @@ def add_rounds(commands: Any, settings: str) -> None:
 
 def _rounds(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = place_of(given)
-    services = given.only or tuple(Service)
+    cluster = [Service.CLUSTER] if given.cluster else []
+    services = [*(given.only or USUAL), *cluster]
     if given.watch is not None and not given.dry_run:
         with suppress(KeyboardInterrupt):
             watch_services(

@@ -6,7 +6,7 @@ key and the instant that wrote the row, a batch at a time; statistics rule row g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -19,25 +19,8 @@ import pyarrow.parquet as pq
 from pyhudi.format.instants import InstantTime
 from pyhudi.index.lookup import BATCH_ROWS, KEY, MAX_KEY, MIN_KEY, possible
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, FileSystemSpec
-from pyhudi.storage.open import bucket_of
-from pyhudi.storage.s3_settings import arrow_options, s3_settings
 
 THREADS = 16
-
-#: a table's root -> the pyarrow file system of its data files, and the root's path on it
-FileSystems = Callable[[str], tuple[FileSystemSpec, str]]
-
-
-def filesystems(settings: Mapping[str, str]) -> FileSystems:
-    """The file systems that need no Spark: local disks, and S3 with ``fs.s3a.*`` settings."""
-
-    def of(root: str) -> tuple[FileSystemSpec, str]:
-        if root.startswith("/"):
-            return FileSystemSpec("local"), root
-        options = arrow_options(s3_settings(bucket_of(root), settings))
-        return FileSystemSpec("s3", options), root.removeprefix("s3a://")
-
-    return of
 
 
 class Look(Enum):

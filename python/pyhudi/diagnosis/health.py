@@ -12,7 +12,7 @@ from itertools import chain
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.diagnosis.commits_health import amplification, since_services, timeline_length
-from pyhudi.diagnosis.data_files import FileSystems, filesystems, key_ranges
+from pyhudi.diagnosis.data_files import key_ranges
 from pyhudi.diagnosis.files_health import (
     freed,
     is_bucketed,
@@ -27,6 +27,7 @@ from pyhudi.diagnosis.leftovers import left_behind, lock, metadata_table, pendin
 from pyhudi.diagnosis.measure import Measure, on_merge_on_read
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
+from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import Table, open_table

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyhudi.clock import SystemClock
-from pyhudi.diagnosis.data_files import FileSystems, Look, Sighting, filesystems, sightings
+from pyhudi.diagnosis.data_files import Look, Sighting, sightings
 from pyhudi.diagnosis.touches import (
     Group,
     GroupLife,
@@ -39,6 +39,7 @@ from pyhudi.format.plans import (
 )
 from pyhudi.format.table_config import TableConfig
 from pyhudi.listing import Listing
+from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import COMMITS, Timeline

@@ -71,10 +71,12 @@ log = logging.getLogger(__name__)
 EXECUTION: Final = (
     "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 )
+CHOICE_KEY: Final = "hoodie.clustering.plan.strategy.class"
 SORT_KEY: Final = "hoodie.clustering.plan.strategy.sort.columns"
 TARGET_KEY: Final = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 LAYOUT_KEY: Final = "hoodie.layout.optimize.strategy"
 MB: Final = 1 << 20
+NO_TIME: Final = "the time of this run was used up: the next one goes on"
 NONCE_BOUND: Final = 1_000_000_000
 Place = tuple[FileSystemSpec, str]
 
@@ -142,12 +144,16 @@ class TasksHere:
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """One run: the writer, its options, the place of the data files, and who does the work."""
+    """One run: the writer, its options, the place of the data files, and who does the work.
+
+    After ``ends``, in seconds of the monotonic clock, no further group of files begins.
+    """
 
     writer: Writer
     options: WriteOptions
     place: Place
     tasks: Tasks
+    ends: float | None = None
 
     @property
     def table(self) -> Table:
@@ -212,6 +218,17 @@ def rules_of(options: WriteOptions) -> ClusteringRules:
         partitions=partitions,
         regex=regex,
     )
+
+
+def check_repeatable(options: WriteOptions) -> None:
+    """``ConfigError`` if each clustering by ``options`` would rewrite what the last one wrote."""
+    if options.cluster_choice is ClusteringChoice.ALL and options.cluster_columns:
+        raise ConfigError(
+            f"'{CHOICE_KEY}' is 'ALL', and columns to sort by are named, so each clustering would "
+            "rewrite the whole table. Choose SMALL_FILES or OVERLAP where clusterings are "
+            "repeated, or call pyhudi.cluster once.",
+            key=CHOICE_KEY,
+        )
 
 
 def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
@@ -308,7 +325,13 @@ def _carried_out(
             for number, group in enumerate(groups)
         }
         spec = _spec(run, running.instant, schema)
-        stats = run.tasks.run(spec, tasks, columns, layout.value)
+        stats: list[WriteStat] = []
+        begun: set[int] = set()
+        for part in [tasks] if run.ends is None else [{n: task} for n, task in tasks.items()]:
+            if begun and run.ends is not None and clock.monotonic() >= run.ends:
+                break
+            stats += run.tasks.run(spec, part, columns, layout.value)
+            begun |= part.keys()
         running.seal(partial(run.tasks.ended, running.instant), [s.path for s in stats])
         by_prefix: dict[str, list[WriteStat]] = {}
         for stat in stats:
@@ -319,11 +342,13 @@ def _carried_out(
                 tuple(by_prefix.get(tasks[number].prefix, ())),
             )
             for number, group in enumerate(groups)
+            if number in begun
         ]
         metadata, left = running.complete(rewritten, schema)
         if metadata is None:
             running.abort()
-    return left
+    late = (f for number, group in enumerate(groups) if number not in begun for f in group.files)
+    return {**dict.fromkeys(((f.partition_path, f.file_id) for f in late), NO_TIME), **left}
 
 
 def _spec(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:

@@ -1,7 +1,8 @@
-"""Clean and archive after a commit, by the writer that has just committed.
+"""Clean, archive and cluster after a commit, by the writer that has just committed.
 
 Invariant: they yield. They do not wait long for a lock that writers want, and leave a clean alone
 that another program may be carrying out. What was not done now is due again after the next commit.
+A clustering has waited for its data, so at its own commit it waits as long as a write.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyhudi.config import WriteOptions
-from pyhudi.format.instants import Action, InstantTime, format_time
+from pyhudi.errors import ConfigError
+from pyhudi.format.instants import Action, Instant, InstantTime, format_time
+from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
-from pyhudi.timeline.active import Timeline
+from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatable, clustered
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -38,6 +43,36 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
         clean_table(writer, retention_of(options), timeline, incremental=True, most=MOST_FILES)
     if options.archive_inline:
         archive_table(writer, rules_of(options), timeline, MOST_INSTANTS)
+
+
+def cluster_inline(run: Clustering) -> Listing[ClusteredFile]:
+    """Cluster the table, if so many commits came since the last clustering as the options say.
+
+    Empty if none is due. Errors: those of ``clustered`` and ``check_repeatable``.
+    """
+    check_repeatable(run.options)
+    table, options = run.table, run.options
+    every, least = options.cluster_trigger, options.keep_min_commits
+    if options.archive_inline and every > least:
+        key = "hoodie.clustering.inline.max.commits"
+        raise ConfigError(
+            f"'{key}' is {every}, but an archive leaves only {least} commits on the timeline, so "
+            "no clustering would ever be due. Set it to at most hoodie.keep.min.commits.",
+            key=key,
+        )
+    timeline = table.timeline()
+    # The newest commits decide, so a long history is not read.
+    recent = timeline.commits[-every:]
+    if len(recent) < every or any(_is_clustering(table, timeline, each) for each in recent):
+        return Listing(ClusteredFile)
+    # The write that has just committed may have changed the table's properties.
+    return clustered(replace(run, writer=run.writer.on(open_table(table.storage))))
+
+
+def _is_clustering(table: Table, timeline: Timeline, commit: Instant) -> bool:
+    if commit.action is not Action.REPLACECOMMIT:
+        return False
+    return COMMITS.get(table.storage, timeline, commit).operation.upper() == "CLUSTER"
 
 
 def _is_due(writer: Writer, timeline: Timeline, every: int) -> bool:

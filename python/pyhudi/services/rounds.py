@@ -1,4 +1,4 @@
-"""A job for a table's services: rounds of rollback, clean and archive, beside any writers.
+"""A job for a table's services: rounds of rollback, clean, archive and clustering.
 
 Invariant: it decides nothing. Each service plans and runs as when it is asked for alone; an error
 of one is told, and does not keep the others from their turn.
@@ -16,7 +16,15 @@ from pyhudi.errors import ConfigError, HudiError
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import ArchiveFate, archived
 from pyhudi.services.clean import Fate, cleaned
+from pyhudi.services.clustering import (
+    Clustering,
+    ClusteringFate,
+    TasksHere,
+    check_repeatable,
+    clustered,
+)
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
+from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.services.opened import open_writer
 from pyhudi.transactions.writer import Writer
 
@@ -27,6 +35,11 @@ class Service(str, Enum):
     FAILED_WRITES = "failed_writes"
     CLEAN = "clean"
     ARCHIVE = "archive"
+    CLUSTER = "cluster"
+
+
+#: what a round does unless it is told; a clustering rewrites data, so somebody has to ask for it
+USUAL = (Service.FAILED_WRITES, Service.CLEAN, Service.ARCHIVE)
 
 
 #: a part of the work that is done before the budget is looked at again
@@ -37,9 +50,9 @@ STEP = 1_000
 class ServiceTurn:
     """What one service did in a round.
 
-    ``done`` are the writes that it rolled back, the files that it deleted, or the instants that it
-    moved; ``left`` those that are due, but stay for the next round: the budget was spent, or their
-    writers live. ``error`` is its failure, empty if there was none.
+    ``done`` are the writes that it rolled back, the files that it deleted or rewrote, or the
+    instants that it moved; ``left`` those that are due, but stay for the next round: the budget was
+    spent, or their writers live. ``error`` is its failure, empty if there was none.
     """
 
     service: Service
@@ -52,7 +65,7 @@ class ServiceTurn:
 def run_services(
     path: str,
     *,
-    services: Collection[Service | str] = tuple(Service),
+    services: Collection[Service | str] = USUAL,
     budget_s: float | None = None,
     dry_run: bool = False,
     options: Mapping[str, str] | None = None,
@@ -60,15 +73,17 @@ def run_services(
 ) -> Listing[ServiceTurn]:
     """Give each of ``services`` a turn on the table at ``path``, without Spark.
 
-    Failed writes are rolled back by the policy LAZY, then comes a clean, then an archive. After
-    ``budget_s`` seconds no new part of a thousand files or instants begins; the next round goes on.
+    Failed writes are rolled back by the policy LAZY, then comes a clean, then an archive. A
+    clustering comes last, and only if ``services`` names it. After ``budget_s`` seconds no new part
+    of a thousand files or instants, or group of files to cluster, begins; the next round goes on.
     With ``dry_run`` nothing changes, and ``left`` is what is due. ``options`` are those of a write
     and say what stays, and the lock must be that of the table's writers; ``hadoop_options`` are
     ``fs.s3a.*`` settings. Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``; those
     of a service are in its turn.
     """
     writer, resolved = open_writer(path, options, hadoop_options)
-    return round_of(writer, resolved, _chosen(services), budget_s, dry_run)
+    files = filesystems(hadoop_options or {})
+    return round_of(writer, resolved, _chosen(services), budget_s, dry_run, files)
 
 
 def watch_services(
@@ -76,7 +91,7 @@ def watch_services(
     tell: Callable[[Listing[ServiceTurn]], None],
     every_s: float = 60.0,
     *,
-    services: Collection[Service | str] = tuple(Service),
+    services: Collection[Service | str] = USUAL,
     budget_s: float | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
@@ -110,42 +125,66 @@ def round_of(
     services: Collection[Service],
     budget_s: float | None,
     dry_run: bool,
+    files: FileSystems,
 ) -> Listing[ServiceTurn]:
-    """``run_services`` with the writer and the options of an application."""
+    """``run_services`` with the writer and the options of an application.
+
+    ``files`` finds the data files of a clustering.
+    """
+    if Service.CLUSTER in services:
+        check_repeatable(options)
     if budget_s is not None and budget_s <= 0:
         raise ConfigError(
             f"'budget_s' is {budget_s}. Give the seconds of a round, or leave it out.",
             key="budget_s",
         )
     ends = None if budget_s is None else writer.clock.monotonic() + budget_s
-    turns = (_turn(each, writer, options, ends, dry_run) for each in Service if each in services)
-    return Listing(ServiceTurn, turns)
+    asked = _Round(writer, options, ends, dry_run, files)
+    return Listing(ServiceTurn, (_turn(each, asked) for each in Service if each in services))
 
 
-def _turn(
-    service: Service, writer: Writer, options: WriteOptions, ends: float | None, dry_run: bool
-) -> ServiceTurn:
-    began = writer.clock.monotonic()
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What was asked for; ``ends`` in seconds of the monotonic clock."""
+
+    writer: Writer
+    options: WriteOptions
+    ends: float | None
+    dry_run: bool
+    files: FileSystems
+
+    @property
+    def is_over(self) -> bool:
+        return _is_over(self.writer.clock, self.ends)
+
+
+def _turn(service: Service, asked: _Round) -> ServiceTurn:
+    clock = asked.writer.clock
+    began = clock.monotonic()
     done, left, error = 0, 0, ""
     try:
-        for part in _parts(service, writer, options, ends, dry_run):
+        for part in _parts(service, asked):
             done, left = done + part[0], part[1]
     except HudiError as e:
         error = str(e)
-    seconds = round(writer.clock.monotonic() - began, 3)
+    seconds = round(clock.monotonic() - began, 3)
     return ServiceTurn(service, done, left, seconds, error)
 
 
-def _parts(
-    service: Service, writer: Writer, options: WriteOptions, ends: float | None, dry_run: bool
-) -> Iterator[tuple[int, int]]:
+def _parts(service: Service, asked: _Round) -> Iterator[tuple[int, int]]:
     """After each part: what it did, and what is left."""
+    writer, options, dry_run = asked.writer, asked.options, asked.dry_run
     if service is Service.FAILED_WRITES:
         yield _settled(writer, options, dry_run)
         return
+    if service is Service.CLUSTER:
+        if not dry_run and not asked.is_over:
+            yield _clustered(asked), 0
+        yield 0, _to_cluster(asked)
+        return
     part = _cleaned if service is Service.CLEAN else _archived
-    most = None if ends is None else STEP
-    while dry_run or not _is_over(writer.clock, ends):
+    most = None if asked.ends is None else STEP
+    while dry_run or not asked.is_over:
         done, left = part(writer, options, dry_run, most)
         yield done, left
         if dry_run or not (done and left):
@@ -179,6 +218,21 @@ def _archived(
     fates = [each.fate for each in archived(writer, options, dry_run, None if dry_run else most)]
     gone, later = fates.count(ArchiveFate.ARCHIVED), fates.count(ArchiveFate.LATER)
     return gone, fates.count(ArchiveFate.WOULD_GO) + later
+
+
+def _clustered(asked: _Round) -> int:
+    fates = [each.fate for each in clustered(_clustering(asked))]
+    return fates.count(ClusteringFate.CLUSTERED)
+
+
+def _to_cluster(asked: _Round) -> int:
+    fates = [each.fate for each in clustered(_clustering(asked), dry_run=True)]
+    return fates.count(ClusteringFate.WOULD_BE)
+
+
+def _clustering(asked: _Round) -> Clustering:
+    place = asked.files(asked.writer.table.storage.root)
+    return Clustering(asked.writer, asked.options, place, TasksHere(), asked.ends)
 
 
 def _chosen(services: Collection[Service | str]) -> list[Service]:

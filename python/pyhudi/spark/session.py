@@ -27,13 +27,13 @@ from pyhudi.application.last_commit import WrittenCommit
 from pyhudi.application.runtime import Runtime, never_cancelled
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.data_files import filesystems
 from pyhudi.errors import SetupError
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.cancelling import CancellableClock
 from pyhudi.locks.open import LockOpener
 from pyhudi.rows.announce import reaches
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.services.file_systems import filesystems
 from pyhudi.spark import typed_errors, worker_functions
 from pyhudi.spark.endpoint import Endpoint, keep_endpoints
 from pyhudi.spark.hadoop_files import Py4JHadoopFiles, hadoop_files

@@ -18,7 +18,6 @@ from pyhudi.services.orphans import OLDER_THAN_HOURS, removed_orphans
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
-from pyhudi.spark.cluster_tasks import SparkTasks
 from pyhudi.spark.questions import (
     Options,
     Target,
@@ -42,6 +41,7 @@ from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import Writer
+from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -162,9 +162,8 @@ class TableHandlers:
             case CalledService.CLEAN:
                 return told(cleaned(writer, options, ask.dry_run))
             case CalledService.CLUSTER:
-                root = table.storage.root
-                tasks = SparkTasks(runtime, self._sessions.asking(), root, table.config.name)
-                run = Clustering(writer, options, runtime.filesystem(root), tasks)
+                tasks = SparkTasks(runtime, self._sessions.asking(), table)
+                run = Clustering(writer, options, runtime.filesystem(table.storage.root), tasks)
                 return told(clustered(run, ask.dry_run))
             case CalledService.REMOVE_ORPHANS:
                 return told(removed_orphans(writer, OLDER_THAN_HOURS, ask.dry_run))

@@ -44,6 +44,7 @@ from pyhudi.transactions.presence import find_table
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
@@ -139,7 +140,8 @@ def write_table(
                 raise
             # Its creator's write failed, and the creator removed it: this write is the first.
             continue
-        after_commit(runtime, table, resolved, action_of(operation), done)
+        tasks = SparkTasks(runtime, df.sparkSession, table)
+        after_commit(runtime, table, resolved, action_of(operation), done, tasks)
         return done
     raise TableExists(
         f"Other writers make and remove tables at {root} while this write begins. Nothing was "
@@ -170,7 +172,8 @@ def write_changes(
     intent = Intent(Route.SQL)
     request = Request(runtime, changes, resolved, operation, intent, changes=True)
     done = _written_or_again(request, table, reads, created=False)
-    after_commit(runtime, table, resolved, action_of(operation), done)
+    tasks = SparkTasks(runtime, changes.sparkSession, table)
+    after_commit(runtime, table, resolved, action_of(operation), done, tasks)
     return done
 
 
