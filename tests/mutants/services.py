@@ -147,7 +147,12 @@ SERVICES: Final = (
             Mutant(
                 "a clustering begins groups after its time",
                 "_carried_out",
-                (("if begun and run.ends is not None and", "if False and run.ends is not None and"),),
+                (
+                    (
+                        "if begun and run.ends is not None and",
+                        "if False and run.ends is not None and",
+                    ),
+                ),
                 ("test_after_its_budget_a_round_begins_no_new_group",),
             ),
         ),
