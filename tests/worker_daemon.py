@@ -1,7 +1,8 @@
 """PySpark's daemon of Python workers for tests, which run thousands of tasks of a few rows.
 
 Spark starts it in place of ``pyspark.daemon`` (``tests/sessions.py``); its workers do the same. Two
-things that each task repeats cost most of what such a task takes:
+things that each task repeats cost most of what such a task takes. A worker of pyhudi is rid of them
+after its first task (``rows/worker_process.py``), these before it:
 
 * ``invalidate_caches`` reads the directories of PySpark's zips and of Spark's core jar from
   ``PYTHONPATH``. Python before 3.12 does it at once. An installed PySpark needs none of them.

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pyhudi import errors
 from pyhudi.errors import HudiError, StorageError, WriteFailed
+from pyhudi.rows.worker_process import settle_in, spare_later_tasks
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -62,28 +63,25 @@ def _context() -> Any:
     return TaskContext.get()
 
 
-def _settle_in() -> None:
-    """Set up pyarrow for a Spark worker; a driver that writes a few rows itself is not changed."""
-    if _context() is None:
-        return
-    # The executor's cores belong to its tasks: each task computes on one thread.
-    pa.set_cpu_count(1)
-    # Arrow's own pool gives memory back at once and takes it again page by page. For the
-    # short-lived columns here that costs up to a third of the CPU time.
-    pa.set_memory_pool(pa.system_memory_pool())
-
-
 def telling(work: Callable[[_Given], Iterator[_Made]]) -> Callable[[_Given], Iterator[_Made]]:
-    """``work``, but in a Spark worker the text of a ``HudiError`` also has its facts."""
+    """``work`` in a process that is set up for it; the text of a ``HudiError`` has its facts.
+
+    Outside of Spark, where a driver writes a few rows itself, it is ``work`` and nothing else.
+    """
 
     @wraps(work)
     def run(given: _Given) -> Iterator[_Made]:
+        if _context() is None:
+            yield from work(given)
+            return
+        settle_in()
         try:
             yield from work(given)
         except HudiError as error:
-            if _context() is not None:
-                error.args = (text_with_facts(error),)
+            error.args = (text_with_facts(error),)
             raise
+        finally:
+            spare_later_tasks()
 
     return run
 
@@ -122,7 +120,6 @@ def reporting(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches
 
     @wraps(work)
     def reported(batches: Batches) -> Batches:
-        _settle_in()
         try:
             yield from work(batches)
         except HudiError:
