@@ -233,6 +233,30 @@ SERVICES: Final = (
                 ),
                 ("test_what_an_archiver_left_the_next_one_finishes",),
             ),
+            Mutant(
+                "the completed file goes before the others",
+                "_move",
+                (
+                    ("    storage.delete(pending)\n", ""),
+                    (
+                        "        storage.delete([path])\n",
+                        "        storage.delete([path])\n    storage.delete(pending)\n",
+                    ),
+                ),
+                ("test_an_archiver_that_dies_leaves_no_commit_that_looks_pending",),
+            ),
+            Mutant(
+                "the newest instants go first",
+                "_move",
+                (("for path in done:", "for path in done[::-1]:"),),
+                ("test_what_an_archiver_left_the_next_one_finishes",),
+            ),
+            Mutant(
+                "readers take the newest manifest alone",
+                "_manifest",
+                (("whole_history(", "history_version("),),
+                ("test_a_version_file_that_was_set_back_hides_nothing_that_is_archived",),
+            ),
         ),
     ),
     Guard(

@@ -297,6 +297,17 @@ def test_an_archiver_that_stood_still_takes_nothing_out_of_the_archive(
     assert world.rows() == {"k": "2"}
 
 
+@pytest.mark.parametrize("fault", crashes(), ids=lambda f: f"{f.effect.name.lower()}-{f.at}")
+def test_an_archiver_that_dies_leaves_no_commit_that_looks_pending(
+    world: World, fault: Fault
+) -> None:
+    """The next writer would roll it back, with its files."""
+    versions(world, 5)
+    with suppress(SimulatedCrash):
+        archive_table(world.writer(FaultyStorage(world.memory, fault)), KEEP_2)
+    assert world.table().timeline().pending == ()
+
+
 def test_a_view_in_memory_goes_on_after_an_archive(world: World) -> None:
     versions(world, 4)
     table = world.table()

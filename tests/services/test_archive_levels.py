@@ -13,7 +13,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.services import archive_history
 from pyhudi.services.archiver import archive_table
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
-from pyhudi.timeline.archived import history_version
+from pyhudi.timeline.archived import history_version, just_archived
 from pyhudi.timeline.view import VIEWS
 from tests.services.test_archive import KEEP_2, active, in_archive, rows_of, run, versions
 from tests.transactions.world import World
@@ -108,3 +108,15 @@ def test_without_the_version_file_the_newest_manifest_counts(world: World) -> No
     run(world)
     assert in_archive(world)[:2] == [one, two]
     assert len(in_archive(world)) == 4
+
+
+def test_a_version_file_that_was_set_back_hides_nothing_that_is_archived(world: World) -> None:
+    """As by an archiver that stood still before its last put, until others had archived on."""
+    times = versions(world, 4)
+    run(world)
+    times += versions(world, 2)
+    run(world)
+    world.memory.replace(f"{world.table().config.history_folder}/_version_", b"1")
+    assert [*in_archive(world), *active(world)] == times
+    begin, end = InstantTime(times[0]), InstantTime(times[-1])
+    assert len(just_archived(world.memory, world.table().config, begin, end)) == 4

@@ -24,14 +24,16 @@ from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
 from tests.simulation.invariants import PAGE, page
+from tests.simulation.own_scenarios import OWN_ROWS
+from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
 from tests.simulation.rows import Row
 from tests.simulation.scenarios import FAR, NEAR, ROWS
 from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
 from tests.simulation.world import Scenario
 
-ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS
-ALL_CASES: Final = (*CASES, *SERVICE_CASES)
+ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS
+ALL_CASES: Final = (*CASES, *SERVICE_CASES, *ALL_OWN_CASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +120,14 @@ def main() -> int:
     seeds, bounds = range(options.seeds), NEAR if options.near else FAR
     # What takes longest comes first, so that all processes end at about the same time.
     parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
-    parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS)]
+    parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS, *OWN_ROWS)]
     parts += [partial(without, case) for case in ALL_CASES]
     found = run(parts, options.jobs)
     told = iter(found)
     whole = [(bound[0], next(told).explored) for bound in reversed(bounds)][::-1]
     by_seed = [(row, next(told).explored) for row in ROWS]
     beside = [(row, next(told).explored) for row in SERVICE_ROWS]
+    own = [(row, next(told).explored) for row in OWN_ROWS]
     off_in_turn = [
         (case, each.explored, each.history) for case, each in zip(ALL_CASES, told, strict=True)
     ]
@@ -132,7 +135,8 @@ def main() -> int:
     for story in wrong:
         say(f"\n{story}")
     if not wrong:
-        PAGE.write_text(page(by_seed, whole, off_in_turn, beside), encoding="utf-8")
+        text = page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES)
+        PAGE.write_text(text, encoding="utf-8")
         say(f"{PAGE.name} is written")
     return 1 if wrong else 0
 

@@ -48,6 +48,8 @@ class Bound:
     residuals: tuple[Residual, ...] = ()
     #: processes that faults strike; none named: all
     struck: frozenset[str] = frozenset()
+    #: the steps that faults strike
+    amid: Callable[[Task], bool] = lambda task: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ def possible(task: Task, bound: Bound) -> Iterator[Fault]:
     op = task.op
     if bound.struck and task.process.name not in bound.struck:
         return
-    if task.process.name.startswith("late put"):
+    if task.process.name.startswith("late put") or not bound.amid(task):
         return
     for kind in bound.kinds:
         if barred(kind, task, bound.residuals):

@@ -130,7 +130,10 @@ GUARDS: Guards = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Where a guard's anomaly shows: a scenario, how far to look, and which invariant breaks."""
+    """Where a guard's anomaly shows: a scenario, how far to look, and which invariant breaks.
+
+    ``stops`` says what the guard stops, and ``mutant`` names the edit that takes it away.
+    """
 
     guard: str
     scenario: Scenario
@@ -138,6 +141,8 @@ class Case:
     broken: str
     #: how many seeds to try instead, where a bound that finds it is too far
     seeds: int = 0
+    stops: str = ""
+    mutant: str = ""
 
     def search(self) -> Explored:
         """Look for the anomaly, the guard being off already; ends where it is found."""

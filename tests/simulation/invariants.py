@@ -30,8 +30,9 @@ in two threads that share its caches and its marker service.
 `make simulate` made this page: it runs as many seeds as the tables say, and all schedules within
 the bounds. `make test` uses most schedules where it must find something: it switches off each
 guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
-configuration, 30 with each service of Apache Hudi, 40 with each guard against these on, 200 for
-each gap that no guard covers, and the schedules within three of the bounds.
+configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 40 with each guard
+against Apache Hudi's on, 200 for each gap that no guard covers, and the schedules within three of
+the bounds.
 
 Six things must hold in each run:
 """
@@ -48,6 +49,16 @@ A planned compaction, or one that died, is on the timeline of a table that pyhud
 rolls it back, and its files do not count. A compaction completes only on a merge-on-read table;
 there we have only readers, since pyhudi does not write such tables. A clustering is planned under
 the lock, and other services run beside it; in its rows nothing crashes and nothing is lost.
+""".rstrip().split("\n")
+OWN = """\
+## Beside pyhudi's own services
+
+pyhudi's clean, archive and the others run as they are, beside the same writers. They crash, stop
+longer than the lease and lose requests and replies; one that died is run again.
+""".rstrip().split("\n")
+GUARDED = """\
+Each guard of these services, what comes of it if it is switched off, and who runs then. Below, each
+run is told; the mutant is in [mutants.md](mutants.md).
 """.rstrip().split("\n")
 MEANINGS = {
     "nothing live is deleted": "every file that a completed commit names is there",
@@ -71,8 +82,13 @@ def page(
     exhausted: Sequence[tuple[str, Explored]],
     guards: Sequence[tuple[Case, Explored, str]],
     beside: Sequence[tuple[Row, Explored]] = (),
+    own: Sequence[tuple[Row, Explored]] = (),
+    own_cases: Sequence[Case] = (),
 ) -> str:
-    """The page as Markdown; ``beside`` are the runs beside Apache Hudi's services."""
+    """The page as Markdown.
+
+    ``beside`` are the runs beside Apache Hudi's services, ``own`` those beside pyhudi's.
+    """
     parts = [HEAD, *(f"* **{name}**: {MEANINGS[name]};" for name in INVARIANTS), ""]
     parts += _table(("configuration", *INVARIANTS, "schedules"), [_line(*one) for one in searched])
     parts += ["", "*holds*: never found broken in so many runs by seed. A search for what cannot"]
@@ -80,6 +96,7 @@ def page(
     parts += ["", *SERVICES, ""]
     parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in beside])
     parts += _reasons([row for row, _ in beside])
+    parts += ["", *own_part(own, own_cases)]
     parts += ["", "## What no guard covers", ""]
     parts += ["Found wherever it may happen, and nothing else is:", ""]
     parts += [f"* {r.name}: then it does not hold that {r.breaks}." for r in RESIDUALS]
@@ -95,9 +112,30 @@ def page(
     parts += ["", "Schedules that end early come to a state that has been explored before.", ""]
     parts += ["## Each guard switched off", ""]
     for case, explored, told in guards:
-        parts += [f"### {case.guard}", "", f"Found after {explored.schedules} schedules:", ""]
-        parts += ["```text", told, "```", ""]
+        parts += guard_part(case, explored, told)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def own_part(own: Sequence[tuple[Row, Explored]], cases: Sequence[Case]) -> list[str]:
+    """The lines of the page on pyhudi's own services and their guards."""
+    parts = [*OWN, ""]
+    parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in own])
+    parts += [*_reasons([row for row, _ in own]), "", *GUARDED, ""]
+    head = ("guard", "without it", "programs", "mutant")
+    return parts + _table(head, [guard_line(case) for case in cases])
+
+
+def guard_line(case: Case) -> tuple[str, ...]:
+    """A guard around pyhudi's own services: what it stops, its scenario and its mutant."""
+    programs = case.scenario.programs
+    who = ", ".join(f"{type(p).__name__} {name}" for name, p in programs.items())
+    return (case.guard, case.stops, who, case.mutant)
+
+
+def guard_part(case: Case, explored: Explored, told: str) -> list[str]:
+    """The lines of the page on a guard that was switched off."""
+    found = f"Found after {explored.schedules} schedules:"
+    return [f"### {case.guard}", "", found, "", "```text", told, "```", ""]
 
 
 def _reasons(rows: Sequence[Row]) -> list[str]:

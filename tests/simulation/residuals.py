@@ -35,7 +35,8 @@ class Residual:
 def _publishes(op: Op) -> bool:
     """Whether this is a put that publishes, which the last look at the lock is to guard."""
     instant = timeline_entry(op.paths[0]) if op.paths else None
-    return instant is not None and op.what != "delete" and instant.state is State.COMPLETED
+    puts = op.kind is Kind.WRITE and op.what != "delete"
+    return instant is not None and puts and instant.state is State.COMPLETED
 
 
 def _after_the_look(task: Task) -> bool:

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from tests.mutants.table import MUTANTS
 from tests.simulation.explore import Bound, explore
 from tests.simulation.guards import ONE_ROW, Case, off
 from tests.simulation.history import report
-from tests.simulation.own_guards import AT_ONCE, ONE_WRITE, OWN_CASES, OWN_GUARDS
+from tests.simulation.invariants import PAGE, cells, guard_line
+from tests.simulation.own_guards import AT_ONCE, ONE_WRITE
+from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_services import OwnRestore, OwnSavepoint, OwnService
+from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
+from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
 
 pytestmark = pytest.mark.long
 
+#: of each configuration; `make simulate` runs many more
+SEEDS = range(25)
 
-@pytest.mark.parametrize("case", OWN_CASES, ids=lambda case: case.guard)
+
+@pytest.mark.parametrize("case", ALL_OWN_CASES, ids=lambda case: case.guard)
 def test_without_a_guard_of_our_services_its_anomaly_is_found(case: Case) -> None:
-    with off(case.guard, OWN_GUARDS):
+    with off(case.guard, ALL_OWN_GUARDS):
         explored = case.search()
     assert any(case.is_it(finding) for finding in explored.findings), explored
+
+
+@pytest.mark.parametrize("row", OWN_ROWS, ids=lambda row: row.name)
+def test_our_services_break_nothing_as_far_as_was_looked(row: Row) -> None:
+    explored = row.search(SEEDS)
+    assert not explored.findings, report(explored.findings[0])
 
 
 @pytest.mark.parametrize(
@@ -30,3 +44,18 @@ def test_a_cleaner_that_stops_anywhere_takes_no_file_that_is_kept(beside: OwnSer
     stop = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset({"clean"}))
     explored = explore(Scenario(programs, ONE_ROW), stop)
     assert not explored.findings, report(explored.findings[0])
+
+
+def test_the_published_page_has_our_services_and_each_of_their_guards() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for row in OWN_ROWS:
+        line = next(line for line in lines if line.startswith(f"| {row.name} |"))
+        assert line.split(" | ")[1:-1] == cells(row)
+    for case in ALL_OWN_CASES:
+        assert f"| {' | '.join(guard_line(case))} |" in lines
+        assert f"### {case.guard}" in lines
+
+
+def test_each_guard_of_our_services_names_a_mutant_that_there_is() -> None:
+    known = {mutant.what for mutant in MUTANTS}
+    assert {case.mutant for case in ALL_OWN_CASES} <= known

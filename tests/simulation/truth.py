@@ -45,6 +45,8 @@ class Truth:
     undone: dict[InstantTime, Undoing] = field(default_factory=dict)
     #: plans of compactions that somebody deleted
     dropped: list[InstantTime] = field(default_factory=list)
+    #: instants that two commits have
+    shared: list[InstantTime] = field(default_factory=list)
     _asked: dict[InstantTime, bool] = field(default_factory=dict)
 
     @property
@@ -91,7 +93,10 @@ class Truth:
         if commit and data:
             metadata = parse_commit(data, path)
             writer = metadata.extra.get("writer", "")
-            self.published.setdefault(instant.time, Fact(instant.time, writer, step, metadata))
+            fact = Fact(instant.time, writer, step, metadata)
+            known = self.published.setdefault(instant.time, fact)
+            if known.writer != writer and instant.time not in self.undone:
+                self.shared.append(instant.time)
         elif instant.state is State.REQUESTED and data:
             self._asks(instant, data, path)
         return commit

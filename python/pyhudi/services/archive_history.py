@@ -2,13 +2,13 @@
 
 Invariant: the table's lock is held. What dies in between leaves files that no manifest names, or a
 manifest above the newest one. A program that stood still until its lock was another's may set
-``_version_`` back. So the next archive adopts the files of all manifests above it: instants that
-are in two files, or also on the timeline, do no harm.
+``_version_`` back. So readers take the files of all manifests above it too, and the next archive
+adopts them: instants that are in two files, or also on the timeline, do no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyhudi.errors import FileExists, WriteFailed
 from pyhudi.format.archive import (
@@ -17,7 +17,6 @@ from pyhudi.format.archive import (
     history_file_range,
     manifest_number,
     parse_manifest,
-    parse_manifest_sizes,
 )
 from pyhudi.format.history_files import (
     HistoryRow,
@@ -26,7 +25,7 @@ from pyhudi.format.history_files import (
     render_history_file,
     render_manifest,
 )
-from pyhudi.timeline.archived import history_version
+from pyhudi.timeline.archived import history_version, whole_history
 from pyhudi.transactions.writer import Writer
 
 #: so many files of a level become one of the next level, as in Apache Hudi
@@ -60,26 +59,9 @@ def add_to_history(writer: Writer, rows: Sequence[HistoryRow]) -> None:
 def adopt_later_manifests(writer: Writer) -> None:
     """Make one archive of the newest manifest and of those above it, if there are any."""
     storage, folder = writer.table.storage, writer.table.config.history_folder
-    number, files = history_version(storage, folder)
-    listed = {file.name: file for file in storage.list(folder)}
-    above = sorted(n for n in map(manifest_number, listed) if n is not None and n > number)
-    for later in above:
-        path = f"{folder}/manifest_{later}"
-        named = parse_manifest_sizes(storage.read(path), path)
-        merged = [name for name in files if name not in named and _is_within(name, named)]
-        files = {n: size for n, size in (files | named).items() if n not in merged}
-    if above:
-        put_manifest(writer, above[-1] + 1, {n: s for n, s in files.items() if n in listed})
-
-
-def _is_within(name: str, named: Iterable[str]) -> bool:
-    """Whether a file of a higher level has the instants of the file ``name``."""
-    span, level = history_file_range(name), history_file_level(name)
-    return span is not None and any(
-        wide[0] <= span[0] and span[1] <= wide[1] and (history_file_level(each) or 0) > (level or 0)
-        for each in named
-        if (wide := history_file_range(each)) is not None
-    )
+    greatest, files = whole_history(storage, folder)
+    if greatest > history_version(storage, folder)[0]:
+        put_manifest(writer, greatest + 1, files)
 
 
 def put_manifest(writer: Writer, number: int, files: Mapping[str, int]) -> None:

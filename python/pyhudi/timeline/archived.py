@@ -13,6 +13,7 @@ from pyhudi.format.archive import (
     VERSION_FILE,
     ArchivedInstant,
     archive_log_number,
+    history_file_level,
     history_file_range,
     manifest_number,
     parse_history_version,
@@ -157,9 +158,38 @@ def history_version(storage: Storage, folder: str) -> tuple[int, dict[str, int]]
     return manifest_number(manifest) or 0, parse_manifest_sizes(_read(storage, path), path)
 
 
+def whole_history(storage: Storage, folder: str) -> tuple[int, dict[str, int]]:
+    """The greatest number of a manifest, and the files of the newest one and of those above it.
+
+    There are some above it if an archiver died before it put ``_version_``, or stood still until
+    its lock was another's, and then set ``_version_`` back: what is archived is in these too.
+    """
+    number, files = history_version(storage, folder)
+    listed = {file.name for file in storage.list(folder)}
+    above = sorted(n for n in map(manifest_number, listed) if n is not None and n > number)
+    for later in above:
+        path = f"{folder}/manifest_{later}"
+        named = parse_manifest_sizes(_read(storage, path), path)
+        merged = [name for name in files if name not in named and _is_within(name, named)]
+        files = {n: size for n, size in (files | named).items() if n not in merged}
+    if above:
+        files = {name: size for name, size in files.items() if name in listed}
+    return max([number, *above]), files
+
+
+def _is_within(name: str, named: Iterable[str]) -> bool:
+    """Whether a file of a higher level has the instants of the file ``name``."""
+    span, level = history_file_range(name), history_file_level(name)
+    return span is not None and any(
+        wide[0] <= span[0] and span[1] <= wide[1] and (history_file_level(each) or 0) > (level or 0)
+        for each in named
+        if (wide := history_file_range(each)) is not None
+    )
+
+
 def _manifest(storage: Storage, folder: str) -> list[str]:
     """The names of the history's files, oldest first; none if nothing was archived."""
-    return sorted(history_version(storage, folder)[1])
+    return sorted(whole_history(storage, folder)[1])
 
 
 def _history_files(

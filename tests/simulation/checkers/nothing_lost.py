@@ -1,12 +1,15 @@
 """Nothing that was acknowledged is lost: it is on the timeline, and its changes are in the rows.
 
-But for what a restore or rollback undid that came later, by whose will it is gone.
+But for what a restore or rollback undid that came later, by whose will it is gone. What an archiver
+took off the timeline is in the archive, and no two commits have one instant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.table import open_table
 from tests.simulation.world import Run
 
 
@@ -19,6 +22,19 @@ def nothing_committed_is_lost(run: Run) -> Iterator[str]:
         for key in getattr(run.scenario.programs[who], "keys", ()):
             if not any(who in value for value in last.get(key, [])):
                 yield f"{who} was told that it had committed, but {key} is {_shown(last, key)}"
+    for time in run.truth.shared:
+        yield f"two commits have the instant {time}"
+    if any(getattr(program, "moves", False) for program in run.scenario.programs.values()):
+        yield from _nowhere(run)
+
+
+def _nowhere(run: Run) -> Iterator[str]:
+    table = open_table(run.files)
+    known = {i.time for i in table.timeline().commits}
+    known |= {entry.instant.time for entry in archived_instants(table.storage, table.config)}
+    for fact in run.truth.live:
+        if fact.time not in known:
+            yield f"commit {fact.time} is neither on the timeline nor in the archive"
 
 
 def _shown(seen: object, key: str) -> str:
