@@ -76,6 +76,12 @@ SERVICES: Final = (
                 ("test_nobody_saves_a_commit_while_a_plan_that_was_found_is_looked_at",),
             ),
             Mutant(
+                "a plan ends though a query holds one of its files",
+                "_stays_pending",
+                (("", "return False"),),
+                ("test_a_plan_stays_pending_for_what_a_query_reads",),
+            ),
+            Mutant(
                 "a plan that another has carried out is carried out again",
                 "finish_clean",
                 ((" or all(i.time != instant.time for i in pending_cleans(timeline))", ""),),

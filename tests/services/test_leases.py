@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from pyhudi.choices import CleanPolicy
+from pyhudi.errors import ConfigError, WriterFenced
 from pyhudi.format.instants import InstantTime, State
 from pyhudi.reads import lease_keeper
 from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
 from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
 from pyhudi.services.clean_plan import Retention
-from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.services.savepoints import make_savepoint
+from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.leases import FOLDER, MAX_BYTES, lease, living_leases
@@ -148,6 +150,33 @@ def test_a_pending_plan_spares_what_a_query_reads_by_now(world: World) -> None:
 
     assert "reads the table as of" in file.why
     assert len(world.data_files()) == 2
+
+
+def test_a_plan_stays_pending_for_what_a_query_reads(world: World) -> None:
+    """Whoever began to carry it out may wake up and delete it, so no savepoint may hold it."""
+    first = world.upsert({"k": "1"}).instant
+    before = now(world)
+    world.upsert({"k": "2"})
+    (old,) = [path for path in world.data_files() if first in path]
+    reads: list[Heartbeat] = []
+
+    def stand_still(call: Call) -> None:
+        if call.method == "delete" and call.paths[:1] == (old,) and not reads:
+            reads.append(held(world, before))
+            world.clock.advance(POLICY.lapse_ms / 1000 - 1)
+            reads[0].beat()
+            cleaned(world)
+            assert len(world.data_files()) == 2
+            with pytest.raises(ConfigError, match="the pending clean .* deletes some of its files"):
+                make_savepoint(world.writer(), first, "")
+
+    with pytest.raises(WriterFenced):
+        clean_table(world.writer(FaultyStorage(world.memory, before=stand_still)), NEWEST_ONLY)
+    reads[0].stop()
+    cleaned(world)
+
+    assert len(world.data_files()) == 1
+    assert world.table().timeline().pending == ()
 
 
 def test_a_file_that_has_just_become_old_stays_a_moment(world: World) -> None:

@@ -17,9 +17,10 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.transactions.writer import Writer
 from tests.simulation.explore import Bound
-from tests.simulation.guards import LIVE, ONE_ROW, Case, Guards
+from tests.simulation.guards import LIVE, ONE_ROW, Case, Guards, nothing
 from tests.simulation.own_services import RETENTION, OwnClean, OwnSavepoint, ReadLong
 from tests.simulation.programs import Upsert
+from tests.simulation.scheduler import FaultKind, Task
 from tests.simulation.world import Scenario
 
 CLEAN: Final = "pyhudi.services.clean"
@@ -46,11 +47,18 @@ def _no_commits(*_: Any) -> frozenset[InstantTime]:
     return frozenset()
 
 
+def _deletes(task: Task) -> bool:
+    """Whether data files go next."""
+    paths = task.op.paths
+    return task.op.what == "delete" and any(path.endswith(".parquet") for path in paths)
+
+
 OWN_GUARDS: Final[Guards] = {
     "a clean is planned under the lock": {f"{CLEAN}.planned": _planned_beforehand},
     "leases of readers": {f"{CLEAN}._leased": _no_holds},
     "a moment for readers without a lease": {f"{CLEAN}._recent": _no_commits},
     "savepoints hold their files": {f"{CLEAN}._held": _no_holds},
+    "a plan stays pending for a query": {f"{CLEAN}._stays_pending": nothing},
 }
 
 #: nothing is spared, so that a clean need not wait
@@ -89,5 +97,24 @@ OWN_CASES: Final = (
         LIVE,
         stops="a clean deletes what a savepoint keeps",
         mutant="savepoints and plans hold nothing",
+    ),
+    Case(
+        "a plan stays pending for a query",
+        # The query gets its lease after the first clean has planned, and before the second looks.
+        Scenario(
+            {
+                "reader": ReadLong(lasts_s=8.0, late_s=2.0),
+                **ONE_WRITE,
+                "clean": OwnClean(pause_s=1.5),
+                "clean-2": OwnClean(pause_s=3.0),
+                "save": OwnSavepoint(nth=1, pause_s=4.3),
+            },
+            ONE_ROW,
+        ),
+        Bound(-1, 1, (FaultKind.PAUSE,), struck=frozenset({"clean"}), amid=_deletes),
+        LIVE,
+        stops="a cleaner that stood still deletes what a savepoint has come to keep, since another "
+        "clean spared it and ended the plan",
+        mutant="a plan ends though a query holds one of its files",
     ),
 )

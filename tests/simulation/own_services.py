@@ -120,9 +120,11 @@ class ReadLong:
     It also plans once more at its end, as the planner does for a pin whose listing it has dropped.
     A query must get its lease while what it reads is spared: one that stood still for longer may
     fail, by name. ``undone``: so may each, since a restore takes files away whoever reads them.
+    ``late_s``: it gets its lease so long after the listing.
     """
 
     lasts_s: float = 3.0
+    late_s: float = 0.0
     times: int = 1
     undone: bool = False
 
@@ -135,6 +137,8 @@ class ReadLong:
         timeline = table.timeline()
         files = table.view(timeline).latest()
         state = state_of(timeline)
+        if self.late_s:
+            machine.clock.sleep(self.late_s)
         held = lease(machine.storage, machine.clock, state, policy.heartbeat)
         try:
             held.start()

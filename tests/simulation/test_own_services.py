@@ -13,12 +13,14 @@ from tests.simulation.own_guards import AT_ONCE, ONE_WRITE
 from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_services import OwnRestore, OwnSavepoint, OwnService
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
+from tests.simulation.residuals import LOCK
 from tests.simulation.rows import Row
-from tests.simulation.scheduler import FaultKind
+from tests.simulation.scheduler import FaultKind, Kind, Task
 from tests.simulation.world import Scenario
 
 pytestmark = pytest.mark.long
 
+TIMELINE = ".hoodie/timeline"
 #: of each configuration; `make simulate` runs many more
 SEEDS = range(25)
 
@@ -36,12 +38,17 @@ def test_our_services_break_nothing_as_far_as_was_looked(row: Row) -> None:
     assert not explored.findings, report(explored.findings[0])
 
 
+def _decides(task: Task) -> bool:
+    """Whether the next step changes something, or looks at what such a step relies on."""
+    return task.op.kind is Kind.WRITE or task.op.paths in (LOCK, (TIMELINE,))
+
+
 @pytest.mark.parametrize(
     "beside", [OwnRestore(nth=1), OwnSavepoint(nth=1)], ids=["restore", "save"]
 )
 def test_a_cleaner_that_stops_anywhere_takes_no_file_that_is_kept(beside: OwnService) -> None:
     programs = {**ONE_WRITE, "clean": AT_ONCE, "beside": beside}
-    stop = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset({"clean"}))
+    stop = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset({"clean"}), amid=_decides)
     explored = explore(Scenario(programs, ONE_ROW), stop)
     assert not explored.findings, report(explored.findings[0])
 

@@ -7,7 +7,7 @@ found, and not just made, each of its files is looked at again (docs/decisions/t
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -35,6 +35,7 @@ from pyhudi.services.clean_plan import (
     CleanFacts,
     CleanPlan,
     Group,
+    Held,
     Hold,
     Retention,
     earliest_kept,
@@ -350,8 +351,11 @@ def pending_cleans(timeline: Timeline) -> list[Instant]:
 def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
     """Carry out the plan of a pending clean, whoever made it (spec/cleaning.md CL6).
 
-    Files that count now, or that a savepoint or a pending plan keeps, are spared. A plan that
-    cannot be read is left alone, with a warning. Returns an entry for each file of the plan.
+    Files that count now, or that a savepoint or a pending plan keeps, are spared. So are those that
+    a query reads, and the plan stays pending for them: another program, which began to carry it out
+    before the query had a lease, may still delete them, so no savepoint may come to hold them. A
+    plan that cannot be read is left alone, with a warning. Returns an entry for each file of the
+    plan.
     """
     table = writer.table
     # Under the lock, since a savepoint or a restore that was begun before the plan was put does
@@ -363,23 +367,26 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
             plan = plan_of(table, timeline, instant, parse_cleaner_plan)
             if plan is None or all(i.time != instant.time for i in pending_cleans(timeline)):
                 return []
-            found = _looked_at(writer, timeline, instant, plan)
+            leased = _leased(table, writer.clock, timeline)
+            found = _looked_at(table, timeline, instant, plan, leased)
         writer = writer.on(drop_metadata_table(table, writer.lock))
     doomed: dict[str, list[str]] = {}
     for file in found:
         if file.fate is Fate.DELETED:
             doomed.setdefault(file.partition, []).append(file.file)
-    _carry_out(writer, instant, plan, doomed)
+    if _stays_pending(found, leased):
+        _deleted(writer, instant, plan, doomed)
+    else:
+        _carry_out(writer, instant, plan, doomed)
     return found
 
 
 def _looked_at(
-    writer: Writer, timeline: Timeline, instant: Instant, plan: CleanerPlan
+    table: Table, timeline: Timeline, instant: Instant, plan: CleanerPlan, leased: Held
 ) -> list[CleanedFile]:
     """Each file of the plan that was found, and whether it goes on the table as it is now."""
-    table = writer.table
     view = table.view(timeline)
-    held = {**_leased(table, writer.clock, timeline), **_held(table, timeline)}
+    held = {**leased, **_held(table, timeline)}
     counts = {f.base.path for f in view.live() if f.base is not None}
     found: list[CleanedFile] = []
     for partition, names in named_files(plan).items():
@@ -392,6 +399,11 @@ def _looked_at(
             reason = why or f"the plan of the pending clean {instant.time} names it"
             found.append(CleanedFile(partition, name, None, fate, reason, instant.time))
     return found
+
+
+def _stays_pending(found: Iterable[CleanedFile], leased: Held) -> bool:
+    """Whether a query keeps a file of a plan that was found."""
+    return any(f.fate is Fate.KEPT and (f.partition, f.file) in leased for f in found)
 
 
 def named_files(plan: CleanerPlan) -> dict[str, list[str]]:
