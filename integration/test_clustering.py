@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,9 @@ import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import options as without_services
+from pyhudi.clock import SystemClock
+from tests.services.folder_table import FolderTable, Values
+from tests.services.test_clustering_heals import overtaken
 
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 VERSIONS = [9, pytest.param(8, marks=pytest.mark.matrix), 6]
@@ -70,3 +74,35 @@ def test_apache_hudi_goes_on_after_a_clustering_of_pyhudi(
     assert left.isdisjoint(f.file for f in found)
     pyhudi.write(path, rows(2, add=40), options(version))
     assert seen(hudi, path) == after | {"k2": 44}
+
+
+class AdoptedTable(FolderTable):
+    """A table that Apache Hudi made, with its partition column ``p``."""
+
+    def incoming(self, values: Values, **more: Any) -> pa.Table:
+        rows = super().incoming(values, **more)
+        partitions = ["a" if int(key[1:]) % 2 else "b" for key in values]
+        return rows.add_column(2, "p", pa.array(partitions))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_apache_hudi_reads_a_clustering_that_a_preferred_write_took_back(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    written(hudi, path, version)
+    table = AdoptedTable(path, version, rows(0).schema)
+    # Apache Hudi has the machine's clock, so its next write has the later time.
+    table.clock.advance((SystemClock().now_ms() - table.clock.now_ms()) / 1000)
+    write = overtaken(table, "k1")
+    write.finish({"k1": 41})
+    table.close()
+
+    after = EXPECTED | {"k1": 41}
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == after
+    assert len(table.files()) == 3
+    hudi.write(path, rows(1, 3, 9, add=50), options(version))
+    after |= {"k1": 57, "k3": 51, "k9": 53}
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == after

@@ -218,6 +218,9 @@ class WriteOptions:
     early_conflicts: bool = option(
         False, "hoodie.write.concurrency.early.conflict.detection.enable", W,
         "Before data is written, looks for running writes that change the same file groups.")
+    reverse_clustering: bool = option(
+        False, "hoodie.write.concurrency.reverse.clustering.enable", W,
+        "A write that lost a race against a clustering takes it back, and is not done again.")
     key_conflicts: bool = option(True, "hoodie.write.concurrency.key.conflict.check.enable", W,
         "Two upserts cannot add one key to two files; false saves the comparison of their keys.")
     schema_conflicts: SchemaConflicts = option(

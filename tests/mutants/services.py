@@ -119,6 +119,47 @@ SERVICES: Final = (
         ),
     ),
     Guard(
+        "a reversal of a clustering that loses a row, or brings one back",
+        (
+            Mutant(
+                "what was changed since the clustering is replaced all the same",
+                "_outputs",
+                (("if changed or (partition, stat.file_id) in view.replaced:", "if False:"),),
+                ("test_it_stays_if_another_write_has_changed_its_files",),
+            ),
+            Mutant(
+                "commits during the reversal are not looked at",
+                "_Reversal.before",
+                (("= taken, plan.now", "= taken, writer.table.timeline()"),),
+                ("test_it_stays_if_a_commit_comes_between_its_plan_and_its_request",),
+            ),
+            Mutant(
+                "a clustering is taken back whose files count as newer",
+                "_clustering",
+                (("if found[0].time >= time_before(write.instant):", "if False:"),),
+                ("test_it_stays_if_it_was_planned_after_the_write_began",),
+            ),
+            Mutant(
+                "a write takes back that loses against another commit as well",
+                "_planned",
+                (("if other.time != theirs.time and judge(", "if False and judge("),),
+                ("test_it_stays_if_the_write_would_lose_against_another_commit_as_well",),
+            ),
+            Mutant(
+                "a write that emptied a file brings its rows back",
+                "_check_merged",
+                (("", "return"),),
+                ("test_it_stays_if_the_write_left_a_file_without_rows",),
+            ),
+            Mutant(
+                "writers of Apache Hudi that began after a later commit miss the reversal",
+                "_Reversal.check_newest",
+                (("", "return"),),
+                ("test_it_stays_if_a_later_commit_completes_during_the_reversal",),
+            ),
+        ),
+    ),
+    Guard(
         "a service after a commit that gets in the way of others",
         (
             Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES, Table, open_table
-from pyhudi.transactions.conflicts.comparison import footprint
+from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.fakes import FakeClock
@@ -52,11 +52,15 @@ class FolderTable:
 
     root: Path
     version: int = 9
+    schema: pa.Schema = SCHEMA
     running: list[Transaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock = FakeClock()
         self.locks = InProcessLocks()
+        self.storage = LocalStorage(str(self.root))
+        if self.root.exists():
+            return
         properties = new_table_properties(
             name="t",
             version=self.version,
@@ -68,7 +72,6 @@ class FolderTable:
             extra={},
         )
         self.root.mkdir()
-        self.storage = LocalStorage(str(self.root))
         self.storage.put_if_absent(PROPERTIES, render_properties(properties))
 
     def table(self, storage: Storage | None = None) -> Table:
@@ -97,25 +100,48 @@ class FolderTable:
         running = transaction or self.begin()
         return self.finish(running, self.merged(running, values))
 
-    def merged(self, transaction: Transaction, values: Values) -> list[dict[str, Any]]:
-        """The steps of ``update`` up to the written file: announce, inflight, write."""
-        (file,) = [f for f in self.files() if set(values) <= set(self.keys(f))]
+    def merged(
+        self, transaction: Transaction, values: Values, found: BaseFile | None = None
+    ) -> list[dict[str, Any]]:
+        """The steps of ``update`` up to the written file: announce, inflight, write.
+
+        ``found`` is the file of the keys, if they were looked up before.
+        """
+        file = found or self.file_of(values)
         group = (file.partition_path, file.file_id)
         transaction.check_targets([file])
         transaction.check_updates([group])
         transaction.inflight(None)
+        return self.written(transaction, values, file)
+
+    def written(
+        self, transaction: Transaction, values: Values, file: BaseFile
+    ) -> list[dict[str, Any]]:
+        """The file with these rows merged into it."""
         plan = GroupPlan(0, file.file_id, file.partition_path, file.path, file.instant)
         rows = self.incoming(values, **{GROUP: 0})
         return run_worker(write_groups(self.spec(transaction), {0: plan}), rows)
 
+    def file_of(self, keys: Iterable[str]) -> BaseFile:
+        """The file that holds all of ``keys``."""
+        (file,) = [f for f in self.files() if set(keys) <= set(self.keys(f))]
+        return file
+
     def finish(self, transaction: Transaction, stats: list[dict[str, Any]]) -> str:
+        metadata, ours = self.sealed(transaction, stats)
+        transaction.commit(metadata, ours)
+        return transaction.instant
+
+    def sealed(
+        self, transaction: Transaction, stats: list[dict[str, Any]]
+    ) -> tuple[CommitMetadata, Footprint]:
+        """The commit of a write whose files are complete."""
         written = tuple(map(stat_of, stats))
         transaction.seal(lambda timeout_s: True, [s.path for s in written])
-        extra = {SCHEMA_KEY: SparkSchema.of_arrow(SCHEMA).declaration("t")}
+        extra = {SCHEMA_KEY: SparkSchema.of_arrow(self.schema).declaration("t")}
         metadata = CommitMetadata("UPSERT", written, extra)
         who = f"upsert {transaction.instant}"
-        transaction.commit(metadata, footprint(who, metadata, frozenset(), False))
-        return transaction.instant
+        return metadata, footprint(who, metadata, frozenset(), False)
 
     def cluster(
         self,
@@ -175,12 +201,12 @@ class FolderTable:
         return [i.action.value for i in self.table().timeline().pending]
 
     def spec(self, transaction: Transaction) -> WriteSpec:
-        schema = SparkSchema.of_arrow(SCHEMA).with_meta_columns()
+        schema = SparkSchema.of_arrow(self.schema).with_meta_columns()
         return WriteSpec(
             root=str(self.root),
             fs=FileSystemSpec(),
             instant=transaction.instant,
-            schema=SCHEMA,
+            schema=self.schema,
             avro_schema=str(schema.avro("t")),
             write_nonce=self.clock.random_int(1_000_000),
             key_columns=("id",),

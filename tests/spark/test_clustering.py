@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.services.clustering import TasksHere
+from pyhudi.transactions.transaction import Transaction
 
 pytestmark = pytest.mark.spark
 
@@ -65,3 +70,47 @@ def test_a_write_clusters_after_its_commit_with_tasks_of_its_session(
     assert done is not None
     assert done.entry.operation == "upsert"
     assert spark.read.format("pyhudi").load(path).count() == 2
+
+
+@pytest.mark.parametrize("reverses", [True, False])
+def test_a_write_that_a_clustering_overtook_takes_it_back_or_runs_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reverses: bool
+) -> None:
+    path = str(tmp_path / "t")
+    write(spark, path, [("a0", "a", 0), ("a1", "a", 1)])
+    write(spark, path, [("a2", "a", 2), ("a3", "a", 3)])
+    looked_up, landed = threading.Event(), threading.Event()
+    inflight, run = Transaction.inflight, TasksHere.run
+
+    def waits(self: Transaction, profile: Any) -> None:
+        looked_up.set()
+        assert landed.wait(120)
+        inflight(self, profile)
+
+    def beside(self: TasksHere, *asked: Any) -> list[WriteStat]:
+        """The write looks its keys up after the plan, and announces nothing before the commit."""
+        if not landed.is_set():
+            writer.start()
+            assert looked_up.wait(120)
+        return run(self, *asked)
+
+    option = {"hoodie_write_concurrency_reverse_clustering_enable": str(reverses).lower()}
+    changed = [("a1", "a", 9), ("a4", "a", 4)]
+    writer = threading.Thread(target=write, args=(spark, path, changed), kwargs=option)
+    monkeypatch.setattr(Transaction, "inflight", waits)
+    monkeypatch.setattr(TasksHere, "run", beside)
+    try:
+        assert [f.fate.value for f in pyhudi.cluster(path)] == ["clustered"] * 2
+    finally:
+        landed.set()
+        writer.join(120)
+
+    done = pyhudi.last_commit(spark)
+    assert done is not None
+    assert done.conflicts_retried == (0 if reverses else 1)
+    assert done.entry.rows_updated == 1
+    operations = [each.operation for each in pyhudi.history(path) if each.operation]
+    assert operations == ["upsert"] * 2 + ["cluster"] * (2 if reverses else 1) + ["upsert"]
+    table = spark.read.format("pyhudi").load(path)
+    assert {r.id: r.v for r in table.collect()} == {"a0": 0, "a1": 9, "a2": 2, "a3": 3, "a4": 4}
+    assert pyhudi.Table(path).check() == []

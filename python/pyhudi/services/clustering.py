@@ -324,7 +324,7 @@ def _carried_out(
             )
             for number, group in enumerate(groups)
         }
-        spec = _spec(run, running.instant, schema)
+        spec = spec_of(run, running.instant, schema)
         stats: list[WriteStat] = []
         begun: set[int] = set()
         for part in [tasks] if run.ends is None else [{n: task} for n, task in tasks.items()]:
@@ -351,7 +351,8 @@ def _carried_out(
     return {**dict.fromkeys(((f.partition_path, f.file_id) for f in late), NO_TIME), **left}
 
 
-def _spec(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
+def spec_of(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
+    """How the workers write the files of ``instant``."""
     options, config = run.options, run.table.config
     filesystem, root = run.place
     bloom = BloomSpec(

@@ -20,7 +20,7 @@ from pyhudi.format.instants import (
 from pyhudi.timeline.active import Timeline, list_timeline, timeline_of
 from pyhudi.timeline.states import COMMIT_ACTIONS, check_step
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.times.times import overtaken
+from pyhudi.transactions.times.times import overtaken, time_before
 from pyhudi.transactions.writer import Writer
 
 ATTEMPTS = 100
@@ -70,6 +70,15 @@ def take_time(
         "them first. Nothing was written. Try again.",
         path=table.storage.root,
     )
+
+
+def take_time_before(
+    writer: Writer, action: Action, content: bytes, write: InstantTime
+) -> InstantTime | None:
+    """Request the time right before the pending instant ``write``; None if it cannot be had."""
+    time = time_before(write)
+    shown = _try_time(writer.table, writer.clock, action, content, time)
+    return None if shown is None else time
 
 
 def _try_time(

@@ -165,6 +165,15 @@ class Transaction(RunningInstant):
         ``attempts_ended(timeout_s)`` says whether all started attempts of the write stage have
         ended; ``named`` are the files of the write statistics, relative to the table.
         """
+        self._sealed(attempts_ended, named)
+        self._move(Phase.SEALED)
+
+    def seal_again(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
+        """``seal`` for a sealed write, some of whose files were written again since."""
+        check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
+        self._sealed(attempts_ended, named)
+
+    def _sealed(self, attempts_ended: Callable[[float], bool], named: Iterable[str]) -> None:
         policy = self.writer.policy
         if not self._falls_quiet(attempts_ended):
             self._may_still_write = True
@@ -183,7 +192,6 @@ class Transaction(RunningInstant):
             delete_files(self.table.storage, stray)
         if lag := policy.visibility:
             await_visible(self.table.storage, self.writer.clock, lag, self.instant, kept, stray)
-        self._move(Phase.SEALED)
 
     # -- end -----------------------------------------------------------------------------------
 

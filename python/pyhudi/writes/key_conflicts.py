@@ -31,6 +31,7 @@ from pyhudi.writes.write_context import Write
 log = logging.getLogger(__name__)
 
 SHOWN: Final = 5
+CLUSTER: Final = "CLUSTER"
 _STEP: Final = "compare keys with a concurrent write"
 
 
@@ -82,6 +83,8 @@ class KeyCheck:
         """
         if not self._ours or theirs.time in self._seen:
             return
+        if metadata.operation.upper() == CLUSTER:
+            return  # it moves rows: each of its keys came by another commit
         everywhere = self._write.index.everywhere
         partitions = {file.partition_path for file in self._ours}
         others = [

@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyhudi.config import ConcurrencyMode, Operation
+from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
-from pyhudi.transactions.conflicts.comparison import footprint
+from pyhudi.services.clustering import Clustering
+from pyhudi.services.reversal import put_back
+from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Committed
+from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.collected import Collected, collected
 from pyhudi.writes.grouped import Grouped
 from pyhudi.writes.key_conflicts import KeyCheck, checks_keys
@@ -102,6 +106,26 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
     bucketed = write.index.hashed
     gone = 0 if replaced is None else write.view.rows_of(replaced.slices)
     changes = write.prepared.changes
-    done = transaction.commit(metadata, footprint(who, metadata, swept, bucketed), check)
+    ours = footprint(who, metadata, swept, bucketed)
+    try:
+        done = transaction.commit(metadata, ours, check)
+    except CommitConflict as lost:
+        healed = _put_back(write, metadata, ours, lost)
+        if healed is None:
+            raise
+        check = None if check is None else KeyCheck(write, healed.stats)
+        done = transaction.commit(healed, footprint(who, healed, swept, bucketed), check)
     moved = 0 if changes is None else changes.moved
     return replace(done, rows_moved=moved, rows_replaced=gone)
+
+
+def _put_back(
+    write: Write, metadata: CommitMetadata, ours: Footprint, lost: CommitConflict
+) -> CommitMetadata | None:
+    """The commit after the clustering that was first is taken back; None if it is not."""
+    if not write.options.reverse_clustering:
+        return None
+    tasks = SparkTasks(write.runtime, write.spark, write.table)
+    place = write.runtime.filesystem(write.table.storage.root)
+    run = Clustering(write.transaction.writer, write.options, place, tasks)
+    return put_back(run, write.transaction, metadata, ours, lost)

@@ -60,3 +60,8 @@ def overtaken(timeline: Timeline, time: InstantTime) -> bool:
     """
     undone = any(i.time > time and i.action in UNDOINGS for i in timeline.completed)
     return undone or any(commit.time > time for commit in timeline.commits)
+
+
+def time_before(time: InstantTime) -> InstantTime:
+    """The instant time one millisecond before ``time``."""
+    return format_time(parse_time(time, True) - 1, True)
