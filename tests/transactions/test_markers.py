@@ -10,6 +10,7 @@ from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path
 from pyhudi.rows.base_file import TableFiles
 from pyhudi.rows.spec import GroupPlan
 from pyhudi.rows.task import Task
+from pyhudi.storage.base import Files
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -89,6 +90,23 @@ def test_whole_lists_need_no_listing() -> None:
 
     assert marked_files(storage, T) == [f"p/{name('a')}"]
     assert [c.paths for c in storage.calls if c.method == "walk"] == [(marker_folder(T),)]
+
+
+class Settling(MemoryStorage):
+    """A storage on which an instant settles just after its markers were listed."""
+
+    def walk(self, folder: str) -> Files:
+        found = super().walk(folder)
+        delete_markers(self, T)
+        return found
+
+
+def test_lists_of_an_instant_that_settles_meanwhile_are_no_markers() -> None:
+    storage = Settling()
+    lines = render_marker_list([Marker(f"p/{name('a')}", MarkerKind.CREATE)])
+    storage.put_if_absent(f"{marker_folder(T)}/MARKERS0", lines)
+
+    assert marked_files(storage, T) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

@@ -40,7 +40,8 @@ class MarkerGate(Protocol):
 def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     """Data files (relative to the table) that ``instant`` has markers for, sorted.
 
-    None if the instant has no marker folder, so that the caller must list instead. Both kinds
+    None if the instant has no marker folder, so that the caller must list instead; so too if its
+    markers go while they are read, since an instant of another writer has settled. Both kinds
     that Hudi writes are read, also together: one empty file per marker, and the timeline
     server's lists. Hudi rewrites a list in place, so a crash can cut off names of existing files:
     if a list does not end as it should, the table is listed as well.
@@ -58,7 +59,10 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
         elif (marker := parse_marker(relative)) is not None:
             found.add(marker.data_path)
     with ThreadPoolExecutor(READ_THREADS) as pool:
-        contents = dict(zip(lists, pool.map(storage.read, lists), strict=True))
+        try:
+            contents = dict(zip(lists, pool.map(storage.read, lists), strict=True))
+        except FileNotFoundError:
+            return None
     for path, data in contents.items():
         found.update(marker.data_path for marker in parse_marker_list(data, path))
     if not all(data.endswith(b"\n") for data in contents.values()):
