@@ -14,14 +14,17 @@ import pytest
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.errors import ConfigError, WriterFenced
-from pyhudi.format.instants import InstantTime, State
+from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.reads import lease_keeper
 from pyhudi.reads.lease_keeper import LONG_S, LeaseKeeper
+from pyhudi.services.archive_plan import ArchivePolicy
+from pyhudi.services.archiver import ArchiveRules, archive_table
 from pyhudi.services.clean import CleanedFile, clean_table, finish_clean, pending_cleans
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.read_states import ReadState, completed
+from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transactions.leases import FOLDER, MAX_BYTES, lease, living_leases
 from pyhudi.transactions.processes import Process
@@ -104,6 +107,35 @@ def test_a_commit_that_completed_later_is_not_part_of_what_the_query_reads(
 
     left = [json.loads(world.memory.read(path)) for path in world.data_files()]
     assert sorted(rows["k"] for rows in left if "k" in rows) == ["1", "3"], "the query reads 1"
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("replaces", [False, True], ids=["updated", "replaced"])
+def test_a_clean_goes_on_beside_a_query_that_does_not_see_an_older_instant_that_is_cleaned(
+    new_world: Callable[..., World], version: int, replaces: bool
+) -> None:
+    world = new_world(version)
+    world.upsert({"k": "1"})
+    slow = world.begin()
+    world.upsert({"j": "1"}, policy=NEVER)
+    held(world, now(world))
+    finish(slow, work(slow, {"k": "2", "new": "1"}))
+    if replaces:
+        whole = world.begin(action=Action.REPLACECOMMIT)
+        finish(whole, work(whole, {"k": "3"}, overwrite=True))
+    else:
+        world.upsert({"k": "3", "new": "2"})
+    cleaned(world)
+    rules = ArchiveRules(ArchivePolicy(3, 3), NEWEST_ONLY)
+    assert [i.fate.value for i in archive_table(world.writer(), rules)].count("archived") == 1
+    VIEWS.forget_all()
+
+    world.upsert({"k": "4"})
+    cleaned(world)
+
+    files = [path for path in world.data_files() if path.startswith("a/")]
+    left = [json.loads(world.memory.read(path)) for path in files]
+    assert sorted(rows["k"] for rows in left if "k" in rows) == ["1", "4"], "the query reads 1"
 
 
 def test_the_lease_of_an_ended_process_or_a_stale_one_holds_nothing(world: World) -> None:

@@ -271,12 +271,15 @@ def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[Instan
 
 
 def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, str], Hold]:
-    """The files that running queries read."""
+    """The files that running queries read.
+
+    A state without the commits that ended after it may seem to lack files: the clean goes on.
+    """
     found: dict[tuple[str, str], Hold] = {}
     for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
         state = lease.state
         why = f"a query of {lease.who} reads the table as of {state.instant}"
-        for file in table.view(state.on(timeline)).latest(as_of=state.instant):
+        for file in table.view(state.on(timeline)).existing(state.instant):
             found[file.partition_path, file.name] = Hold(state.instant, why, leased=True)
     return found
 

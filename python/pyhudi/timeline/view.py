@@ -52,7 +52,6 @@ APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 #: completed actions that change no visible file
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
 
-
 #: partition path -> file id, ascending -> slices that have a base file, ascending by instant, logs
 #: apart
 Groups = dict[str, dict[FileId, tuple[FileSlice, ...]]]
@@ -112,6 +111,10 @@ class FileSystemView:
         cleaned, or if the table changed during the listing.
         """
         return base_files(self.slices(as_of, partitions, logs=False))
+
+    def existing(self, as_of: InstantTime) -> list[BaseFile]:
+        """``latest`` for code that keeps files for others: what is lost is absent, and no error."""
+        return base_files(self._newest(as_of, self.groups))
 
     def slices(
         self,
