@@ -238,6 +238,7 @@ integration: $(ENVIRONMENTS) jars peers minio dbt trino ## The integration matri
 storm: $(VENV)/.ready jars peers minio dynamodb ## Writers beside each other, killed and paused, on each lock
 	PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm $(ARGS)
 	$(if $(ARGS),,PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm_services)
+	$(if $(ARGS),,PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=python $(BIN)/python -m integration.storm_own)
 
 .PHONY: hudi-sql
 hudi-sql: $(VENV)/.ready jars peers ## Hudi's SQL on Apache Hudi and on pyhudi, and docs/hudi_sql.md

@@ -34,7 +34,7 @@ from integration.storm_check import (
     rollbacks,
     rows_of,
 )
-from integration.storm_page import part_of
+from integration.storm_page import parts_of
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
 from integration.storm_victims import NEW_KEYS, PESSIMISTIC, SPARK, Scale, Writer, strikes
 from integration.storm_writer import SEEDER, Spec, shorten_leases
@@ -248,7 +248,7 @@ def page(reports: Sequence[Report], published: str = "") -> str:
 
     A line with problems has them below the table. The part of the services stays as it is.
     """
-    lines = {line[:NAMED]: line for line in _lines(published.removesuffix(part_of(published)))}
+    lines = {line[:NAMED]: line for line in _lines(published.removesuffix(parts_of(published)))}
     lines |= {line[:NAMED]: line for line in (tuple(map(str, summary(r))) for r in reports)}
     table = [COLUMNS, ("---",) * len(COLUMNS), *lines.values()]
     text = "\n".join("| " + " | ".join(line) + " |" for line in table)
@@ -256,7 +256,7 @@ def page(reports: Sequence[Report], published: str = "") -> str:
         f"* {r.place.lock}, {r.place.storage}: {problem}" for r in reports for problem in r.problems
     )
     problems = f"\n## Problems\n\n{found}\n" if found else ""
-    services = part_of(published)
+    services = parts_of(published)
     return f"{INTRODUCTION}\n{text}\n{problems}" + (f"\n{services}" if services else "")
 
 
@@ -345,7 +345,7 @@ def main() -> int:
             for line in (*reports[-1].problems, *reports[-1].told.texts):
                 print(f"  {line}", flush=True)
             published = PAGE.read_text() if PAGE.exists() else ""
-            kept = part_of(published) if plans is WHOLE else published
+            kept = parts_of(published) if plans is WHOLE else published
             PAGE.write_text(page(reports, kept))
     return 1 if any(report.problems for report in reports) else 0
 

@@ -39,11 +39,14 @@ class Told:
     #: their completion times
     completed: dict[Name, str] = field(default_factory=dict)
     failed: dict[Name, str] = field(default_factory=dict)
+    why_failed: dict[Name, str] = field(default_factory=dict)
     unknown: set[Name] = field(default_factory=set)
     broken: dict[Name, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     #: of failures that a storm does not have to bring
     texts: list[str] = field(default_factory=list)
+    #: what each lost race said that was tried again
+    races: list[tuple[Name, str]] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, writer: int, event: Mapping[str, Any]) -> None:
@@ -59,10 +62,13 @@ class Told:
         elif kind == "committed":
             self.acknowledged[name] = event.get("instant", "")
             self.completed[name] = event.get("completion", "")
+        elif kind == "retry":
+            self.races.append((name, event["text"]))
         elif kind == "unknown":
             self.unknown.add(name)
         elif kind == "failed":
             self.failed[name] = event["kind"]
+            self.why_failed[name] = event["text"]
             if event["kind"] not in ("CommitConflict", "WriterFenced"):
                 self.texts.append(f"upsert {name} failed: {event['text']}")
             self.counts[event["kind"]] += 1

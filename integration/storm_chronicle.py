@@ -28,15 +28,17 @@ Group = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A completed commit; ``name`` is None where Hudi's clustering made it.
+    """A completed commit; ``name`` is None where a clustering made it.
 
-    ``groups`` are the file groups that it wrote and those that it replaced.
+    ``groups`` are the file groups that it wrote and those that it replaced, ``files`` the paths of
+    the data files that it wrote.
     """
 
     time: str
     completed: str
     name: Name | None
     groups: frozenset[Group]
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Chronicle:
     #: the file times of completed commits, in milliseconds
     ended_ms: dict[str, int] = field(default_factory=dict)
     restores: list[Restoring] = field(default_factory=list)
+    #: the times of cleans and clusterings, completed or not
+    services: set[str] = field(default_factory=set)
     _plans: set[str] = field(default_factory=set)
 
     def look(self, storage: Storage) -> None:
@@ -88,6 +92,8 @@ class Chronicle:
         table = open_table(storage)
         timeline = table.timeline()
         for instant in timeline.instants:
+            if instant.action in (Action.CLEAN, Action.CLUSTERING):
+                self.services.add(str(instant.time))
             try:
                 if instant.action in (Action.ROLLBACK, Action.RESTORE):
                     self._take_undoing(storage, timeline, instant)
@@ -105,7 +111,10 @@ class Chronicle:
         replaced = (metadata.replaced or {}).items()
         groups = frozenset(written | {(p, str(g)) for p, ids in replaced for g in ids})
         completed = str(instant.completion_time or instant.time)
-        self.entries[instant.time] = Entry(str(instant.time), completed, name, groups)
+        files = frozenset(stat.path for stat in metadata.stats)
+        self.entries[instant.time] = Entry(str(instant.time), completed, name, groups, files)
+        if name is None:
+            self.services.add(str(instant.time))
         self.ended_ms[instant.time] = timeline.modified_ms[instant_key(instant)]
 
     def _take_undoing(self, storage: Storage, timeline: Timeline, instant: Instant) -> None:

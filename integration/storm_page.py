@@ -1,4 +1,4 @@
-"""The part of ``docs/storm.md`` that tells of the storms with Apache Hudi's services."""
+"""The parts of ``docs/storm.md``, and the one of the storms with Apache Hudi's services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from integration.storm_weather import Report
 
+Line = tuple[str, ...]
+
 HEADING = "## With Apache Hudi's services"
+OURS = "## With services of ours"
 COLUMNS = (
     "table version", "writers x upserts", "seed", "longest put, s", "late puts", "acknowledged",
     "undone", "retries", "killed", "paused", "fenced", "other failures", "unknown",
@@ -95,20 +98,36 @@ def summary(report: Report) -> Sequence[object]:
     )
 
 
-def part_of(published: str) -> str:
-    """The part of a page that this module writes; "" where there is none."""
-    _, heading, rest = published.partition(HEADING)
-    return heading + rest
+def parts_of(published: str) -> str:
+    """What follows the storms without services: the parts of both kinds of services."""
+    found = [place for heading in (HEADING, OURS) if (place := published.find(heading)) >= 0]
+    return published[min(found) :] if found else ""
+
+
+def part_of(published: str, heading: str = HEADING) -> str:
+    """The part of a page with this heading; "" where there is none."""
+    _, found, rest = published.partition(heading)
+    return found + rest.partition("\n## ")[0]
 
 
 def with_services(published: str, reports: Iterable[Report]) -> str:
     """The page with a line for each of these storms; lines of others stay."""
-    rest, _, _ = published.partition(HEADING)
-    rows = [line for line in part_of(published).splitlines() if line.startswith("| ")]
-    old = [tuple(line.strip("| ").split(" | ")) for line in rows[2:]]
-    lines = {line[:NAMED]: line for line in old}
     found = [tuple(map(str, summary(report))) for report in reports]
-    lines |= {line[:NAMED]: line for line in found}
-    table = [COLUMNS, ("---",) * len(COLUMNS), *(lines[name] for name in sorted(lines))]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
-    return f"{rest.rstrip()}\n\n{TEXT}\n{text}\n"
+    lines = lines_of(part_of(published), NAMED, found)
+    return with_part(published, TEXT, [COLUMNS, *(lines[name] for name in sorted(lines))])
+
+
+def lines_of(part: str, named: int, new: Iterable[Line]) -> dict[Line, Line]:
+    """The lines of a part by their first ``named`` columns, with ``new`` in place of old ones."""
+    rows = [line for line in part.splitlines() if line.startswith("| ")]
+    old = [tuple(line.strip("| ").split(" | ")) for line in rows[2:]]
+    return {line[:named]: line for line in (*old, *new)}
+
+
+def with_part(published: str, text: str, table: Sequence[Line]) -> str:
+    """The page with this part, which begins with its heading and ends with ``table``."""
+    head, *rows = table
+    lines = ("| " + " | ".join(line) + " |" for line in (head, ("---",) * len(head), *rows))
+    new = f"{text}\n" + "\n".join(lines) + "\n"
+    old = part_of(published, text.partition("\n")[0])
+    return published.replace(old, new) if old else f"{published.rstrip()}\n\n{new}"

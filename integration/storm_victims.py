@@ -10,9 +10,11 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from integration.peers.spark import child_environment
 from integration.storm_check import Told
@@ -87,24 +89,46 @@ def strikes(scale: Scale, seed: str, lease_s: float, lapse_s: float = LAPSE_S) -
     return found
 
 
-class Writer:
-    """One writer's processes, one after the other: a killed one is started again.
+class Restarted(Protocol):
+    """What a process of a storm is to do; it is a frozen dataclass."""
 
-    A ``with`` block begins when the first is ready and ends when the last has, by force if need be.
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def first(self) -> int:
+        """The number of its first event: one more than the last of the process before it."""
+
+
+S = TypeVar("S", bound=Restarted)
+
+
+class Victim(Generic[S]):
+    """One job's processes, one after the other: a killed one is started again.
+
+    Each runs ``module`` with its spec, and tells events as lines of JSON, which ``hear`` gets. A
+    ``with`` block begins when the first is ready and ends when the last has, by force if need be.
     """
 
-    def __init__(self, spec: Spec, folder: Path, told: Told, strikes: list[Strike]):
-        self.dead = False
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        spec: S,
+        folder: Path,
+        hear: Callable[[Mapping[str, Any]], None],
+        strikes: list[Strike],
+    ):
+        self.name, self.dead = name, False
         self.struck: Counter[str] = Counter()
-        self._spec, self._told, self._strikes = spec, told, strikes
-        self._log = folder / f"writer{spec.writer}.log"
+        self._module, self._spec, self._hear, self._strikes = module, spec, hear, strikes
+        self._log = folder / f"{name}.log"
         self._guard, self._ended = threading.Lock(), False
         self._process = self._start(spec)
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name=f"writer {spec.writer}")
+        self._thread = threading.Thread(target=self._listen, name=name)
         self._thread.start()
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         self._ready.wait()
         return self
 
@@ -126,11 +150,16 @@ class Writer:
             self._thread.join()
         return not late
 
-    def _start(self, spec: Spec) -> subprocess.Popen[str]:
-        fields = {name: getattr(spec, name) for name in Spec.__dataclass_fields__}
+    @property
+    def spared(self) -> bool:
+        """Whether nothing is to befall it any more."""
+        return not self._strikes
+
+    def _start(self, spec: S) -> subprocess.Popen[str]:
+        fields = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         with self._log.open("ab") as noise:
             return subprocess.Popen(
-                [sys.executable, "-m", "integration.storm_writer", json.dumps(fields)],
+                [sys.executable, "-m", self._module, json.dumps(fields)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=noise,
@@ -155,7 +184,7 @@ class Writer:
                 event: dict[str, Any] = json.loads(line)
                 with self._log.with_suffix(".events").open("a") as kept:
                     kept.write(f"{time.time():.3f} {line}")
-                self._told.hear(spec.writer, event)
+                self._hear(event)
                 last = max(last, int(event["number"]))
                 if event["event"] == "ready":
                     self._ready.set()
@@ -190,3 +219,11 @@ class Writer:
             time.sleep(strike.pause_s)
             process.send_signal(signal.SIGCONT)
             return
+
+
+class Writer(Victim[Spec]):
+    """One writer's processes; ``told`` hears their events."""
+
+    def __init__(self, spec: Spec, folder: Path, told: Told, strikes: list[Strike]):
+        module, name = "integration.storm_writer", f"writer{spec.writer}"
+        super().__init__(module, name, spec, folder, partial(told.hear, spec.writer), strikes)

@@ -178,7 +178,8 @@ class Retries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if "Retry %d" in str(record.msg):
-            self._tell("retry", cause=type(cast(Any, record.args)[0]).__name__)
+            error = cast(Any, record.args)[0]
+            self._tell("retry", cause=type(error).__name__, text=str(error))
 
 
 def shorten_leases(lease_s: float) -> None:

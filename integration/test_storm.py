@@ -13,7 +13,7 @@ import pytest
 from integration.peers import HudiRs, SparkPeer
 from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
 from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
-from integration.storm_page import part_of
+from integration.storm_page import parts_of
 from integration.storm_places import PLACES, Place, place
 from integration.storm_victims import SAMPLE, strikes
 from integration.storm_waits import BEGIN, END, Turn, line, passed_by, publish
@@ -125,7 +125,7 @@ def test_the_page_has_a_line_for_each_storm_and_names_problems(storm: Report) ->
 
 def test_the_published_page_names_no_problem() -> None:
     text = (Path(__file__).parents[1] / "docs" / "storm.md").read_text(encoding="utf-8")
-    text = text.removesuffix(part_of(text))
+    text = text.removesuffix(parts_of(text))
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert tuple(lines[0]) == COLUMNS
     assert {len(line) for line in lines} == {len(COLUMNS)}

@@ -271,10 +271,7 @@ def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[Instan
 
 
 def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, str], Hold]:
-    """The files that running queries read.
-
-    A state without the commits that ended after it may seem to lack files: the clean goes on.
-    """
+    """The files that running queries read; what seems to be lost of them stops no clean."""
     found: dict[tuple[str, str], Hold] = {}
     for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
         state = lease.state
