@@ -148,13 +148,14 @@ class FolderTable:
         tasks: Tasks | None = None,
         dry_run: bool = False,
         storage: Storage | None = None,
+        again: int = 0,
         **options: str,
     ) -> Listing[ClusteredFile]:
         """Cluster; ``options`` are the last words of their keys."""
         given = {
             f"hoodie.clustering.plan.strategy.{k.replace('_', '.')}": v for k, v in options.items()
         }
-        return self.cluster_with(given, tasks, dry_run, storage)
+        return self.cluster_with(given, tasks, dry_run, storage, again)
 
     def cluster_with(
         self,
@@ -162,12 +163,14 @@ class FolderTable:
         tasks: Tasks | None = None,
         dry_run: bool = False,
         storage: Storage | None = None,
+        again: int = 0,
     ) -> Listing[ClusteredFile]:
         """Cluster with the options ``given``."""
         writer = self.writer(storage)
         resolved = resolve_write(given, writer.table.config.raw, {})
         place = FileSystemSpec(), str(self.root)
-        return clustered(Clustering(writer, resolved, place, tasks or TasksHere()), dry_run)
+        run = Clustering(writer, resolved, place, tasks or TasksHere(), again=again)
+        return clustered(run, dry_run)
 
     def close(self) -> None:
         for transaction in self.running:

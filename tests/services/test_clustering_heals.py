@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,60 @@ def test_the_clustering_leaves_out_what_a_write_changed_since_its_plan(table: Fo
 
     assert {(f.partition, f.fate.value) for f in found} == {("a", "left"), ("b", "clustered")}
     assert table.rows() == ROWS | {"a1": 9}
+
+
+def times(table: FolderTable, *values: dict[str, int]) -> Callable[[], None]:
+    """Changes ``values``, the first ones at the first call and so on, then nothing more."""
+    left = list(values)
+
+    def event() -> None:
+        if left:
+            table.clock.advance(0.01)
+            change(table, left.pop(0))
+
+    return event
+
+
+def test_what_a_write_changed_is_clustered_again_from_its_new_files(table: FolderTable) -> None:
+    four_files(table)
+
+    found = table.cluster(Beside(times(table, {"a1": 9})), again=1)
+
+    assert [f.fate.value for f in found] == ["clustered"] * 4
+    assert table.rows() == ROWS | {"a1": 9}
+    assert len(table.files()) == 2
+    first, second = sorted({f.clustering for f in found if f.clustering})
+    assert {f.partition for f in found if f.clustering == second} == {"a"}
+    assert table.on_disk() == named(table)
+    # The write has the later time, so whoever travels to the first clustering must not see it.
+    timeline = table.table().timeline()
+    then = table.table().view(timeline).latest(as_of=first)
+    seen = {row["id"]: row["v"] for file in then for row in table.content(file)}
+    assert seen == ROWS
+
+
+def test_what_writes_change_again_and_again_is_left_after_one_more_run(table: FolderTable) -> None:
+    four_files(table)
+
+    found = table.cluster(Beside(times(table, {"a1": 9}, {"a3": 8}, {"a1": 7})), again=1)
+
+    assert {(f.partition, f.fate.value) for f in found} == {("a", "left"), ("b", "clustered")}
+    assert all("changed it meanwhile" in f.why for f in found if f.partition == "a")
+    assert table.rows() == ROWS | {"a1": 9, "a3": 8}
+    assert table.pending() == []
+    assert table.on_disk() == named(table)
+
+
+def test_what_a_running_write_changes_is_not_waited_for(table: FolderTable) -> None:
+    four_files(table)
+    write = table.begin(NEVER)
+    stats = table.merged(write, {"b2": 9})
+    found = table.cluster(again=1)
+    assert {(f.partition, f.fate.value) for f in found} == {("a", "clustered"), ("b", "left")}
+    assert all(f.clustering is None for f in found if f.partition == "b")
+    if table.version > 6:
+        table.finish(write, stats)
+        assert table.rows() == ROWS | {"b2": 9}
 
 
 # --- the clustering was first ---------------------------------------------------------------------

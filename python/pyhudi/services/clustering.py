@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pyhudi.choices import BloomType, ClusteringChoice, ClusteringLayout
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError, FileExists, UnsupportedTable
+from pyhudi.errors import ConfigError, FileExists, HudiError, UnsupportedTable
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.format.plans import (
@@ -146,7 +146,8 @@ class TasksHere:
 class Clustering:
     """One run: the writer, its options, the place of the data files, and who does the work.
 
-    After ``ends``, in seconds of the monotonic clock, no further group of files begins.
+    After ``ends``, in seconds of the monotonic clock, no further group of files begins. What is
+    left out because others changed it is clustered ``again``, so many times, from its new files.
     """
 
     writer: Writer
@@ -154,6 +155,7 @@ class Clustering:
     place: Place
     tasks: Tasks
     ends: float | None = None
+    again: int = 1
 
     @property
     def table(self) -> Table:
@@ -178,23 +180,43 @@ def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
         planned = _proposal(run, timeline, rules, ranges).files
         return Listing(ClusteredFile, [_row(f, ClusteringFate.WOULD_BE) for f in planned])
     found = _settled(run, timeline)
+    rows = _planned_and_done(run, rules, ranges, None)
+    for _ in range(run.again):
+        # Not in the same commit: its time is before the change, so time travel would see it early.
+        changed = frozenset(group for group, row in rows.items() if _was_changed(row))
+        if not changed or (run.ends is not None and run.writer.clock.monotonic() >= run.ends):
+            break
+        try:
+            rows |= _planned_and_done(run, rules, ranges, changed)
+        except HudiError as error:
+            log.warning("file groups that others changed stay as they are: %s", error)
+    return Listing(ClusteredFile, [*found, *rows.values()])
+
+
+def _planned_and_done(
+    run: Clustering, rules: ClusteringRules, ranges: ColumnRanges, only: Collection[Group] | None
+) -> dict[Group, ClusteredFile]:
+    """One clustering of the table, or of ``only`` these file groups; an entry for each."""
+    table = run.table
     # Most often nothing is due. Then the lock is not taken.
-    first = _proposal(run, table.timeline(), rules, ranges)
-    if not first.groups:
-        return Listing(ClusteredFile, [*found, *(_row(f) for f in first.files)])
-    latest = [first]
+    latest = _proposal(run, table.timeline(), rules, ranges, only)
 
     def plan(now: Timeline) -> RequestedReplace | None:
-        latest[0] = _proposal(run, now, rules, ranges)
-        return rendered(table, latest[0], run.options) if latest[0].groups else None
+        nonlocal latest
+        latest = _proposal(run, now, rules, ranges, only)
+        return rendered(table, latest, run.options) if latest.groups else None
 
-    running = RunningClustering.planned(run.writer, plan)
+    running = RunningClustering.planned(run.writer, plan) if latest.groups else None
     if running is None:
-        return Listing(ClusteredFile, [*found, *(_row(f) for f in latest[0].files)])
+        return {_group_of(planned): _row(planned) for planned in latest.files}
     columns, layout = rules.sort_columns, run.options.cluster_layout
-    left = _carried_out(run, running, latest[0].groups, columns, layout)
-    rows = [_done(file, left, running.instant) for file in latest[0].files]
-    return Listing(ClusteredFile, [*found, *rows])
+    left = _carried_out(run, running, latest.groups, columns, layout)
+    return {_group_of(planned): _done(planned, left, running.instant) for planned in latest.files}
+
+
+def _was_changed(row: ClusteredFile) -> bool:
+    """Whether the file was to be rewritten, but its group was left out for another writer."""
+    return row.fate is ClusteringFate.LEFT and row.group is not None and row.why != NO_TIME
 
 
 def rules_of(options: WriteOptions) -> ClusteringRules:
@@ -262,12 +284,17 @@ def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
 
 
 def _proposal(
-    run: Clustering, timeline: Timeline, rules: ClusteringRules, ranges: ColumnRanges
+    run: Clustering,
+    timeline: Timeline,
+    rules: ClusteringRules,
+    ranges: ColumnRanges,
+    only: Collection[Group] | None = None,
 ) -> ClusteringProposal:
     table = run.table
     view = table.view(timeline)
     view.check()
-    files = tuple(view.latest())
+    latest = view.latest()
+    files = tuple(f for f in latest if only is None or (f.partition_path, f.file_id) in only)
     busy: dict[Group, str] = announced(run.writer, timeline)
     for pending, requested in planned_clusterings(table, timeline):
         why = f"clustering {pending.time} is to rewrite it"
@@ -453,9 +480,13 @@ def _row(planned: PlannedFile, goes: ClusteringFate = ClusteringFate.LEFT) -> Cl
     )
 
 
+def _group_of(planned: PlannedFile) -> Group:
+    return planned.file.partition_path, planned.file.file_id
+
+
 def _done(planned: PlannedFile, left: Mapping[Group, str], instant: InstantTime) -> ClusteredFile:
     """The entry of a file after the commit."""
-    own = left.get((planned.file.partition_path, planned.file.file_id))
+    own = left.get(_group_of(planned))
     if own is not None:
         return replace(_row(planned), why=own)
     row = _row(planned, ClusteringFate.CLUSTERED)
