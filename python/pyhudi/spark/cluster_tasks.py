@@ -30,11 +30,12 @@ def cluster(
     Returns an entry for each file: rewritten with which others, or left, and why. With ``dry_run``
     nothing changes. Each group of files is a task of ``spark``, a session with pyhudi; without one
     the groups are rewritten one after the other in this process. Groups that other writes change
-    meanwhile are left out, and clustered once more from their new files. ``options`` are those of a write: ``hoodie.clustering.plan.strategy.*``
-    say what is rewritten and how, and the lock must be that of the table's writers;
-    ``hadoop_options`` are ``fs.s3a.*`` settings, which a session has itself. Errors:
-    ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``SetupError`` if the
-    session is not attached, ``CommitConflict`` if the table was altered or restored meanwhile.
+    meanwhile are left out, and clustered once more from their new files. ``options`` are those of a
+    write: ``hoodie.clustering.plan.strategy.*`` say what is rewritten and how, and the lock must be
+    that of the table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings, which a session has
+    itself. Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``,
+    ``SetupError`` if the session is not attached, ``CommitConflict`` if the table was altered or
+    restored meanwhile.
     """
     if spark is None:
         writer, resolved = open_writer(path, options, hadoop_options)
