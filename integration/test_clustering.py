@@ -15,6 +15,7 @@ from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import options as without_services
 from pyhudi.clock import SystemClock
 from tests.services.folder_table import FolderTable, Values
+from tests.services.test_clustering import die_while_it_runs
 from tests.services.test_clustering_heals import overtaken
 
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
@@ -106,3 +107,38 @@ def test_apache_hudi_reads_a_clustering_that_a_preferred_write_took_back(
     after |= {"k1": 57, "k3": 51, "k9": 53}
     for reader in (hudi, pyhudi, HudiRs()):
         assert seen(reader, path) == after
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("changed", [False, True], ids=["as_planned", "changed"])
+def test_apache_hudi_finishes_a_plan_of_pyhudi_whose_program_died(
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    changed: bool,
+) -> None:
+    """Also after a write of pyhudi, which takes what it changes out of the plan."""
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    written(hudi, path, version)
+    table = AdoptedTable(path, version, rows(0).schema)
+    table.clock.advance((SystemClock().now_ms() - table.clock.now_ms()) / 1000)
+    dead = die_while_it_runs(table, monkeypatch)
+    if changed:
+        pyhudi.write(path, rows(1, add=40), options(version))
+    expected = EXPECTED | ({"k1": 47} if changed else {})
+
+    settings = "hoodie.metadata.enable=false,hoodie.clean.automatic=false"
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'execute', options => '{settings}')")
+
+    assert table.pending() == []
+    done = {each.instant: each for each in package.history(str(path))}[dead]
+    assert (done.operation, done.replaced_groups) == ("cluster", 2 if changed else 4)
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == expected
+    found = package.cluster(str(path), options=SORTED)
+    assert {f.fate.value for f in found if f.partition == "a"} == (
+        {"clustered"} if changed else {"left"}
+    )
+    for reader in (hudi, pyhudi, HudiRs()):
+        assert seen(reader, path) == expected

@@ -166,6 +166,21 @@ def test_a_run_stops_at_its_budget_and_the_next_one_goes_on(table: FolderTable) 
     assert table.rows() == ROWS
 
 
+def test_options_bound_the_bytes_of_a_group_and_of_a_file(table: FolderTable) -> None:
+    for number in range(4):
+        table.insert({f"k{number}": number})
+    size = max(f.size_bytes for f in table.files())
+    found = table.cluster(max_bytes_per_group=str(size - 1), dry_run=True)
+    assert f"it is larger than a group may be, {size - 1} bytes" in {f.why for f in found}
+    found = table.cluster(max_bytes_per_group=str(2 * size), dry_run=True)
+    assert [f.group for f in found] == [0, 0, 1, 1]
+    found = table.cluster(target_file_max_bytes=str(2 * size), dry_run=True)
+    assert {f.group for f in found} == {0}
+    assert "become 2 files" in found[0].why
+    table.cluster(target_file_max_bytes=str(2 * size))
+    assert [len(table.keys(f)) for f in table.files()] == [2, 2]
+
+
 # --- beside writes --------------------------------------------------------------------------------
 
 
