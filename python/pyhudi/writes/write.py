@@ -140,7 +140,7 @@ def write_table(
                 raise
             # Its creator's write failed, and the creator removed it: this write is the first.
             continue
-        tasks = SparkTasks(runtime, df.sparkSession, table)
+        tasks = SparkTasks(runtime, df.sparkSession, table) if resolved.cluster_inline else None
         after_commit(runtime, table, resolved, action_of(operation), done, tasks)
         return done
     raise TableExists(
@@ -172,7 +172,7 @@ def write_changes(
     intent = Intent(Route.SQL)
     request = Request(runtime, changes, resolved, operation, intent, changes=True)
     done = _written_or_again(request, table, reads, created=False)
-    tasks = SparkTasks(runtime, changes.sparkSession, table)
+    tasks = SparkTasks(runtime, changes.sparkSession, table) if resolved.cluster_inline else None
     after_commit(runtime, table, resolved, action_of(operation), done, tasks)
     return done
 
