@@ -10,7 +10,7 @@ import pytest
 import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
-from integration.test_clean import options, registered, rows, seen
+from integration.test_clean import options, registered, rows, seen, seen_at
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.format.archive import (
@@ -107,6 +107,28 @@ def test_hudi_reads_what_levels_were_merged_into_and_goes_on(
     assert archived_as_hudi_says(hudi, path, 9) == archived(path)
     for reader in (hudi, pyhudi, HudiRs()):
         assert seen(reader, path) == {"a": 14, "0": 12, "1": 13, "2": 14}
+
+
+@pytest.mark.parametrize(
+    "version", [9, 6, pytest.param(8, marks=pytest.mark.matrix)], ids=lambda version: f"v{version}"
+)
+def test_an_archived_state_is_read_as_it_was_and_as_hudi_reads_it(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    hudi, pyhudi, path = peers("hudi-1.2.0"), peers("pyhudi"), tmp_path / "t"
+    told: dict[str, dict[str, int]] = {}
+    for value in range(8):
+        written(hudi if value == 5 else pyhudi, path, version, value, value + 1)
+        told[active(path)[-1]] = seen(pyhudi, path)
+        if value == 4:
+            package.archive(str(path), options=KEEP)
+    by_ours = len(archived(path))
+    by_hudi(hudi, path)
+    assert 0 < by_ours < len(archived(path))
+
+    for instant, then in told.items():
+        for reader in (hudi, pyhudi):
+            assert seen_at(reader, path, instant) == then, f"{reader.name} as of {instant}"
 
 
 @pytest.mark.parametrize(("peer", "version"), PEERS)

@@ -23,7 +23,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.reads.scan import Query, changed, open_query
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.read_states import ReadState, completed
-from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.time_travel import check_readable
 
 #: pins that are kept, and the data files that their listings may hold together
 PINS, FILES = 64, 1_000_000
@@ -205,7 +205,7 @@ class PinnedQueries:
         """``HistoryExpired`` if the table may no longer keep a query's files."""
         if self._now() - kept.seen > TRUSTED_S and kept.query.instant is not None:
             table = kept.query.table
-            check_history(table, table.timeline(), kept.query.instant)
+            check_readable(table, table.timeline(), kept.query.instant)
             self._keep(asked.pin, kept.query, exact=kept.exact)
 
     def _reopened(self, asked: Pinned) -> _Kept:

@@ -34,7 +34,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
-from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.time_travel import check_readable
 from pyhudi.timeline.view import FileSystemView
 
 log = logging.getLogger(__name__)
@@ -255,7 +255,7 @@ def open_query(
     elif as_of is not None or resolved.as_of is not None:
         asked = parse_as_of(as_of or resolved.as_of or "", utc)
     if asked is not None:
-        check_history(table, timeline, asked)
+        check_readable(table, timeline, asked)
     return Query(runtime, table, timeline, asked, resolved)
 
 

@@ -26,7 +26,7 @@ from pyhudi.timeline.history import HistoryEntry, table_entry, table_history
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.time_travel import check_readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class InspectedTable:
         if as_of is None:
             return None
         at = parse_as_of(as_of, table.config.utc)
-        check_history(table, table.timeline(), at)
+        check_readable(table, table.timeline(), at)
         return at
 
     def _facts(self) -> list[tuple[str, Cell]]:

@@ -26,8 +26,9 @@ def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) ->
             found = schema_of(table, timeline, instant)
             if found is not None:
                 return found
-    if not timeline.commits:
-        # All commits were rolled back, or there never was one: the archive shows which.
+    first = timeline.first_time
+    if not timeline.commits or (as_of is not None and first is not None and as_of < first):
+        # All commits were rolled back, or there never was one; or the instant is archived.
         archived = Archive(table.storage, table.config).commits()
         for time in sorted(archived, reverse=True):
             text = archived[time].commit().extra.get(SCHEMA_KEY)

@@ -1,7 +1,8 @@
 """Checks at which instants a table can still be read.
 
 Invariant: a query as of an instant reads complete slices or is refused. It never shows a state of
-which a clean has deleted a part.
+which a clean has deleted a part. A state that is archived is read if each of its files is there
+(``archived_states.py``).
 """
 
 from __future__ import annotations
@@ -14,13 +15,34 @@ from pyhudi.format.instants import Action, InstantTime, State
 from pyhudi.format.plans import parse_clean_metadata, parse_cleaner_plan
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.archived_states import is_whole, whole_states
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 
 
+def check_readable(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
+    """``HistoryExpired`` if the rows as of ``as_of`` cannot be read; the archive is looked at.
+
+    An archived state is readable while its files are there. The error names the earliest instant
+    after ``as_of`` that is.
+    """
+    try:
+        check_history(table, timeline, as_of)
+    except HistoryExpired as expired:
+        first = timeline.first_time
+        if first is None or as_of >= first:
+            raise
+        if is_whole(table, timeline, as_of):
+            return
+        earliest = next(whole_states(table, timeline, as_of), None)
+        if earliest is None:
+            raise
+        raise _expired(as_of, earliest, _before_active(table, as_of, first)) from expired
+
+
 def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
-    """``HistoryExpired`` if the rows as of ``as_of`` are no longer certain.
+    """``HistoryExpired`` if the rows as of ``as_of`` are no longer certain by the timeline alone.
 
     That is so before the first active commit, and before the earliest commit that the last clean
     kept complete: some groups have lost their older slices. The instant of a savepoint stays
@@ -59,7 +81,8 @@ def _before_active(table: Table, as_of: InstantTime, first: InstantTime) -> str:
     ]
     current = max((time for time in archived if time <= as_of), default=None)
     if current is not None:
-        return f"commit {current}, the newest at that time, is archived"
+        gone = "and the archive and the data files do not give the table as it was"
+        return f"commit {current}, the newest at that time, is archived, {gone}"
     return f"its first commit is {min(archived, default=first)}"
 
 
