@@ -455,3 +455,19 @@ def test_a_reversal_that_dies_is_rolled_back_and_the_clustering_stays(
     assert table.rows() == ROWS | {"a2": 7}
     assert table.pending() == []
     assert table.on_disk() == named(table)
+
+
+def test_a_write_that_dies_after_the_reversal_is_rolled_back_and_loses_no_row(
+    table: FolderTable,
+) -> None:
+    four_files(table)
+    write = overtaken(table, "a1")
+    metadata, ours = write.merged({"a1": 9})
+    with pytest.raises(CommitConflict) as lost:
+        write.transaction.commit(metadata, ours)
+    assert put_back(write.run, write.transaction, metadata, ours, lost.value) is not None
+    table.close()
+    table.clock.advance(3_600)
+    table.update({"a2": 7})
+    assert_unchanged(table, {"a2": 7})
+    assert len(table.files()) == 3
