@@ -23,6 +23,7 @@ from pyhudi.format.plans import (
 )
 from pyhudi.rows.spec import ClusterTask, WriteSpec
 from pyhudi.services.clustering import ClusteredFile, TasksHere
+from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.transactions.conflicts.comparison import STRATEGIES
@@ -323,19 +324,41 @@ def test_a_plan_of_a_dead_owner_is_rolled_back_and_made_again(
 ) -> None:
     four_files(table)
     dead = die_while_it_runs(table, monkeypatch)
-    monkeypatch.setattr("pyhudi.services.clustering.ended_process", lambda words, policy: None)
+    monkeypatch.setattr(
+        "pyhudi.services.dead_clusterings.ended_process", lambda words, policy: None
+    )
     assert fates(table.cluster()) == [("a", "left")] * 2 + [("b", "left")] * 2
     assert all(f.why == f"clustering {dead} is to rewrite it" for f in table.cluster())
     # A write does not wait for it.
     table.update({"a1": 9})
 
-    monkeypatch.setattr("pyhudi.services.clustering.has_passed", lambda *_: True)
+    monkeypatch.setattr("pyhudi.services.dead_clusterings.has_passed", lambda *_: True)
     found = table.cluster()
 
     assert fates(found) == [("a", "clustered")] * 2 + [("b", "clustered")] * 2
     assert table.rows() == ROWS | {"a1": 9}
     assert table.pending() == []
     assert not any(dead in path for path in table.on_disk())
+
+
+def test_cleaning_failed_writes_takes_a_dead_clustering_back_and_leaves_a_living_one(
+    table: FolderTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four_files(table)
+    dead = die_while_it_runs(table, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr("pyhudi.services.dead_clusterings.ended_process", lambda words, policy: None)
+        (found,) = settle_and_tell(table.writer())
+        assert (found.instant, found.outcome) == (dead, Outcome.ALIVE)
+
+        patch.setattr("pyhudi.services.dead_clusterings.has_passed", lambda *_: True)
+        (found,) = settle_and_tell(table.writer())
+
+    assert (found.instant, found.outcome) == (dead, Outcome.ROLLED_BACK)
+    assert table.pending() == []
+    assert not any(dead in path for path in table.on_disk())
+    assert not list((table.root / ".hoodie" / ".temp").rglob("*.*"))
+    assert table.rows() == ROWS
 
 
 def as_apache_hudi_plans(table: FolderTable, monkeypatch: pytest.MonkeyPatch) -> InstantTime:

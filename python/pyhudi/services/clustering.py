@@ -31,7 +31,6 @@ from pyhudi.format.plans import (
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
-from pyhudi.locks.cancelling import pause
 from pyhudi.rows.cluster import cluster_files
 from pyhudi.rows.spec import GROUP, BloomSpec, ClusterTask, FileSystemSpec, WriteSpec
 from pyhudi.services.clustering_plan import (
@@ -45,6 +44,7 @@ from pyhudi.services.clustering_plan import (
 )
 from pyhudi.services.clustering_run import Rewritten, RunningClustering, announced
 from pyhudi.services.column_ranges import ColumnRanges
+from pyhudi.services.dead_clusterings import lost_its_owner
 from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.services.written_files import stat_of
 from pyhudi.timeline.active import Timeline
@@ -57,12 +57,9 @@ from pyhudi.transactions.conflicts.clustering_plans import (
     planned_clusterings,
     yields,
 )
-from pyhudi.transactions.heartbeat import GIVEN_UP, ended_process, has_passed, last_beat_ms
-from pyhudi.transactions.heartbeat import last_words as words_of
 from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.phases import Phase
 from pyhudi.transactions.recovery.rollback import roll_back
-from pyhudi.transactions.recovery.settle import DYING_S
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -411,25 +408,12 @@ def _settled(run: Clustering, timeline: Timeline) -> list[ClusteredFile]:
     found: list[ClusteredFile] = []
     for pending, requested in planned_clusterings(run.table, timeline):
         if yields(requested):
-            if _lost_its_owner(run.writer, pending.time):
+            if lost_its_owner(run.writer, pending.time):
                 log.warning("clustering %s lost its owner: it is planned again", pending.time)
                 roll_back(run.writer, pending.time)
         elif pending.state is State.REQUESTED:
             found += _finished(run, pending, requested)
     return found
-
-
-def _lost_its_owner(writer: Writer, time: InstantTime) -> bool:
-    """Whether the owner of our clustering has ended; its first beat came before its request."""
-    storage, policy = writer.table.storage, writer.policy.heartbeat
-    beat = last_beat_ms(storage, time)
-    words = words_of(storage, time)
-    if beat is None or words == GIVEN_UP:
-        return True
-    if ended_process(words, policy) is not None:
-        pause(writer.clock, DYING_S)
-        return True
-    return has_passed(storage, writer.clock, beat, policy.lapse_ms)
 
 
 def _finished(

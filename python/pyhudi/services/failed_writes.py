@@ -1,7 +1,8 @@
 """Rolls failed writes back on demand, and reports the outcome of each.
 
 Invariant: this makes no decisions of its own. It settles failed writes as a writer does when it
-begins, and compares the timeline before and after.
+begins, and dead clusterings as the next clustering does; and it compares the timeline before and
+after.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RollbackMetadata
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
+from pyhudi.services.dead_clusterings import own_clusterings, roll_back_dead
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import Timeline
@@ -62,7 +64,7 @@ class PendingWrite:
 def settle_and_tell(
     writer: Writer, forced: Container[InstantTime] = ()
 ) -> tuple[PendingWrite, ...]:
-    """Settle failed writes, those of ``forced`` though their writers may live.
+    """Settle failed writes, those of ``forced`` though their writers may live; clusterings too.
 
     Returns one entry for each instant that was pending before.
     """
@@ -70,8 +72,10 @@ def settle_and_tell(
     before = table.timeline()
     silent = {i.time: _silent_ms(table, clock, i) for i in before.pending}
     writes = {i.time for i in before.pending if is_write(table, before, i)}
+    writes |= set(own_clusterings(table, before))
     settle_failed_writes(writer, forced)
     if policy.failed_writes is not FailedWrites.NEVER:
+        roll_back_dead(writer, forced)
         sweep_temporaries(table, clock, everywhere=True)
     after = table.timeline()
     undone = _rollbacks(table, before, after)
