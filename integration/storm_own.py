@@ -43,7 +43,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.locks.open import LockOpener
 from pyhudi.services.failed_writes import clean_failed_writes
-from pyhudi.services.rounds import Service, run_services
+from pyhudi.services.rounds import run_services
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.leases import FOLDER as LEASES
@@ -89,8 +89,9 @@ class Services:
         elif kind == "failed":
             self.told["failed"] += 1
             text = f"{service}: {event['kind']}: {event['text']}"
-            # Who was stopped while it had the lock finds out that others went on.
-            fenced = event["kind"] in ("WriterFenced", "LockTimeout")
+            # Who was stopped while it had the lock finds out that others went on, or that its
+            # session with the lock's service has ended.
+            fenced = event["kind"] in ("WriterFenced", "LockTimeout", "StorageError")
             (self.failures if fenced else self.problems).append(text)
         elif kind == "broken":
             self.problems.append(f"{service} broke: {event['text']}")
@@ -301,16 +302,10 @@ def _settle(report: Report, where: Place, options: Mapping[str, str], chronicle:
     time.sleep(LAPSE_S + 0.5)
     clean_failed_writes(where.root, options=options, hadoop_options=where.hadoop)
     chronicle.look(storage)
-    # A clustering that died is taken back by the next one, not by the cleaning of failed writes.
-    dead = [name.partition(".")[0] for name in final_look(storage)[1] if ".clustering." in name]
-    found = [path for path in orphans(storage, chronicle) if not any(t in path for t in dead)]
-    report.problems += [f"left by the cleaning: {path}" for path in found]
-    turns = run_services(
-        where.root, services=tuple(Service), options=options, hadoop_options=where.hadoop
-    )
+    report.problems += [f"left after settling: {path}" for path in orphans(storage, chronicle)]
+    turns = run_services(where.root, options=options, hadoop_options=where.hadoop)
     report.problems += [f"{t.service.value} failed: {t.error}" for t in turns if t.error]
     chronicle.look(storage)
-    report.problems += [f"left after settling: {path}" for path in orphans(storage, chronicle)]
     listing, left = final_look(storage)
     report.problems += [f"left after settling: {name}" for name in left]
     leases = [file.path for file in storage.list(LEASES)]

@@ -129,18 +129,19 @@ TEXT = f"""\
 
 `python -m integration.storm_own` writes this part. Eight writers without services of their own
 upsert into one table beside three other processes of pyhudi: one cleans, one archives, one clusters
-a partition's files by key, each every few seconds, with so little to keep that all have work. Three
+a partition's files by key. They rest 2 s, 3 s and 5 s between two turns, where a job of services
+rests a minute by default, and keep so little that all have work. Three
 readers hold one state of the table for 12 s to 24 s each, with the lease of a long query, and read
 its files a second time at the end. Writers are killed and stopped as above. Each service is killed
 once and stopped once while it holds the lock, one reader is killed and one stopped. *killed* and
 *paused* are those of writers + services + readers, in brackets the ones that held the lock.
 
 What holds for the storms above must hold here too; a commit may be in the archive. After one
-`pyhudi clean --failed-writes` no data file may be left that no commit ever named, but those of a
-clustering that died, which the next clustering takes back. After one round of `pyhudi services`,
-clustering included, no open instant, marker, heartbeat or lease may be left. It is a problem if a
-writer fails for a reason that names a clean or a clustering, if a reader misses a file of its
-state, or if it reads other rows from it the second time. Two of the writers race for new keys.
+`pyhudi clean --failed-writes` no data file that no commit ever named, marker or heartbeat may be
+left, and after one round of `pyhudi services` no open instant and no lease. It is a problem if a
+writer fails for a reason that names a clean or a clustering, if a service fails otherwise than by
+what it was struck with (*services that failed*), if a reader misses a file of its state, or if it
+reads other rows from it the second time. Two of the writers race for new keys.
 
 When all have been struck, the storm goes on in parts in which services run or rest, in the order
 rest, run, run, rest. *commits/s* are medians over the parts, *share* is the second of the first,
