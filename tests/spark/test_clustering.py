@@ -94,7 +94,11 @@ def test_a_write_that_a_clustering_overtook_takes_it_back_or_runs_again(
             assert looked_up.wait(120)
         return run(self, *asked)
 
-    option = {"hoodie_write_concurrency_reverse_clustering_enable": str(reverses).lower()}
+    option = {
+        "hoodie_write_concurrency_reverse_clustering_enable": str(reverses).lower(),
+        # The new key goes to a file that the clustering replaces.
+        "hoodie_parquet_small_file_limit": "1000000",
+    }
     changed = [("a1", "a", 9), ("a4", "a", 4)]
     writer = threading.Thread(target=write, args=(spark, path, changed), kwargs=option)
     monkeypatch.setattr(Transaction, "inflight", waits)
