@@ -176,6 +176,29 @@ FILES: Final = (
         ),
     ),
     Guard(
+        "time travel to a commit that is archived",
+        (
+            Mutant(
+                "a group that a clean has taken is not missed",
+                "is_whole",
+                (("if sizes.keys() != state.files.keys():", "if False:"),),
+                ("test_a_state_of_which_a_clean_took_a_file_is_refused_and_the_earliest_is_named",),
+            ),
+            Mutant(
+                "another file of the group, or a shorter one, will do",
+                "is_whole",
+                (
+                    (
+                        "return all(sizes[g][0] == path and sizes[g][1] >= size "
+                        "for g, path, size in wanted)",
+                        "return bool(list(wanted))",
+                    ),
+                ),
+                ("test_a_file_that_is_gone_or_cut_off_refuses_the_state",),
+            ),
+        ),
+    ),
+    Guard(
         "an archiver that deletes instants during a listing: an older one is seen, a newer one is not",
         (
             Mutant(
@@ -268,7 +291,7 @@ FILES: Final = (
         (
             Mutant(
                 "files that nobody reports stay",
-                "Transaction.seal",
+                "Transaction._sealed",
                 (("stray = sorted(set(marked) - kept)", "stray = list[str]()"),),
                 ("test_files_of_other_attempts_are_deleted_before_the_commit",),
             ),
