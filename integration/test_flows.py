@@ -13,8 +13,8 @@ from tests.test_layers import LAYERS, PACKAGE, imported
 ROOT = Path(__file__).parents[1]
 LINE = re.compile(r"(\w+): (\d+) modules, (\d+) returns, (\d+) callbacks")
 #: returns and callbacks of each operation: less is better, and more needs a reason. Clean and
-#: archive after a commit took three returns, the logs beside base files one of a read, the choice of
-#: partitions and the look at pending clusterings two of a write, a dead clustering one of a rollback
+#: archive after a commit took three returns, the logs beside base files one of a read, the choice
+#: of partitions and pending clusterings two of a write, dead clusterings one of a rollback
 MOST = {"upsert": (56, 8), "read": (6, 0), "ALTER": (32, 4), "rollback": (3, 0)}
 
 

@@ -202,6 +202,7 @@ class FakePlanner:
             runtime_filters=(),
             travels=False,
             rows=None,
+            logged=False,
             changes=changes,
         )
 

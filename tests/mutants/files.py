@@ -189,9 +189,8 @@ FILES: Final = (
                 "is_whole",
                 (
                     (
-                        "return all(sizes[g][0] == path and sizes[g][1] >= size "
-                        "for g, path, size in wanted)",
-                        "return bool(list(wanted))",
+                        "sizes[g][0] == path and sizes[g][1] >= size",
+                        "sizes[g][0]",
                     ),
                 ),
                 ("test_a_file_that_is_gone_or_cut_off_refuses_the_state",),

@@ -43,9 +43,14 @@ class ChangePlan:
     sizes: tuple[int, ...]
 
     def task_count(self, parallelism: int) -> int:
-        """How many tasks read the pieces: no more than pay for the start of a Python worker."""
-        worth = 1 + sum(self.sizes) // TASK_BYTES
-        return max(1, min(len(self.pieces), worth, parallelism * 3))
+        """How many tasks read the pieces."""
+        return task_count(self.sizes, parallelism)
+
+
+def task_count(sizes: Sequence[int], parallelism: int) -> int:
+    """Tasks for pieces of so many bytes: no more than pay for the start of a Python worker."""
+    worth = 1 + sum(sizes) // TASK_BYTES
+    return max(1, min(len(sizes), worth, parallelism * 3))
 
 
 def change_schema(query: Query) -> SparkSchema:
@@ -67,7 +72,7 @@ def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -
     asked = range_of(query.options, query.table.config)
     assert asked is not None, "the query reads change data"
     timeline = query.own_timeline
-    finder = _Finder(query, timeline)
+    finder = Finder(query, timeline)
     pieces: list[ChangePiece] = []
     sizes: list[int] = []
     for commit in commits_of(query.table, timeline, asked):
@@ -135,8 +140,8 @@ def _columns(condition: Filter) -> Iterator[str]:
             yield condition.column
 
 
-class _Finder:
-    """Finds the files of commits."""
+class Finder:
+    """Finds the files of commits, and what their columns were called."""
 
     def __init__(self, query: Query, timeline: Timeline) -> None:
         self._query, self._timeline = query, timeline
@@ -155,8 +160,8 @@ class _Finder:
             yield from self._replaced(commit, metadata)
 
     def _of_stat(self, commit: Instant, stat: WriteStat, ops: str) -> tuple[ChangePiece, int]:
-        logs = _in_order(stat.cdc_stats or {})
-        after = self._slice(stat.path) if stat.num_writes or logs else None
+        logs = in_order(stat.cdc_stats or {})
+        after = self.slice(stat.path) if stat.num_writes or logs else None
         size = sum((stat.cdc_stats or {}).values()) or stat.file_size_bytes
         before = self._older(commit, stat)
         aligned = stat.num_deletes == 0
@@ -166,7 +171,7 @@ class _Finder:
         """The slice that a file was made from; None for a new file group."""
         folder = f"{stat.partition_path}/" if stat.partition_path else ""
         if stat.prev_base_file:
-            return self._slice(folder + stat.prev_base_file.rpartition("/")[2])
+            return self.slice(folder + stat.prev_base_file.rpartition("/")[2])
         if stat.prev_commit is None:
             return None
         return self._slice_of(commit, stat.partition_path, stat.file_id, stat.prev_commit)
@@ -194,9 +199,10 @@ class _Finder:
                 asked=commit.time,
                 earliest=None,
             )
-        return self._slice(found[-1].path)
+        return self.slice(found[-1].path)
 
-    def _slice(self, path: str) -> Slice:
+    def slice(self, path: str) -> Slice:
+        """The base file with its names of columns."""
         name = parse_base_file_name(path.rpartition("/")[2])
         if not self._has_ids or name is None:
             return Slice(path)
@@ -207,7 +213,7 @@ class _Finder:
         return Slice(path, self._names[name.instant])
 
 
-def _in_order(logs: Mapping[str, int]) -> tuple[str, ...]:
+def in_order(logs: Mapping[str, int]) -> tuple[str, ...]:
     """The change logs of one file by the versions in their names."""
 
     def version(path: str) -> int:

@@ -9,7 +9,7 @@ that fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,29 @@ def read_changes(
     return telling(read)
 
 
+@contextmanager
+def reading(instant: str, paths: str) -> Iterator[None]:
+    """Tells what fails below it as an error of the files ``paths``, read for a commit's changes."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise HistoryExpired(
+            f"The changes of the commit {instant} need {paths}, and one of these files is gone: a "
+            "clean has deleted it since. Let the range begin at this commit or later, or keep more "
+            "commits (hoodie.clean.commits.retained) than your readers lag behind.",
+            asked=instant,
+            earliest=None,
+        ) from error
+    except pa.ArrowInvalid as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise corrupt(paths, "a base file is a whole Parquet file", reason) from error
+    except OSError as error:
+        raise StorageError(
+            f"A data file could not be read: {' '.join(str(error).split())}. Read again when the "
+            "storage answers."
+        ) from error
+
+
 class PieceReader:
     """Reads one piece."""
 
@@ -69,17 +92,8 @@ class PieceReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The changes, in ``spec.schema()``."""
         try:
-            yield from self._logged() if self._piece.logs else self._inferred()
-        except FileNotFoundError as error:
-            raise self._gone(error) from error
-        except pa.ArrowInvalid as error:
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise corrupt(self._paths(), "a base file is a whole Parquet file", reason) from error
-        except OSError as error:
-            raise StorageError(
-                f"A data file could not be read: {' '.join(str(error).split())}. Read again when "
-                "the storage answers."
-            ) from error
+            with reading(self._piece.instant, self._paths()):
+                yield from self._logged() if self._piece.logs else self._inferred()
         finally:
             for each in self._open:
                 with suppress(OSError):
@@ -102,7 +116,7 @@ class PieceReader:
             every, none = np.arange(rows), np.full(rows, -1)
             yield (DELETE, every, none) if new is None else (INSERT, none, every)
             return
-        written = new.written_by(self._piece.instant)
+        written = new.written_by([self._piece.instant])
         if self._piece.aligned and self._in_place(old, new, written):
             came_from = np.where(written < old.rows, written, -1)
         else:
@@ -199,13 +213,3 @@ class PieceReader:
     def _paths(self) -> str:
         held = [each.path for each in (self._piece.before, self._piece.after) if each]
         return " and ".join([*self._piece.logs, *held])
-
-    def _gone(self, error: FileNotFoundError) -> HistoryExpired:
-        return HistoryExpired(
-            f"The changes of the commit {self._piece.instant} need {self._paths()}, and one of "
-            "these files is gone: a clean has deleted it since. Let the range begin at this commit "
-            "or later, or keep more commits (hoodie.clean.commits.retained) than your readers "
-            "lag behind.",
-            asked=self._piece.instant,
-            earliest=None,
-        )

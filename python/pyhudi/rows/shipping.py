@@ -16,6 +16,7 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
+from pyhudi.rows.logged_rows import LoggedPiece, LoggedSpec
 from pyhudi.rows.spec import (
     BloomSpec,
     ChangeLogSpec,
@@ -36,6 +37,8 @@ _VALUES = (
     ClusterTask,
     FileSystemSpec,
     GroupPlan,
+    LoggedPiece,
+    LoggedSpec,
     MarkerAddress,
     Slice,
     WriteSpec,
@@ -45,8 +48,8 @@ _VALUES = (
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
-    ``factory`` is ``write_groups``, ``bulk_write``, ``cluster_files`` or ``read_changes``; the
-    arguments are plain values or values of ``spec.py`` and ``change_spec.py``. The worker's
+    ``factory`` is ``write_groups``, ``bulk_write``, ``cluster_files``, ``read_changes`` or
+    ``read_logged_rows``; the arguments are plain values or those of ``_VALUES``. The worker's
     environment needs Python, pyarrow and PySpark.
     """
     code = _code(factory)

@@ -6,7 +6,7 @@ Only the row groups that hold the wanted rows are read, and of these only the wa
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +50,14 @@ class SliceFile:
         """Close the file."""
         self._source.close()
 
-    def written_by(self, instant: str) -> Positions:
-        """The positions of the rows that the commit ``instant`` wrote, ascending."""
+    def written_by(self, instants: Sequence[str]) -> Positions:
+        """The positions of the rows that one of the commits ``instants`` wrote, ascending."""
         found = [np.zeros(0, np.int64)]
+        wanted = pa.array(instants, pa.string())
         for group in range(len(self._starts) - 1):
-            if self._may_hold(group, instant):
+            if self._may_hold(group, instants):
                 times = self._texts(group, COMMIT_TIME_COLUMN)
-                mask = np.asarray(pa.compute.equal(times, instant).fill_null(False))
+                mask = np.asarray(pa.compute.is_in(times, value_set=wanted))
                 found.append(np.flatnonzero(mask) + self._starts[group])
         return np.concatenate(found)
 
@@ -96,7 +97,7 @@ class SliceFile:
         in_order = bool((back[1:] > back[:-1]).all())
         return rows if in_order else rows.take(pa.array(back))
 
-    def _may_hold(self, group: int, instant: str) -> bool:
+    def _may_hold(self, group: int, instants: Sequence[str]) -> bool:
         metadata = self._parquet.metadata.row_group(group)
         for at in range(metadata.num_columns):
             column = metadata.column(at)
@@ -104,7 +105,8 @@ class SliceFile:
                 known = column.statistics
                 if known is None or not known.has_min_max:
                     return True
-                return bool(_text(known.min) <= instant <= _text(known.max))
+                least, most = _text(known.min), _text(known.max)
+                return any(least <= each <= most for each in instants)
         return True
 
     def _texts(self, group: int, name: str) -> pa.Array:

@@ -117,7 +117,8 @@ class Described:
     ``partitioning`` are the columns whose values name the partitions, ``partition_columns`` all
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
     files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
-    incremental read: the files hold others besides. ``changes``: it is change data.
+    incremental read: the files hold others besides; ``logged``: change logs tell them for less.
+    ``changes``: it is change data.
     """
 
     schema: Tree
@@ -129,18 +130,20 @@ class Described:
     runtime_filters: tuple[str, ...]
     travels: bool
     rows: RowsOfCommits | None
+    logged: bool
     changes: bool
     pin: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """Change data in the columns of ``schema``; the answer's rows come as a DataFrame."""
+    """Change data, or a range's rows by its change logs, in the columns of ``schema``."""
 
     pin: str
     instant: str | None
     schema: Tree
     filters: Conditions
+    partition_filters: Conditions
 
 
 @dataclass(frozen=True, slots=True)

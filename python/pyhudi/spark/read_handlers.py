@@ -14,6 +14,7 @@ from pyhudi.listing import Listing, ListingName
 from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.lease_keeper import LeaseKeeper
+from pyhudi.reads.logged_rows import LoggedPlan, plan_logged_rows, reads_logs
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.reads.scan import (
     PartitionTexts,
@@ -26,7 +27,7 @@ from pyhudi.reads.scan import (
     plan_scan,
 )
 from pyhudi.spark import protocol
-from pyhudi.spark.change_rows import change_rows
+from pyhudi.spark.change_rows import change_rows, logged_rows
 from pyhudi.spark.questions import Target, told
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
@@ -73,6 +74,7 @@ class ReadHandlers:
             runtime_filters=() if changes else tuple(columns_apart(query)),
             travels=query.as_of is not None,
             rows=found.rows,
+            logged=reads_logs(query),
             changes=changes,
             pin=self._pins.pin(query),
         )
@@ -98,12 +100,18 @@ class ReadHandlers:
         """Gives the ``HudiChangeRows`` that asks its DataFrame."""
         wanted = SparkSchema.parse(ask.schema)
 
-        def plan(query: Query) -> ChangePlan:
+        def plan(query: Query) -> ChangePlan | LoggedPlan:
             self._leases.note(ask.pin, query)
-            return plan_changes(query, wanted, ask.filters)
+            if query.of_changes:
+                return plan_changes(query, wanted, ask.filters)
+            return plan_logged_rows(query, wanted, ask.filters, ask.partition_filters)
 
         found = self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
-        holder.take(change_rows(self._sessions.asking(), found, wanted)._jdf)
+        spark = self._sessions.asking()
+        if isinstance(found, ChangePlan):
+            holder.take(change_rows(spark, found, wanted)._jdf)
+        else:
+            holder.take(logged_rows(spark, found, wanted)._jdf)
 
     def count(self, at: Target, ask: protocol.Count) -> int | None:
         every = [*ask.partition_filters, *ask.filters]

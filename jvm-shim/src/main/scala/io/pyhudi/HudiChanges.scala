@@ -51,19 +51,24 @@ private[pyhudi] class HudiChangesBuilder(snapshot: HudiSnapshot, tableSchema: St
   override def build(): Scan = HudiChangesScan(snapshot, required, filters)
 }
 
-/** A read of change data, whose rows come from Python's workers: they decode change logs and
-  * compare slices, for which Spark has no reader.
+/** A read whose rows come from Python's workers: change data, or the rows of a range by its change
+  * logs. The workers decode logs and compare slices, for which Spark has no reader.
+  *
+  * @param partitionFilters what partitions have decided, which Spark does not evaluate again
   */
 private[pyhudi] final case class HudiChangesScan(
     snapshot: HudiSnapshot,
     required: StructType,
-    filters: Seq[Filter])
+    filters: Seq[Filter],
+    partitionFilters: Seq[Filter] = Nil)
     extends V1Scan {
 
   override def readSchema(): StructType = required
 
   override def description(): String =
-    s"pyhudi changes of ${snapshot.path}, PushedFilters: ${filters.mkString("[", ", ", "]")}, " +
+    s"pyhudi changes of ${snapshot.path}, " +
+      s"PartitionFilters: ${partitionFilters.mkString("[", ", ", "]")}, " +
+      s"PushedFilters: ${filters.mkString("[", ", ", "]")}, " +
       s"ReadSchema: ${required.catalogString}"
 
   override def toV1TableScan[T <: BaseRelation with TableScan](context: SQLContext): T =
@@ -77,7 +82,8 @@ private[pyhudi] final case class HudiChangesScan(
       snapshot.place,
       snapshot.question ++ Seq(
         "schema" -> Json.of(required),
-        "filters" -> HudiFilters.told(filters)): _*)
+        "filters" -> HudiFilters.told(filters),
+        "partition_filters" -> HudiFilters.told(partitionFilters)): _*)
     found.rows
   }
 }
@@ -94,4 +100,7 @@ private[pyhudi] final class HudiChangesRelation(
   override def needConversion: Boolean = false
 
   override def buildScan(): RDD[Row] = scan.rows()
+
+  /** What an executed plan shows of the scan. */
+  override def toString: String = s"pyhudi changes of ${scan.snapshot.path}"
 }

@@ -67,7 +67,13 @@ private[pyhudi] class HudiScanBuilder(
   /** Python stops planning when the files have enough rows; Spark applies the exact limit. */
   override def isPartiallyPushed: Boolean = true
 
+  /** Change logs hold the table's own columns alone. */
+  private def fromLogs: Boolean =
+    snapshot.logged && numbers.isEmpty && required.nonEmpty &&
+      required.fieldNames.forall(snapshot.schema.fieldNames.toSet)
+
   override def build(): Scan =
-    answers(aggregates).fold(new HudiScan(request): Scan)(
-      new HudiAnswerScan(request, aggregates, _))
+    answers(aggregates).fold(
+      if (fromLogs) HudiChangesScan(snapshot, required, filters, partitionFilters)
+      else new HudiScan(request): Scan)(new HudiAnswerScan(request, aggregates, _))
 }

@@ -27,6 +27,7 @@ private[pyhudi] object AsOf {
   * @param runtimeFilters the columns by which a join may leave files out
   * @param travels whether the reader named the point in time
   * @param rows those of an incremental read, none for all rows of the files
+  * @param logged whether change logs tell these rows for less than the files
   * @param changes whether it is change data, which has no files of its own
   */
 private[pyhudi] final case class HudiSnapshot(
@@ -43,6 +44,7 @@ private[pyhudi] final case class HudiSnapshot(
     runtimeFilters: Seq[String],
     travels: Boolean,
     rows: Option[HudiRangeRows],
+    logged: Boolean,
     changes: Boolean) {
 
   /** The columns in SQL's order. `spark.read.load` gives rows in the order of `schema`. */
@@ -109,6 +111,7 @@ private[pyhudi] object HudiSnapshot {
       texts(answer.get("runtime_filters")),
       answer.get("travels").asBoolean,
       Json.some(answer.get("rows")).map(HudiRangeRows.parse),
+      answer.get("logged").asBoolean,
       answer.get("changes").asBoolean
     )
   }
