@@ -18,7 +18,7 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a clustering changes rows",
-                "_Finder.pieces",
+                "Finder.pieces",
                 (("if metadata.operation in STILL:", "if False:"),),
                 ("test_a_row_that_was_only_copied_or_moved_is_no_change",),
             ),
@@ -27,6 +27,12 @@ CHANGES: Final = (
                 "PieceReader._looked_up",
                 (("if (at[wanted] < 0).any():", "if False:"),),
                 ("test_a_log_that_names_a_row_which_no_slice_has_is_corrupt",),
+            ),
+            Mutant(
+                "a log is believed of a key with several rows",
+                "last_of_each",
+                (("if again.any() or (steps[before] == steps[after]).any():", "if False:"),),
+                ("test_a_key_of_several_rows_is_no_matter_of_logs",),
             ),
             Mutant(
                 "records may end anywhere",

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.reads import logged_rows
 from tests.spark.tables import OPTIONS, VERSION, HudiTable, Lake, Row, refused
 
 pytestmark = pytest.mark.spark
 
 KIND = "hoodie.datasource.query.type"
 BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
+CDC = "hoodie.table.cdc.enabled"
 ORDER = {"hoodie.datasource.read.incr.order": "requested"}
 
 
@@ -35,10 +37,12 @@ def row(key: int, name: str, ts: int = 1, dt: str = "x") -> Row:
     return (key, name, ts, dt)
 
 
-@pytest.fixture(params=["6", "9"])
-def table(request: pytest.FixtureRequest, lake: Lake) -> HudiTable:
+@pytest.fixture(params=["6", "9", "9, from logs"])
+def table(request: pytest.FixtureRequest, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> HudiTable:
     """A table after an insert, an upsert, a delete and an insert into another partition."""
-    made = lake.table(options={**OPTIONS, VERSION: request.param})
+    version, *from_logs = request.param.split(",")
+    made = lake.table(options={**OPTIONS, VERSION: version, CDC: str(bool(from_logs)).lower()})
+    monkeypatch.setattr(logged_rows, "WORTH", 1000.0)  # the files are smaller than their logs
     made.write([row(1, "a"), row(2, "a"), row(3, "a")])
     made.write([row(2, "b", 2), row(4, "b", 2)], "upsert")
     made.write([row(3, "", 3)], "delete")

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame
 
-from tests.spark.tables import KEY, OPTIONS, PARTITION, VERSION, HudiTable, Lake, Row
+from pyhudi.reads import logged_rows
+from tests import golden_tables
+from tests.spark.tables import DDL, KEY, OPTIONS, PARTITION, VERSION, HudiTable, Lake, Row
 from tests.spark.test_incremental import changed
 
 pytestmark = pytest.mark.spark
@@ -167,3 +169,16 @@ def test_logs_of_fewer_and_narrower_columns_give_those_of_today(lake: Lake) -> N
     )
     table.write(wider, "upsert")
     assert same(frame(table, one)) == [(*row(1, "b", 2), None), (*row(2, "c", 3), "more")]
+
+
+def test_the_logs_of_apache_hudi_give_the_rows_of_its_files(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged_rows, "WORTH", 1000.0)
+    root = golden_tables.BY_NAME["h120_v9-cow_cdc"].unzip(tmp_path)
+    table = HudiTable(lake.spark, str(root), {}, DDL)
+    instants = table.instants()
+    assert len(instants) == 4
+    for at, begin in enumerate(instants[:-1]):
+        for end in instants[at + 1 :]:
+            same(frame(table, begin, end))
