@@ -99,6 +99,37 @@ SERVICES: Final = (
                 ("test_a_group_that_a_write_changed_meanwhile_is_left_out",),
             ),
             Mutant(
+                "a clustering carries out what it saw before it had the lock",
+                "_planned_and_done",
+                (
+                    (
+                        "        latest = _proposal(run, now, rules, ranges, only)\n        return",
+                        "        return",
+                    ),
+                ),
+                ("test_what_commits_while_the_lock_is_awaited_is_part_of_the_plan",),
+            ),
+            Mutant(
+                "a clustering whose owner is dead stays",
+                "lost_its_owner",
+                (("", "return False"),),
+                ("test_a_plan_of_a_dead_owner_is_rolled_back_and_made_again",),
+            ),
+            Mutant(
+                "a clustering whose owner lives is taken back",
+                "lost_its_owner",
+                (("", "return True"),),
+                (
+                    "test_cleaning_failed_writes_takes_a_dead_clustering_back_and_leaves_a_living_one",
+                ),
+            ),
+            Mutant(
+                "an inflight file that landed late stays",
+                "own_clusterings",
+                (("return planned + late", "return planned"),),
+                ("test_an_inflight_file_that_landed_after_the_rollback_is_rolled_back_too",),
+            ),
+            Mutant(
                 "writes that run are not looked at",
                 "announced",
                 (("", "return {}"),),

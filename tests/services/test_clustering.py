@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.choices import ConflictRule
-from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriterFenced
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriteFailed, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
@@ -21,6 +21,8 @@ from pyhudi.format.plans import (
     render_rollback_metadata,
     render_rollback_plan,
 )
+from pyhudi.locks.base import LockOwner
+from pyhudi.locks.in_process import InProcessLock
 from pyhudi.rows.spec import ClusterTask, WriteSpec
 from pyhudi.services.clustering import ClusteredFile, TasksHere
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
@@ -252,6 +254,26 @@ def test_if_nothing_is_left_nothing_is_committed(table: FolderTable) -> None:
     assert operations == {"UPSERT"}
 
 
+def test_what_commits_while_the_lock_is_awaited_is_part_of_the_plan(
+    table: FolderTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four_files(table)
+    waits = InProcessLock.acquire
+    events = [lambda: table.update({"a1": 9})]
+
+    def acquire(lock: InProcessLock, timeout_s: float, owner: LockOwner) -> None:
+        if events:
+            events.pop()()
+        waits(lock, timeout_s, owner)
+
+    monkeypatch.setattr(InProcessLock, "acquire", acquire)
+    found = table.cluster()
+
+    assert not events
+    assert fates(found) == [("a", "clustered")] * 2 + [("b", "clustered")] * 2
+    assert table.rows() == ROWS | {"a1": 9}
+
+
 def test_a_write_takes_its_group_out_of_the_plan_before_it_commits(table: FolderTable) -> None:
     four_files(table)
     plans = []
@@ -358,6 +380,29 @@ def test_cleaning_failed_writes_takes_a_dead_clustering_back_and_leaves_a_living
     assert table.pending() == []
     assert not any(dead in path for path in table.on_disk())
     assert not list((table.root / ".hoodie" / ".temp").rglob("*.*"))
+    assert table.rows() == ROWS
+
+
+def test_an_inflight_file_that_landed_after_the_rollback_is_rolled_back_too(
+    table: FolderTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four_files(table)
+    failed: list[Instant] = []
+
+    def fails() -> None:
+        failed.extend(table.table().timeline().pending)
+        raise WriteFailed("The tasks failed.")
+
+    with pytest.raises(WriteFailed):
+        table.cluster(Beside(fails))
+    (late,) = failed
+    put_instant(table.table(), replace(late, state=State.REQUESTED), late, b"")
+    monkeypatch.setattr("pyhudi.transactions.recovery.settle.has_passed", lambda *_: True)
+
+    (found,) = settle_and_tell(table.writer())
+
+    assert (found.instant, found.outcome) == (late.time, Outcome.ROLLED_BACK)
+    assert table.pending() == []
     assert table.rows() == ROWS
 
 

@@ -1,7 +1,8 @@
 """`make simulate`: explore far, print what was found, and publish docs/invariants.md.
 
 ``python -m tests.simulation --seeds N`` sets how many seeds each configuration gets, ``--near``
-explores no further than `make test` does. The page's parts are explored in ``--jobs`` processes,
+explores no further than `make test` does, ``--own`` explores pyhudi's own services alone and
+renews their sections of the page. The page's parts are explored in ``--jobs`` processes,
 one part in one; what is printed and published is the same whatever their number. Ends with 1 where
 anything was found that the table does not tell; its schedule is printed, and runs again by
 ``explore.judge``.
@@ -23,7 +24,7 @@ from typing import Final, TextIO
 from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
-from tests.simulation.invariants import PAGE, page
+from tests.simulation.invariants import PAGE, page, with_own_part
 from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
 from tests.simulation.rows import Row
@@ -114,10 +115,13 @@ def main() -> int:
     given = argparse.ArgumentParser(prog="python -m tests.simulation")
     given.add_argument("--seeds", type=int, default=3_000)
     given.add_argument("--near", action="store_true")
+    given.add_argument("--own", action="store_true")
     given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
     seeds, bounds = range(options.seeds), NEAR if options.near else FAR
+    if options.own:
+        return own_alone(seeds, options.jobs)
     # What takes longest comes first, so that all processes end at about the same time.
     parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
     parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS, *OWN_ROWS)]
@@ -131,11 +135,26 @@ def main() -> int:
     off_in_turn = [
         (case, each.explored, each.history) for case, each in zip(ALL_CASES, told, strict=True)
     ]
+    return publish(page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES), found)
+
+
+def own_alone(seeds: range, jobs: int) -> int:
+    """Explore pyhudi's own services, and renew what the page says of them."""
+    parts: list[Part] = [partial(searched, row, seeds) for row in OWN_ROWS]
+    parts += [partial(without, case) for case in ALL_OWN_CASES]
+    found = run(parts, jobs)
+    told = iter(found)
+    own = [(row, next(told).explored) for row in OWN_ROWS]
+    guards = [(c, each.explored, each.history) for c, each in zip(ALL_OWN_CASES, told, strict=True)]
+    return publish(with_own_part(PAGE.read_text(encoding="utf-8"), own, guards), found)
+
+
+def publish(text: str, found: Sequence[Told]) -> int:
+    """Say what is wrong; write the page if nothing is. Returns the exit code."""
     wrong = [story for each in found for story in each.wrong]
     for story in wrong:
         say(f"\n{story}")
     if not wrong:
-        text = page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES)
         PAGE.write_text(text, encoding="utf-8")
         say(f"{PAGE.name} is written")
     return 1 if wrong else 0

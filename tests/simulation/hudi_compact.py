@@ -96,28 +96,13 @@ class HudiCompact(HudiService):
             storage.replace(f"{HEARTBEATS}/{time}", b"")
         inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
         if steps.has(inflight):
-            self._begin_again(steps, inflight)
+            begin_again(steps, inflight)
         steps.put(inflight, b"")
         stats = [self._merge(steps, time, operation) for operation in plan.operations]
         if self.dies_after is State.INFLIGHT:
             return
         metadata = CommitMetadata("COMPACT", tuple(stats), {"writer": steps.label})
         _commit(steps, time, Action.COMMIT, metadata)
-
-    def _begin_again(self, steps: Steps, inflight: Instant) -> None:
-        """Undo what was begun: its files go by a rollback, then its inflight file; the plan stays.
-
-        A rollback that was cut off is carried on.
-        """
-        now = steps.table.timeline()
-        plans = ((i, steps.rollback_plan(i)) for i in steps.pending(now, Action.ROLLBACK))
-        begun = ((i.time, p) for i, p in plans if p is not None and _target(p) == inflight.time)
-        known = next(begun, None)
-        if known is None:
-            with steps.lock():
-                known = steps.plan_rollback(inflight)
-        steps.undo(*known, publish=True)
-        steps.delete(inflight)
 
     def _merge(self, steps: Steps, time: InstantTime, operation: CompactionOperation) -> WriteStat:
         storage, partition = steps.machine.storage, operation.partition_path
@@ -133,6 +118,22 @@ class HudiCompact(HudiService):
         return WriteStat(
             operation.file_id, path, partition, base, len(rows), 0, file_size_bytes=len(data)
         )
+
+
+def begin_again(steps: Steps, inflight: Instant) -> None:
+    """Undo what was begun: its files go by a rollback, then its inflight file; the plan stays.
+
+    A rollback that was cut off is carried on.
+    """
+    now = steps.table.timeline()
+    plans = ((i, steps.rollback_plan(i)) for i in steps.pending(now, Action.ROLLBACK))
+    begun = ((i.time, p) for i, p in plans if p is not None and _target(p) == inflight.time)
+    known = next(begun, None)
+    if known is None:
+        with steps.lock():
+            known = steps.plan_rollback(inflight)
+    steps.undo(*known, publish=True)
+    steps.delete(inflight)
 
 
 def _target(plan: RollbackPlan) -> str:

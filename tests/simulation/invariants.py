@@ -53,13 +53,14 @@ the lock, and other services run beside it; in its rows nothing crashes and noth
 OWN = """\
 ## Beside pyhudi's own services
 
-pyhudi's clean, archive and the others run as they are, beside the same writers. They crash, stop
+pyhudi's clean, archive and clustering run as they are, beside the same writers. They crash, stop
 longer than the lease and lose requests and replies; one that died is run again.
 """.rstrip().split("\n")
 GUARDED = """\
 Each guard of these services, what comes of it if it is switched off, and who runs then. Below, each
 run is told; the mutant is in [mutants.md](mutants.md).
 """.rstrip().split("\n")
+AFTER_OWN = "## What no guard covers"
 MEANINGS = {
     "nothing live is deleted": "every file that a completed commit names is there",
     "a key has one home": "no reader finds a key in two file groups",
@@ -97,7 +98,7 @@ def page(
     parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in beside])
     parts += _reasons([row for row, _ in beside])
     parts += ["", *own_part(own, own_cases)]
-    parts += ["", "## What no guard covers", ""]
+    parts += ["", AFTER_OWN, ""]
     parts += ["Found wherever it may happen, and nothing else is:", ""]
     parts += [f"* {r.name}: then it does not hold that {r.breaks}." for r in RESIDUALS]
     parts += ["", "## Every schedule within a bound", ""]
@@ -114,6 +115,23 @@ def page(
     for case, explored, told in guards:
         parts += guard_part(case, explored, told)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def with_own_part(
+    known: str,
+    own: Sequence[tuple[Row, Explored]],
+    guards: Sequence[tuple[Case, Explored, str]],
+) -> str:
+    """The page ``known`` with what was found anew of pyhudi's own services and their guards.
+
+    The guards of these services come last on the page.
+    """
+    cases = [case for case, _, _ in guards]
+    before, _, rest = known.partition(OWN[0])
+    middle, _, _ = rest[rest.index(AFTER_OWN) :].partition(f"### {cases[0].guard}\n")
+    lines = [*own_part(own, cases), ""]
+    told = [line for one in guards for line in guard_part(*one)]
+    return before + "\n".join(lines) + "\n" + middle + "\n".join(told).rstrip() + "\n"
 
 
 def own_part(own: Sequence[tuple[Row, Explored]], cases: Sequence[Case]) -> list[str]:

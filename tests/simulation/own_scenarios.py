@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from tests.simulation.own_clustering import OwnCluster
 from tests.simulation.own_services import RETENTION, OwnArchive, OwnClean
 from tests.simulation.programs import Program
 from tests.simulation.rows import Row
@@ -16,6 +17,10 @@ from tests.simulation.world import Scenario
 #: it spares nothing: readers here have no lease, and are told by name when they come too late
 SOON: Final = OwnClean(times=2, retention=replace(RETENTION, spared_ms=0))
 
+FOUR_ROWS: Final = (("k1",), ("k2",), ("k3",), ("k4",))
+#: one has several groups in its plan, the other one
+TWO: Final = (OwnCluster(times=2, pairs=True), OwnCluster())
+
 
 def _beside(
     name: str,
@@ -23,10 +28,11 @@ def _beside(
     version: int = 9,
     writers: Mapping[str, Program] = THREE,
     skews: Mapping[str, float] | None = None,
+    groups: tuple[tuple[str, ...], ...] = GROUPS,
 ) -> Row:
     programs = dict(writers) | dict(READER)
     programs |= {f"own-{number}": service for number, service in enumerate(services, 1)}
-    return Row(name, Scenario(programs, GROUPS, version, skews=skews or {}))
+    return Row(name, Scenario(programs, groups, version, skews=skews or {}))
 
 
 OWN_ROWS: Final = (
@@ -42,4 +48,8 @@ OWN_ROWS: Final = (
         writers=UPDATES,
         skews={"w1": -3.0, "w3": 2.0, "own-2": -5.0},
     ),
+    _beside("our clustering", OwnCluster(times=2)),
+    _beside("two clusterings", *TWO, groups=FOUR_ROWS),
+    _beside("two clusterings, table version 6", *TWO, groups=FOUR_ROWS, version=6),
+    _beside("our clustering, clean and archive", OwnCluster(), SOON, OwnArchive(times=2)),
 )

@@ -18,6 +18,7 @@ from pyhudi.services.archive_plan import ArchivePolicy
 from pyhudi.services.archiver import ArchiveRules, archive_table
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
+from pyhudi.services.failed_writes import settle_and_tell
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.slices.files import BaseFile
@@ -51,6 +52,14 @@ class OwnService(ABC):
     @abstractmethod
     def once(self, writer: Writer) -> None:
         """One run of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSettle(OwnService):
+    """``pyhudi clean --failed-writes``: rolls back what dead writers and clusterings left."""
+
+    def once(self, writer: Writer) -> None:
+        settle_and_tell(writer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,25 @@ class Upsert:
             stats = self._write(transaction, machine, who, mark, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
-            footprint = _footprint(transaction, stats, self.buckets > 0)
-            checked = self.checks_keys and not self.buckets
-            check = _key_check(transaction, machine, stats, self.comparing_s) if checked else None
-            return transaction.commit(metadata, footprint, check)
+            ours = _footprint(transaction, stats, self.buckets > 0)
+            return self._commit(transaction, machine, metadata, ours)
+
+    def _commit(
+        self,
+        transaction: Transaction,
+        machine: Machine,
+        metadata: CommitMetadata,
+        ours: Footprint,
+    ) -> Committed:
+        return transaction.commit(metadata, ours, self._check(transaction, machine, metadata))
+
+    def _check(
+        self, transaction: Transaction, machine: Machine, metadata: CommitMetadata
+    ) -> TheirCheck | None:
+        """What compares new keys, where that is asked for."""
+        if not self.checks_keys or self.buckets:
+            return None
+        return _key_check(transaction, machine, metadata.stats, self.comparing_s)
 
     def _evaluated(self, machine: Machine) -> Evaluated | None:
         """What the rows are computed from, where that is the table itself."""
@@ -185,17 +200,16 @@ class Upsert:
         )
         transaction.inflight(None)
         stats = []
+        place = transaction.instant, machine.storage, machine.clock
         for file, keys in changed.items():
             merged = dict(rows[file])
             old = merged if read is None else read.rows
             merged.update({key: [*old.get(key, []), who] for key in keys})
             added = len(merged) - len(rows[file])
-            stats.append(
-                _put(transaction.instant, machine, file.file_id, merged, added, file, mark)
-            )
+            stats.append(put_file(*place, file.file_id, merged, added, file, mark))
         for file_id, keys in fresh.items():
             new = {key: [who] for key in keys}
-            stats.append(_put(transaction.instant, machine, file_id, new, len(new), mark=mark))
+            stats.append(put_file(*place, file_id, new, len(new), mark=mark))
         return tuple(stats)
 
     def _new_home(
@@ -220,7 +234,7 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Roll back what dead writers left, ``times`` times: ``pyhudi clean --failed-writes``."""
+    """Roll back what dead writers left, ``times`` times, as each write does when it begins."""
 
     times: int = 1
 
@@ -256,7 +270,7 @@ class Cluster:
             rows |= _rows(machine.storage, file)
         _put_instant(table, Instant(time, Action.CLUSTERING, State.INFLIGHT), b"")
         group = FileId(f"{machine.clock.uuid()}-0")
-        stat = _put(time, machine, group, rows, 0)
+        stat = put_file(time, machine.storage, machine.clock, group, rows)
         replaced = {PARTITION: tuple(f.file_id for f in files)}
         metadata = CommitMetadata("CLUSTER", (stat,), {}, replaced)
         machine.lock.acquire(policy.lock_timeout_s, owner)
@@ -380,18 +394,18 @@ def _marking(transaction: Transaction, machine: Machine) -> Mark | None:
     return lambda path, kind: opened.ask([Marker(path, kind).render()]).result(0)
 
 
-def _put(
+def put_file(
     time: InstantTime,
-    machine: Machine,
+    storage: Storage,
+    clock: Clock,
     file_id: FileId,
     rows: Rows,
-    added: int,
+    added: int = 0,
     old: BaseFile | None = None,
     mark: Mark | None = None,
 ) -> WriteStat:
     """One task writes one file: marker first, then the file under a token of its own."""
-    storage = machine.storage
-    token = f"0-{machine.clock.random_int(1_000_000)}-0"
+    token = f"0-{clock.random_int(1_000_000)}-0"
     path = f"{PARTITION}/{BaseFileName(file_id, token, time).render()}"
     kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
     if mark is not None:

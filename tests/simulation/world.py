@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Final
 
 from pyhudi.config import FailedWrites
 from pyhudi.errors import HistoryExpired, HudiError
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
+from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
@@ -33,8 +35,8 @@ from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
 from tests.simulation.hudi_steps import AGAIN
-from tests.simulation.own_services import OwnService
-from tests.simulation.programs import Clean, Machine, Program, Upsert, read_table
+from tests.simulation.own_services import OwnService, OwnSettle
+from tests.simulation.programs import Machine, Program, Upsert, read_table
 from tests.simulation.scheduler import Event, Fault, Kind, Op, Pilot, Process, Scheduler, Task
 from tests.simulation.seams import (
     PUT_TIMEOUT_S,
@@ -59,6 +61,9 @@ FIRST = "first"
 OTHER_TABLE = "/b"
 #: clocks of their applications go by so much, so that both tables take the same instants
 COARSE_MS = 10_000
+
+#: of the rows, as far as anybody asks: clusterings do
+SCHEMA: Final = SparkSchema((Column("key", "string"),)).avro("t")
 
 #: What a reader saw: key to the values of each row that has it.
 Seen = Mapping[str, list[list[str]]]
@@ -366,7 +371,7 @@ class World:
                 self._spawn(f"{name}{AGAIN}", self.scenario.programs[name])
                 self.scheduler.run()
                 self.scheduler.now += LONG_S
-        self._spawn(SETTLER, Clean())
+        self._spawn(SETTLER, OwnSettle())
         self.scheduler.run()
         self.scheduler.end()
 
@@ -416,6 +421,7 @@ def _first_files(
         ordering_fields=[],
         merge_mode=MergeMode.COMMIT_TIME_ORDERING,
         key_generator=KeyGenerator.SIMPLE,
+        create_schema=SCHEMA,
         extra=MARK if pessimistic else {},
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}

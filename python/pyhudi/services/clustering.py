@@ -44,7 +44,7 @@ from pyhudi.services.clustering_plan import (
 )
 from pyhudi.services.clustering_run import Rewritten, RunningClustering, announced
 from pyhudi.services.column_ranges import ColumnRanges
-from pyhudi.services.dead_clusterings import lost_its_owner
+from pyhudi.services.dead_clusterings import roll_back_dead
 from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.services.written_files import stat_of
 from pyhudi.timeline.active import Timeline
@@ -59,7 +59,6 @@ from pyhudi.transactions.conflicts.clustering_plans import (
 )
 from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.phases import Phase
-from pyhudi.transactions.recovery.rollback import roll_back
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
@@ -405,13 +404,10 @@ def spec_of(run: Clustering, instant: InstantTime, schema: SparkSchema) -> Write
 
 def _settled(run: Clustering, timeline: Timeline) -> list[ClusteredFile]:
     """Roll back plans of pyhudi whose owner is dead, and carry out those that Apache Hudi left."""
+    roll_back_dead(run.writer)
     found: list[ClusteredFile] = []
     for pending, requested in planned_clusterings(run.table, timeline):
-        if yields(requested):
-            if lost_its_owner(run.writer, pending.time):
-                log.warning("clustering %s lost its owner: it is planned again", pending.time)
-                roll_back(run.writer, pending.time)
-        elif pending.state is State.REQUESTED:
+        if not yields(requested) and pending.state is State.REQUESTED:
             found += _finished(run, pending, requested)
     return found
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Container
 
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.locks.cancelling import pause
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings, yields
 from pyhudi.transactions.heartbeat import GIVEN_UP, ended_process, has_passed, last_beat_ms
 from pyhudi.transactions.heartbeat import last_words as words_of
-from pyhudi.transactions.recovery.rollback import roll_back
+from pyhudi.transactions.recovery.rollback import roll_back, was_rolled_back
 from pyhudi.transactions.recovery.settle import DYING_S
 from pyhudi.transactions.recovery.undoing import pending_restore
 from pyhudi.transactions.writer import Writer
@@ -25,8 +25,20 @@ log = logging.getLogger(__name__)
 
 
 def own_clusterings(table: Table, timeline: Timeline) -> list[InstantTime]:
-    """The pending clusterings that pyhudi planned."""
-    return [i.time for i, requested in planned_clusterings(table, timeline) if yields(requested)]
+    """The pending clusterings that pyhudi planned, with those of which only a late file is left.
+
+    Such an inflight file landed after its put was given up, and after the clustering was rolled
+    back. Nobody has its plan any more, and as long as it stays, archives stop at it.
+    """
+    planned = [i.time for i, requested in planned_clusterings(table, timeline) if yields(requested)]
+    late = [
+        i.time
+        for i in timeline.pending
+        if i.action is Action.CLUSTERING
+        and instant_key(i) not in timeline.requested
+        and was_rolled_back(table, timeline, i.time)
+    ]
+    return planned + late
 
 
 def roll_back_dead(writer: Writer, forced: Container[InstantTime] = ()) -> None:
