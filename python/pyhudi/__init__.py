@@ -7,6 +7,7 @@
 >>> pyhudi.history(path)
 >>> pyhudi.why(path, "r1")
 >>> pyhudi.health(path)
+>>> pyhudi.advise(path)
 >>> pyhudi.commits(path, after=checkpoint)
 >>> pyhudi.last_commit(spark)
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import HudiError, SetupError
 
 if TYPE_CHECKING:
+    from pyhudi.diagnosis.advise import advise
     from pyhudi.diagnosis.health import health
     from pyhudi.diagnosis.why import why
     from pyhudi.repairs.doctor import doctor
@@ -42,6 +44,7 @@ __all__ = [
     "HudiError",
     "Table",
     "__version__",
+    "advise",
     "archive",
     "attach",
     "bins",
@@ -68,6 +71,7 @@ __all__ = [
 # Imported when first used: executors import the write plane without PySpark's driver side.
 _HOMES = {
     "Table": "pyhudi.timeline.inspection",
+    "advise": "pyhudi.diagnosis.advise",
     "archive": "pyhudi.services.archiver",
     "attach": "pyhudi.spark.session",
     "bins": "pyhudi.services.bin",

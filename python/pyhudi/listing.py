@@ -32,6 +32,7 @@ class ListingName(Enum):
     FILES = "files"
     PARTITIONS = "partitions"
     HEALTH = "health"
+    ADVICE = "advice"
 
 
 class Listing(list[T], Generic[T]):

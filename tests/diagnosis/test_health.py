@@ -187,7 +187,7 @@ def test_commits_since_the_last_clean_and_archive(table: Ledger) -> None:
     for n in range(5, 60):
         table.commit(n, "upsert", {A: {"k": n}})
     assert measured(table, "commits since the last clean").mend == "pyhudi clean PATH"
-    archives = "archive_commits" if table.layout == 1 else "pyhudi archive PATH"
+    archives = "pyhudi archive PATH"
     assert archives in measured(table, "commits since the last archive").mend
     folder = ".hoodie/archived" if table.layout == 1 else ".hoodie/timeline/history"
     now = SystemClock().now_ms() / 1_000

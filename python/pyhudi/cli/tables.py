@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, settings_of
+from pyhudi.cli.arguments import OPTIONS, STORAGE, path_of, place_of, settings_of
 from pyhudi.cli.table_text import history_text
+from pyhudi.diagnosis.advise import advise
 from pyhudi.diagnosis.health import health
 from pyhudi.diagnosis.why import why
 from pyhudi.format.schemas import type_text
@@ -49,7 +50,10 @@ def add_commands(commands: Any) -> None:
     key.add_argument("--carried", action="store_true", help="include slices that only copied it")
     name = "health"
     text = "print how healthy a table is, and what mends it"
-    _add(commands, name, text, _health, "an fs.s3a.* setting, or a hoodie.* option of the writers")
+    writers = "an fs.s3a.* setting, or a hoodie.* option of the writers"
+    _add(commands, name, text, _health, writers)
+    text = "print which file size, index, buckets, order or partitions would suit a table better"
+    _add(commands, "advise", text, _advise, writers)
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -183,6 +187,12 @@ def _why(given: argparse.Namespace) -> Answer:
         hadoop_options=settings_of(given.conf, STORAGE),
     )
     return listed(given, found, "")
+
+
+def _advise(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = place_of(given)
+    found = advise(path, options=options, hadoop_options=hadoop_options)
+    return listed(given, found, f"There is nothing to advise for the table at {path}.")
 
 
 def _health(given: argparse.Namespace) -> Answer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyhudi.clock import HOUR_MS
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.measure import CLEAN, Measure, by_hudi, judged
+from pyhudi.diagnosis.measure import ARCHIVE, CLEAN, Measure, judged
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, InstantTime, parse_time
 from pyhudi.text_table import size_text
@@ -23,15 +23,12 @@ MANY_COMMITS = 50
 #: bytes written for a byte of changed rows
 MUCH_WRITTEN = 100
 
-#: what shortens the timeline, by its layout
-ARCHIVE = {1: by_hudi("CALL archive_commits(table => 'TABLE')"), 2: "pyhudi archive PATH"}
-
 
 def timeline_length(timeline: Timeline) -> Measure:
     """The number of active instants, which each opening of the table lists."""
     count = len(timeline.instants)
     detail = f"{len(timeline.commits)} commits among them, {len(timeline.pending)} pending."
-    mend = ARCHIVE[timeline.layout]
+    mend = ARCHIVE
     return judged("active instants", count, "instants", count > MANY_INSTANTS, detail, mend)
 
 
@@ -49,7 +46,7 @@ def since_services(table: Table, timeline: Timeline, now_ms: int) -> Iterator[Me
     commits = sum(
         at is None or timeline.modified_ms.get(instant_key(i), 0) > at for i in timeline.commits
     )
-    yield from _since("archive", commits, at, now_ms, ARCHIVE[timeline.layout])
+    yield from _since("archive", commits, at, now_ms, ARCHIVE)
 
 
 def _since(

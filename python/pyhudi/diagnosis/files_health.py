@@ -45,13 +45,20 @@ def by_partition(files: Iterable[BaseFile]) -> dict[str, list[BaseFile]]:
     return found
 
 
-def small_files(files: Sequence[BaseFile], options: WriteOptions) -> Iterator[Measure]:
-    """How many base files are small, and how many of these could be merged away."""
-    small = [file for file in files if file.size_bytes < options.small_file_bytes]
+def mergeable(files: Iterable[BaseFile], options: WriteOptions) -> int:
+    """How many files fewer there would be if small ones were merged to full size."""
     spared = 0
+    small = [file for file in files if file.size_bytes < options.small_file_bytes]
     for together in by_partition(small).values():
         merged = -(-sum(file.size_bytes for file in together) // options.max_file_bytes)
         spared += len(together) - max(1, merged)
+    return spared
+
+
+def small_files(files: Sequence[BaseFile], options: WriteOptions) -> Iterator[Measure]:
+    """How many base files are small, and how many of these could be merged away."""
+    small = [file for file in files if file.size_bytes < options.small_file_bytes]
+    spared = mergeable(files, options)
     warn = spared >= FEW_FILES and spared >= SMALL_SHARE * len(files)
     limit = size_text(options.small_file_bytes)
     detail = (
@@ -156,6 +163,24 @@ def sampled(files: Iterable[BaseFile]) -> list[BaseFile]:
 
 #: least and greatest key of a file
 KeyRange = tuple[str, str]
+
+
+def overlapping_share(files: Sequence[BaseFile], ranges: Sequence[KeyRange | None]) -> float | None:
+    """The share of a partition's known files that may hold one key, in the mean; None if unknown.
+
+    Partitions with a few files tell nothing.
+    """
+    by_path: dict[str, list[KeyRange]] = {}
+    for file, found in zip(files, ranges, strict=True):
+        if found is not None:
+            by_path.setdefault(file.partition_path, []).append(found)
+    counts = [
+        count / len(held)
+        for held in by_path.values()
+        if len(held) >= FEW_IN_PARTITION
+        for count in _covering(held)
+    ]
+    return sum(counts) / len(counts) if counts else None
 
 
 def overlap(files: Sequence[BaseFile], ranges: Sequence[KeyRange | None]) -> Measure:

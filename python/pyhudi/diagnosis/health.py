@@ -11,9 +11,12 @@ from itertools import chain
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import WriteOptions, resolve_write
+from pyhudi.diagnosis.advice import advice_on, as_measures
+from pyhudi.diagnosis.advise import shape_facts
 from pyhudi.diagnosis.commits_health import amplification, since_services, timeline_length
 from pyhudi.diagnosis.data_files import key_ranges
 from pyhudi.diagnosis.files_health import (
+    KeyRange,
     freed,
     is_bucketed,
     live_files,
@@ -30,6 +33,7 @@ from pyhudi.listing import Listing
 from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.open import open_storage
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.policy import writer_policy
@@ -75,11 +79,13 @@ def _measures(
 ) -> Iterator[Measure]:
     timeline, live = view.timeline, live_files(view)
     policy = writer_policy(options, table, clock).heartbeat
+    chosen = sampled(live)
+    ranges = _ranges(table, live, chosen, files)
     return chain(
         small_files(live, options),
         versions(view, live),
         _freed(table, view, live, clock, options),
-        _overlap(table, live, files),
+        _overlap(chosen, ranges),
         skew(live, options),
         amplification(table, timeline, options),
         [timeline_length(timeline)],
@@ -88,6 +94,7 @@ def _measures(
         [metadata_table(table, timeline)],
         lock(table, clock),
         left_behind(table, timeline, clock, policy),
+        _advice(table, timeline, live, options, chosen, ranges or []),
     )
 
 
@@ -99,10 +106,30 @@ def _freed(
         yield freed(table, view, live, clock, options)
 
 
-def _overlap(table: Table, live: list[BaseFile], files: FileSystems) -> Iterator[Measure]:
-    """Only for tables in which key ranges are asked: with keys, and without buckets."""
+def _advice(
+    table: Table,
+    timeline: Timeline,
+    live: list[BaseFile],
+    options: WriteOptions,
+    chosen: list[BaseFile],
+    ranges: list[KeyRange | None],
+) -> Iterator[Measure]:
+    """Only for tables that pyhudi writes."""
+    if table.config.table_type is TableType.COPY_ON_WRITE:
+        facts = shape_facts(table, timeline, live, options, chosen, ranges)
+        yield from as_measures(advice_on(facts))
+
+
+def _overlap(chosen: list[BaseFile], ranges: list[KeyRange | None] | None) -> Iterator[Measure]:
+    """Only for tables in which key ranges are asked."""
+    if ranges is not None:
+        yield overlap(chosen, ranges)
+
+
+def _ranges(
+    table: Table, live: list[BaseFile], chosen: list[BaseFile], files: FileSystems
+) -> list[KeyRange | None] | None:
+    """The key ranges of ``chosen``; None for tables without keys, or with buckets."""
     if not table.config.record_key_fields or is_bucketed(live):
-        return
-    chosen = sampled(live)
-    place = files(table.storage.root)
-    yield overlap(chosen, key_ranges(place, [file.path for file in chosen]))
+        return None
+    return key_ranges(files(table.storage.root), [file.path for file in chosen])

@@ -9,6 +9,7 @@ from typing import Final
 #: commands by which lines are mended
 FAILED_WRITES: Final = "pyhudi clean --failed-writes PATH"
 CLEAN: Final = "pyhudi clean PATH"
+ARCHIVE: Final = "pyhudi archive PATH"
 #: longer commands first, since a line may begin with one of them
 SORTING: Final = (
     "pyhudi cluster PATH --conf hoodie.clustering.plan.strategy.class=OVERLAP "
@@ -56,6 +57,7 @@ def on_merge_on_read(found: Measure) -> Measure:
     commands = {
         SORTING: by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')"),
         CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE')"),
+        ARCHIVE: by_hudi("CALL archive_commits(table => 'TABLE')"),
         CLEAN: by_hudi("CALL run_clean(table => 'TABLE')"),
         RESTORE: by_hudi("CALL rollback_to_savepoint(table => 'TABLE', instant_time => '...')"),
         FAILED_WRITES: by_hudi("its next write, or its cleaner, undoes failed writes"),
