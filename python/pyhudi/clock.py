@@ -33,6 +33,11 @@ class Clock(Protocol):
         """A random integer in ``[0, bound)``."""
 
 
+def cpu_seconds() -> float:
+    """CPU seconds that this process has used so far, with all its threads."""
+    return time.process_time()
+
+
 class SystemClock:
     """The machine's own clock and random source."""
 

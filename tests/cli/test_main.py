@@ -162,6 +162,20 @@ def test_clean_rolls_failed_writes_back_and_prints_them(tmp_path: Path, capsys: 
     assert capsys.readouterr().out == f"Nothing is pending in the table at {root}.\n"
 
 
+def test_a_dry_run_rolls_nothing_back(tmp_path: Path, capsys: Output) -> None:
+    root = pending_table(tmp_path, silent_s=60)
+    before = sorted(root.rglob("*"))
+    assert main(["clean", "--failed-writes", "--dry-run", str(root)]) == 0
+    assert "alive: left alone: its last sign of life is" in capsys.readouterr().out
+    assert main(["clean", "--failed-writes", "--dry-run", "--force", str(root)]) == 0
+    told = capsys.readouterr()
+    assert "would be rolled back: by force" in told.out
+    assert told.err == ""
+    assert sorted(root.rglob("*")) == before
+    assert main(["clean", "--failed-writes", "--max-files", "1", str(root)]) == 1
+    assert "do not bound --failed-writes" in capsys.readouterr().err
+
+
 def test_clean_names_writers_that_may_live_and_leaves_them(tmp_path: Path, capsys: Output) -> None:
     root = pending_table(tmp_path, silent_s=60)
     before = sorted(path for path in root.rglob("*"))

@@ -34,6 +34,8 @@ CALLS = {
     "delete_savepoint": ("delete_savepoint", ", '20260101000000000'"),
     "restore": ("restore", ", '20260101000000000'"),
     "why": ("why", ", '1'"),
+    "bins": ("bins", ""),
+    "put_back": ("put_back", ", '20260101000000000'"),
 }
 
 STATEMENTS = (

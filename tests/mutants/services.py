@@ -227,8 +227,8 @@ SERVICES: Final = (
                 "_carried_out",
                 (
                     (
-                        "if begun and run.ends is not None and",
-                        "if False and run.ends is not None and",
+                        "if begun and run.is_over:",
+                        "if False and run.is_over:",
                     ),
                 ),
                 ("test_after_its_budget_a_round_begins_no_new_group",),

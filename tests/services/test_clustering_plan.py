@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhudi.choices import ClusteringChoice
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
+from pyhudi.services.budget import Budget
 from pyhudi.services.clustering_plan import (
     ClusteringFacts,
     ClusteringProposal,
@@ -44,6 +47,16 @@ def test_small_files_go_together_up_to_the_size_of_a_group() -> None:
     assert groups(found) == [["a", "b", "c"], ["d", "e"]]
     assert why(found, "large") == "it is not below 100 bytes"
     assert why(found, "a") == "3 files of 255 bytes become 2 files"
+
+
+def test_after_so_many_files_or_bytes_no_further_group_is_planned() -> None:
+    files = [file(n, 85) for n in "abcdefgh"]
+    for budget in (Budget(max_files=3), Budget(max_bytes=255)):
+        found = plan(*files, rules=replace(RULES, budget=budget))
+        assert groups(found) == [["a", "b", "c"]]
+        assert why(found, "d") == "for the next clustering: this one takes 3 files of 255 bytes"
+    for budget in (Budget(max_files=4), Budget(max_bytes=256)):
+        assert len(groups(plan(*files, rules=replace(RULES, budget=budget)))) == 2
 
 
 def test_files_of_two_partitions_never_go_together() -> None:

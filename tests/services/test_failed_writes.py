@@ -8,7 +8,7 @@ import pytest
 from pyhudi.choices import FailedWrites
 from pyhudi.errors import StorageError
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.services.failed_writes import Outcome, PendingWrite, settle_and_tell
+from pyhudi.services.failed_writes import Outcome, PendingWrite, foreseen, settle_and_tell
 from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
@@ -71,6 +71,28 @@ def test_a_writer_that_lives_is_named_and_left_alone(world: World) -> None:
     assert found[alive.instant].rollback is None
     finish(alive, written)
     assert world.rows() == {"j": "1"}
+
+
+def test_a_dry_run_says_who_is_dead_and_why_and_changes_nothing(world: World) -> None:
+    dead = dead_writer(world)
+    world.clock.advance(LAPSE_S + 5)
+    alive = begin_beside(world)
+    before = {f.path: world.memory.read(f.path) for f in world.memory.walk("")}
+
+    found = {each.instant: each for each in foreseen(world.writer(policy=LAZY))}
+
+    assert found[dead.instant].outcome is Outcome.WOULD_GO
+    assert f"{LAPSE_S + 5:.0f} s old" in found[dead.instant].why
+    assert found[alive.instant].outcome is Outcome.ALIVE
+    assert {f.path: world.memory.read(f.path) for f in world.memory.walk("")} == before
+    told = {each.instant: each.outcome for each in tell(world)}
+    assert told == {dead.instant: Outcome.ROLLED_BACK, alive.instant: Outcome.ALIVE}
+
+
+def test_force_is_told_by_a_dry_run(world: World) -> None:
+    alive = begin_beside(world)
+    (found,) = foreseen(world.writer(policy=LAZY), {alive.instant})
+    assert (found.outcome, found.why[:9]) == (Outcome.WOULD_GO, "by force,")
 
 
 def test_nothing_is_waited_for(world: World) -> None:

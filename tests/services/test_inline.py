@@ -16,6 +16,7 @@ from pyhudi.locks.base import LockOwner
 from pyhudi.services import clean as clean_module
 from pyhudi.services import inline
 from pyhudi.services.archiver import archived
+from pyhudi.services.budget import Budget
 from pyhudi.services.clean import cleaned
 from pyhudi.services.inline import LOCK_WAIT_S, OWNED_MS, run_inline
 from pyhudi.storage.faults import FaultyStorage
@@ -132,7 +133,7 @@ def test_it_does_not_wait_long_for_a_lock(world: World) -> None:
 def test_a_table_that_was_never_serviced_is_served_in_steps(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inline, "MOST_FILES", 3)
+    monkeypatch.setattr(inline, "AT_ONCE", Budget(3))
     monkeypatch.setattr(inline, "MOST_INSTANTS", 2)
     times = [written(world, "k", None) for _ in range(14)]
     files, left = [], []
@@ -150,11 +151,11 @@ def test_a_bound_of_files_or_instants_is_kept_and_told(world: World) -> None:
     for _ in range(8):
         written(world, "k", None)
     options = replace(OPTIONS, keep_min_commits=3, keep_max_commits=4)
-    asked = cleaned(world.writer(), options, dry_run=True, max_files=2)
+    asked = cleaned(world.writer(), options, dry_run=True, budget=Budget(2))
     assert [e.fate.value for e in asked].count("would be deleted") == 2
     assert asked[2].why == "for the next clean: this one deletes 2 of 5 files"
     assert data_files(world) == 8
-    cleaned(world.writer(), options, dry_run=False, max_files=2)
+    cleaned(world.writer(), options, dry_run=False, budget=Budget(2))
     assert data_files(world) == 6
     cleaned(world.writer(), options, dry_run=False)
     assert data_files(world) == 3
@@ -168,6 +169,6 @@ def test_a_bound_of_files_or_instants_is_kept_and_told(world: World) -> None:
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_bound_below_one_is_refused(world: World, most: int) -> None:
     with pytest.raises(ConfigError, match="'max_files' is"):
-        cleaned(world.writer(), OPTIONS, dry_run=False, max_files=most)
+        cleaned(world.writer(), OPTIONS, dry_run=False, budget=Budget(most))
     with pytest.raises(ConfigError, match="'max_instants' is"):
         archived(world.writer(), OPTIONS, dry_run=False, max_instants=most)

@@ -11,6 +11,7 @@ from pyhudi.errors import CommitConflict, ConfigError, HudiError
 from pyhudi.format.filenames import BaseFileName, FileId
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.services.bin import FOLDER, Return, bins_of, returned
+from pyhudi.services.budget import Budget
 from pyhudi.services.orphans import OrphanFate, removed_orphans
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
@@ -89,6 +90,17 @@ def test_a_file_of_an_instant_that_never_was_goes_and_comes_back(world: World) -
     ]
     assert files(world) == before
     assert bins_of(world.memory) == []
+
+
+@pytest.mark.parametrize("budget", [Budget(max_files=1), Budget(max_bytes=1)])
+def test_a_budget_leaves_the_other_files_to_the_next_removal(world: World, budget: Budget) -> None:
+    second = grown(world)[1]
+    orphans = [put_orphan(world, later(second, by)) for by in (1, 2, 3)]
+    world.clock.advance(4 * DAY_S)
+    for left in (["moved", *["left for later"] * 2], ["moved", "left for later"], ["moved"]):
+        found = removed_orphans(world.writer(), HOURS, False, budget)
+        assert [each.fate.value for each in found] == left
+    assert found[0].file == orphans[-1].rpartition("/")[2]
 
 
 def test_files_of_commits_stay_however_old_they_are(world: World) -> None:

@@ -17,9 +17,10 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action
 from pyhudi.locks.base import TableLock
 from pyhudi.rows.spec import ClusterTask, WriteSpec
+from pyhudi.services.budget import Allowance, Budget
 from pyhudi.services.clustering import TasksHere
 from pyhudi.services.file_systems import filesystems
-from pyhudi.services.rounds import Service, ServiceTurn, round_of
+from pyhudi.services.rounds import RoundBudget, Service, ServiceTurn, round_of
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
@@ -153,7 +154,9 @@ def turn(
 ) -> ServiceTurn:
     services = [Service.CLUSTER]
     resolved = options(table, given)
-    (found,) = round_of(table.writer(), resolved, services, budget_s, dry_run, filesystems({}))
+    (found,) = round_of(
+        table.writer(), resolved, services, RoundBudget(budget_s), dry_run, filesystems({})
+    )
     assert found.error == ""
     return found
 
@@ -208,6 +211,29 @@ def test_after_its_budget_a_round_begins_no_new_group(
     assert table.pending() == []
 
 
+def test_after_its_cpu_minutes_a_round_begins_no_new_group(
+    table: FolderTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CPU time of workers elsewhere counts, as of Spark's."""
+    two_partitions(table)
+    monkeypatch.setattr(Allowance.__init__, "__defaults__", (None, None, lambda: 0.0))
+    resolved, services = options(table, OFF), [Service.CLUSTER]
+    most = RoundBudget(max_cpu_minutes=1)
+    used = iter([0.0, *[60.0] * 9])
+    monkeypatch.setattr(TasksHere, "elsewhere_cpu_s", lambda self: next(used))
+    (found,) = round_of(table.writer(), resolved, services, most, False, filesystems({}))
+    assert counts(found) == (2, 2)
+
+
+def test_a_round_clusters_no_further_group_after_so_many_bytes(table: FolderTable) -> None:
+    two_partitions(table)
+    resolved, services = options(table, OFF), [Service.CLUSTER]
+    most = RoundBudget(files=Budget(max_bytes=1))
+    for left in ((2, 2), (2, 0)):
+        (found,) = round_of(table.writer(), resolved, services, most, False, filesystems({}))
+        assert counts(found) == left
+
+
 def test_what_would_rewrite_the_whole_table_each_time_is_refused(
     table: FolderTable, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,5 +245,7 @@ def test_what_would_rewrite_the_whole_table_each_time_is_refused(
     assert "each clustering would rewrite the whole table" in caplog.text
     assert "CLUSTER" not in operations(table)
     packed = replace(options(table, everything), cluster_columns=())
-    found = round_of(table.writer(), packed, [Service.CLUSTER], None, False, filesystems({}))
+    found = round_of(
+        table.writer(), packed, [Service.CLUSTER], RoundBudget(), False, filesystems({})
+    )
     assert [each.done for each in found] == [4]

@@ -11,14 +11,23 @@ import pytest
 
 import pyhudi
 from pyhudi.cli.main import main
+from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.listing import Listing
 from pyhudi.locks.base import LockOwner
 from pyhudi.services import clean as clean_module
 from pyhudi.services import rounds
+from pyhudi.services.budget import Allowance, Budget
 from pyhudi.services.file_systems import filesystems
-from pyhudi.services.rounds import USUAL, Service, ServiceTurn, round_of, watch_services
+from pyhudi.services.rounds import (
+    USUAL,
+    RoundBudget,
+    Service,
+    ServiceTurn,
+    round_of,
+    watch_services,
+)
 from tests import golden_tables
 from tests.fakes import FakeClock
 from tests.transactions.world import VERSIONS, World, begin_beside, die, other_lock
@@ -47,7 +56,9 @@ def turns(
     budget_s: float | None = None,
     dry_run: bool = False,
 ) -> dict[str, tuple[int, int]]:
-    found = round_of(world.writer(), OPTIONS, services, budget_s, dry_run, filesystems({}))
+    found = round_of(
+        world.writer(), OPTIONS, services, RoundBudget(budget_s), dry_run, filesystems({})
+    )
     assert [turn.error for turn in found] == [""] * len(found)
     return {turn.service.value: (turn.done, turn.left) for turn in found}
 
@@ -81,11 +92,38 @@ def test_after_its_budget_a_round_begins_no_new_part(
     versions(world, 8)
     monkeypatch.setattr(rounds, "STEP", 2)
     looks = iter([False, False, True])
-    monkeypatch.setattr(rounds, "_is_over", lambda clock, ends: next(looks))
+    monkeypatch.setattr(Allowance, "is_over", lambda self, elsewhere_cpu_s: next(looks))
     assert turns(world, [Service.CLEAN], budget_s=50.0) == {"clean": (4, 2)}
     monkeypatch.undo()
     monkeypatch.setattr(clean_module, "SPARED_MS", 0)
     assert turns(world, [Service.CLEAN]) == {"clean": (2, 0)}
+
+
+def test_a_round_stops_after_so_many_files(world: World) -> None:
+    versions(world, 8)
+    few = RoundBudget(files=Budget(max_files=4))
+    for left in ((4, 2), (2, 0)):
+        found = round_of(world.writer(), OPTIONS, [Service.CLEAN], few, False, filesystems({}))
+        assert [(turn.done, turn.left) for turn in found] == [left]
+
+
+def test_a_round_stops_after_so_many_bytes(world: World) -> None:
+    versions(world, 8)
+    one = RoundBudget(files=Budget(max_bytes=1))
+    found = round_of(world.writer(), OPTIONS, [Service.CLEAN], one, False, filesystems({}))
+    assert [(turn.done, turn.left) for turn in found] == [(1, 5)]
+
+
+def test_a_round_stops_after_so_much_cpu_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions(world, 8)
+    monkeypatch.setattr(rounds, "STEP", 2)
+    used = iter([0.0, 59.0, 60.0])
+    monkeypatch.setattr(Allowance.__init__, "__defaults__", (None, None, lambda: next(used)))
+    one = RoundBudget(max_cpu_minutes=1)
+    found = round_of(world.writer(), OPTIONS, [Service.CLEAN], one, False, filesystems({}))
+    assert [(turn.done, turn.left) for turn in found] == [(2, 4)]
 
 
 def test_an_error_of_one_service_is_told_and_the_next_has_its_turn(world: World) -> None:
@@ -93,7 +131,7 @@ def test_an_error_of_one_service_is_told_and_the_next_has_its_turn(world: World)
     other_lock(world).acquire(0.0, LockOwner.this_process("other"))
     writer = world.writer()
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=0.0))
-    found = round_of(writer, OPTIONS, USUAL, None, False, filesystems({}))
+    found = round_of(writer, OPTIONS, USUAL, RoundBudget(), False, filesystems({}))
     assert [turn.service for turn in found] == list(USUAL)
     assert "LOCK_TIMEOUT" in found[1].error
     assert "LOCK_TIMEOUT" in found[2].error
@@ -107,7 +145,9 @@ def test_an_error_of_one_service_is_told_and_the_next_has_its_turn(world: World)
             {"services": ["compact"]},
             "'compact' is no service of a round.",
         ),
-        ({"budget_s": 0.0}, "'budget_s' is 0.0"),
+        ({"budget_s": 0.0}, "'budget_s' is 0"),
+        ({"max_cpu_minutes": -1}, "'max_cpu_minutes' is -1"),
+        ({"max_bytes": 0}, "'max_bytes' is 0"),
     ],
 )
 def test_wrong_words_change_nothing(tmp_path: Path, more: dict[str, Any], words: str) -> None:
@@ -118,6 +158,16 @@ def test_wrong_words_change_nothing(tmp_path: Path, more: dict[str, Any], words:
     with pytest.raises(ConfigError, match="'every_s' is 0"):
         watch_services(str(path), print, 0)
     assert sorted(path.rglob("*")) == before
+
+
+def test_a_round_waits_for_no_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single writer's policy is EAGER, which waits until a heartbeat is stale."""
+    path = golden_tables.BY_NAME["h120_v9-cow_multiwriter"].unzip(tmp_path)
+    slept = list[float]()
+    monkeypatch.setattr(SystemClock, "sleep", lambda self, seconds: slept.append(seconds))
+    found = pyhudi.run_services(str(path), services=["failed_writes"])
+    assert [(turn.done, turn.left, turn.error) for turn in found] == [(0, 1, "")]
+    assert slept == []
 
 
 def test_rounds_go_on_until_they_are_interrupted(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_failed_writes_are_rolled_back_by_a_call(spark: SparkSession, name: str,
     named = {"name": name, "path": str(folder), "qualified name": f"spark_catalog.default.{name}"}
 
     call = f"call pyhudi.system.clean_failed_writes(table => '{named[by]}')"
+    (would,) = spark.sql(call.replace(")", ", dry_run => true)")).collect()
+    assert (would.outcome, pending(folder)) == ("would be rolled back", 1)
     (told,) = spark.sql(call).collect()
 
     assert (told.instant, told.action, told.outcome) == (DEAD, "commit", "rolled back")
@@ -79,13 +81,15 @@ def test_what_a_session_says_holds_for_its_calls(spark: SparkSession, name: str)
         ("vacuum('trips')", "there is no procedure"),
         ("clean('trips', dryrun => true)", "(?i)dryrun"),
         ("clean('trips', true, dry_run => true)", "(?i)dry_run|more than once"),
-        ("clean('trips', true, map(), 1)", "(?i)arguments|parameters"),
+        ("clean('trips', true, map(), 1, 2, 3)", "(?i)arguments|parameters"),
         ("savepoint()", "(?i)table"),
         ("clean_failed_writes('nowhere')", "nowhere"),
         ("clean_failed_writes('/nowhere/at/all')", "/nowhere/at/all"),
         ("clean_failed_writes(null)", "is not a table"),
         ("why('/nowhere/at/all', null)", "is not a record key"),
         ("why('/nowhere/at/all', '1')", "/nowhere/at/all"),
+        ("clean('/nowhere/at/all', max_files => 0)", "/nowhere/at/all"),
+        ("doctor('/nowhere/at/all')", "/nowhere/at/all"),
         ("sync_partitions('/nowhere/at/all')", "No Hive Metastore lists partitions"),
     ],
 )
@@ -129,6 +133,23 @@ def test_a_call_measures_the_health_that_sql_reads_as_a_table(
     assert set(called) == {row.measure for row in spark.table(f"{name}.health").collect()}
 
 
+def test_a_call_advises_on_the_shape_of_a_table(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    spark.sql("set hoodie.parquet.small.file.limit=0")
+    try:
+        for i in range(12):
+            spark.sql(f"insert into {name} values ({i}, 'a', {i}, 'x')")
+    finally:
+        spark.conf.unset("hoodie.parquet.small.file.limit")
+    (only,) = spark.sql(f"call pyhudi.system.advise('{name}')").collect()
+    assert only.aspect == "target file size"
+    assert only.evidence.startswith("12 commits added 12 files")
+    assert "hoodie.clustering.inline=true" in only.follow
+    assert spark.table(f"{name}.advice").collect() == [only]
+    spark.sql(f"call pyhudi.system.cluster('{name}')")
+    assert spark.sql(f"call pyhudi.system.advise('{name}')").collect() == []
+
+
 def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
     if spark.version < "4.1":
         with pytest.raises(ParseException):
@@ -139,8 +160,9 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         assert {row.catalog for row in listed} == {"pyhudi"}
         names = {row.procedure_name for row in listed}
         assert names == {
-            "archive", "clean", "clean_failed_writes", "cluster", "delete_savepoint", "health",
-            "remove_orphans", "restore", "savepoint", "sync_partitions", "why",
+            "advise", "archive", "bins", "clean", "clean_failed_writes", "cluster",
+            "delete_savepoint", "doctor", "health", "put_back", "remove_orphans", "restore",
+            "run_services", "savepoint", "sync_partitions", "why",
         }  # fmt: skip
 
 
@@ -222,6 +244,70 @@ def test_orphans_are_only_listed_unless_told_otherwise(spark: SparkSession, name
     moved = spark.sql(f"call pyhudi.system.remove_orphans('{name}', dry_run => false)").collect()
     assert [row.fate for row in moved] == ["moved"]
     assert not lost.exists()
+    assert table(spark, name) == [(1, "a", 1, "x")]
+
+
+def test_a_call_keeps_to_its_budget(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    for i in range(5):
+        spark.sql(f"insert into {name} values (1, 'a', {i}, 'x')")
+    keep = "options => map('hoodie.clean.commits.retained', '1')"
+    call = f"call pyhudi.system.clean('{name}', {keep}, "
+
+    by_files = spark.sql(f"{call}max_files => 1)").collect()
+    assert [row.fate for row in by_files] == ["deleted", *["left for later"] * 2, "kept"]
+    by_bytes = spark.sql(f"{call}max_bytes => 1)").collect()
+    assert [row.fate for row in by_bytes] == ["deleted", "left for later", "kept"]
+    with pytest.raises(Exception, match="'max_bytes' is 0"):
+        spark.sql(f"{call}max_bytes => 0)")
+    round_ = f"call pyhudi.system.run_services('{name}', {keep}, services => 'clean, archive', "
+    turns = spark.sql(f"{round_}budget_s => 60, max_cpu_minutes => 5)").collect()
+    assert [(row.service, row.done, row.error) for row in turns] == [
+        ("clean", 1, ""), ("archive", 0, "")
+    ]  # fmt: skip
+
+
+def test_a_clustering_by_tasks_stops_after_its_cpu_time(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    spark.sql("set hoodie.parquet.small.file.limit=0")
+    try:
+        for i in range(4):
+            spark.sql(f"insert into {name} values ({i}, 'a', {i}, '{'xy'[i % 2]}')")
+    finally:
+        spark.conf.unset("hoodie.parquet.small.file.limit")
+    call = f"call pyhudi.system.cluster('{name}', max_cpu_minutes => "
+    some = spark.sql(f"{call}0.000001)").collect()
+    assert sorted(row.fate for row in some) == ["clustered", "clustered", "left", "left"]
+    assert "the time of this run was used up" in " ".join(row.why for row in some)
+    rest = spark.sql(f"{call}60)").collect()
+    assert [row.fate for row in rest].count("clustered") == 2
+    assert len(table(spark, name)) == 4
+
+
+def test_a_broken_table_is_repaired_and_its_repair_undone(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    folder = folder_of(spark, name)
+    lost = folder / "dt=x" / ".hoodie_partition_metadata"
+    lost.unlink()
+    call = "call pyhudi.system"
+
+    would = spark.sql(f"{call}.doctor('{folder}')").collect()
+    assert [row.treatment for row in would] == ["would be repaired"]
+    assert not lost.exists()
+    (done,) = spark.sql(f"{call}.doctor(table => '{name}', dry_run => false)").collect()
+    assert (done.kind, done.treatment) == (would[0].kind, "repaired")
+    assert lost.exists()
+    assert spark.sql(f"{call}.doctor('{name}')").collect() == []
+
+    (kept,) = spark.sql(f"{call}.bins('{name}')").collect()
+    assert (kept.name, kept.files) == (done.bin, 1)
+    (back,) = spark.sql(f"{call}.put_back('{name}', '{kept.name}')").collect()
+    assert back.outcome == "put back"
+    assert not lost.exists()
+    assert spark.sql(f"{call}.bins('{name}')").collect() == []
+    with pytest.raises(Exception, match="has no bin"):
+        spark.sql(f"{call}.put_back('{name}', '7')")
     assert table(spark, name) == [(1, "a", 1, "x")]
 
 

@@ -32,6 +32,22 @@ def settings_of(texts: Sequence[str], *families: str) -> dict[str, str]:
     return found
 
 
+#: what bounds a service's work, as its option and as the argument of its function
+BOUNDS = {
+    "files": ("--max-files", "N", int, "so many files"),
+    "bytes": ("--max-bytes", "N", int, "so many bytes of files"),
+    "cpu": ("--max-cpu-minutes", "MINUTES", float, "so much CPU time"),
+}
+
+
+def add_budget(parser: argparse.ArgumentParser, *bounds: str) -> None:
+    """Add the options of ``BOUNDS`` that are named."""
+    for bound in bounds:
+        option, metavar, kind, most = BOUNDS[bound]
+        text = f"take no further file after {most}; the next run goes on"
+        parser.add_argument(option, metavar=metavar, type=kind, help=text)
+
+
 def place_of(given: argparse.Namespace) -> tuple[str, Settings, Settings]:
     """The table's path, the options of a write, and the settings of its storage."""
     settings = settings_of(given.conf, STORAGE, OPTIONS)

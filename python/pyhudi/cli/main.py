@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi import __version__
-from pyhudi.cli.arguments import Settings, place_of
+from pyhudi.cli.arguments import Settings, add_budget, place_of
 from pyhudi.cli.repairs import add_repairs
 from pyhudi.cli.service_rounds import add_rounds
 from pyhudi.cli.table_text import pending_text
@@ -27,7 +27,7 @@ from pyhudi.cli.tables import (
     listed,
 )
 from pyhudi.clock import SystemClock
-from pyhudi.errors import HudiError, SetupError
+from pyhudi.errors import ConfigError, HudiError, SetupError
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive
 from pyhudi.services.clean import clean
@@ -82,9 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print what would be deleted, and change nothing",
     )
-    clean.add_argument(
-        "--max-files", metavar="N", type=int, help="delete at most N files; the next clean goes on"
-    )
+    add_budget(clean, "files", "bytes")
     clean.add_argument(
         "--failed-writes",
         action="store_true",
@@ -116,6 +114,7 @@ def _add_cluster(commands: Any) -> None:
         action="store_true",
         help="print which files would be rewritten together, and change nothing",
     )
+    add_budget(together, "files", "bytes", "cpu")
     add_table_arguments(together, SETTINGS)
     together.set_defaults(command=_cluster)
 
@@ -183,16 +182,30 @@ def _clean(given: argparse.Namespace) -> Answer:
             path,
             dry_run=given.dry_run,
             max_files=given.max_files,
+            max_bytes=given.max_bytes,
             options=options,
             hadoop_options=hadoop_options,
         )
         return listed(given, old, f"The table at {path} has no old versions of files.")
+    if given.max_files is not None or given.max_bytes is not None:
+        raise ConfigError(
+            "--max-files and --max-bytes do not bound --failed-writes. Leave them out.",
+            key="--failed-writes",
+        )
     return _rolled_back(given, path, options, hadoop_options)
 
 
 def _cluster(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = place_of(given)
-    found = cluster(path, dry_run=given.dry_run, options=options, hadoop_options=hadoop_options)
+    found = cluster(
+        path,
+        dry_run=given.dry_run,
+        max_files=given.max_files,
+        max_bytes=given.max_bytes,
+        max_cpu_minutes=given.max_cpu_minutes,
+        options=options,
+        hadoop_options=hadoop_options,
+    )
     return listed(given, found, f"The table at {path} has no files.")
 
 
@@ -212,12 +225,12 @@ def _rolled_back(
     given: argparse.Namespace, path: str, options: Settings, hadoop_options: Settings
 ) -> Answer:
     roll_back = partial(clean_failed_writes, path, options=options, hadoop_options=hadoop_options)
-    found = roll_back()
+    found = roll_back(dry_run=given.dry_run)
     alive = {each.instant for each in found if each.outcome is Outcome.ALIVE}
     if given.force and alive:
-        if not _counted_down(sorted(alive), given.countdown):
+        if not given.dry_run and not _counted_down(sorted(alive), given.countdown):
             return "Stopped: no write was rolled back by force.", 1
-        forced = {each.instant: each for each in roll_back(force=alive)}
+        forced = {each.instant: each for each in roll_back(dry_run=given.dry_run, force=alive)}
         found = tuple(forced.get(each.instant, each) for each in found)
     if given.json:
         return json_text(Listing(PendingWrite, found).records()), 0

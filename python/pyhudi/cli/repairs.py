@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pyhudi.cli.arguments import place_of
+from pyhudi.cli.arguments import add_budget, place_of
 from pyhudi.cli.tables import Answer, add_table_arguments, listed
 from pyhudi.repairs.doctor import Treatment, doctor
 from pyhudi.services.bin import bins, put_back
@@ -24,6 +24,7 @@ def add_repairs(commands: Any, settings: str) -> None:
         help=f"younger files stay; {OLDER_THAN_HOURS:g} if not set",
     )
     lost.add_argument("--run", action="store_true", help="move them; without it print them only")
+    add_budget(lost, "files", "bytes")
     add_table_arguments(lost, settings)
     lost.set_defaults(command=_orphans)
 
@@ -59,6 +60,8 @@ def _orphans(given: argparse.Namespace) -> Answer:
         path,
         older_than_hours=given.older_than,
         dry_run=not given.run,
+        max_files=given.max_files,
+        max_bytes=given.max_bytes,
         options=options,
         hadoop_options=hadoop_options,
     )

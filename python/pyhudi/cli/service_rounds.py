@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from pyhudi.cli.arguments import place_of
+from pyhudi.cli.arguments import add_budget, place_of
 from pyhudi.cli.tables import Answer, add_table_arguments, listed
 from pyhudi.listing import Listing
 from pyhudi.services.rounds import USUAL, Service, ServiceTurn, run_services, watch_services
@@ -29,6 +29,7 @@ def add_rounds(commands: Any, settings: str) -> None:
     rounds.add_argument(
         "--budget", metavar="SECONDS", type=float, help="of a round; the next one goes on"
     )
+    add_budget(rounds, "files", "bytes", "cpu")
     rounds.add_argument(
         "--watch",
         metavar="SECONDS",
@@ -43,6 +44,12 @@ def _rounds(given: argparse.Namespace) -> Answer:
     path, options, hadoop_options = place_of(given)
     cluster = [Service.CLUSTER] if given.cluster else []
     services = [*(given.only or USUAL), *cluster]
+    budget = {
+        "budget_s": given.budget,
+        "max_files": given.max_files,
+        "max_bytes": given.max_bytes,
+        "max_cpu_minutes": given.max_cpu_minutes,
+    }
     if given.watch is not None and not given.dry_run:
         with suppress(KeyboardInterrupt):
             watch_services(
@@ -50,7 +57,7 @@ def _rounds(given: argparse.Namespace) -> Answer:
                 partial(_tell, given),
                 given.watch,
                 services=services,
-                budget_s=given.budget,
+                **budget,
                 options=options,
                 hadoop_options=hadoop_options,
             )
@@ -58,7 +65,7 @@ def _rounds(given: argparse.Namespace) -> Answer:
     turns = run_services(
         path,
         services=services,
-        budget_s=given.budget,
+        **budget,
         dry_run=given.dry_run,
         options=options,
         hadoop_options=hadoop_options,

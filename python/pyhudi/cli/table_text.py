@@ -50,4 +50,5 @@ def _pending_row(each: PendingWrite) -> tuple[Cell, ...]:
     undone: tuple[Cell, Cell] = (NOTHING, NOTHING)
     if each.rollback is not None:
         undone = (each.rollback, each.files_deleted)
-    return (each.instant, each.action.value, each.state.value, beat, each.outcome.value, *undone)
+    outcome = f"{each.outcome.value}: {each.why}" if each.why else each.outcome.value
+    return (each.instant, each.action.value, each.state.value, beat, outcome, *undone)

@@ -22,9 +22,10 @@ from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, adopt_later_manifests, merge_levels
 from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
+from pyhudi.services.budget import check_most
 from pyhudi.services.clean import last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
-from pyhudi.services.opened import check_most, open_writer
+from pyhudi.services.opened import open_writer
 from pyhudi.storage.base import Files, Storage, StoredFile
 from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
 from pyhudi.timeline.archived import just_archived

@@ -31,6 +31,7 @@ from pyhudi.format.plans import (
 )
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
+from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.clean_plan import (
     CleanFacts,
     CleanPlan,
@@ -41,7 +42,7 @@ from pyhudi.services.clean_plan import (
     earliest_kept,
     plan_clean,
 )
-from pyhudi.services.opened import check_most, open_writer
+from pyhudi.services.opened import open_writer
 from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
 from pyhudi.timeline.pending import plan_of
@@ -99,33 +100,33 @@ def clean(
     *,
     dry_run: bool = False,
     max_files: int | None = None,
+    max_bytes: int | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[CleanedFile]:
     """Delete old versions of files of the table at ``path``, without Spark.
 
     Returns an entry for each file that the newest snapshot does not read: deleted, or kept, and
-    why. With ``dry_run`` nothing changes. Pending cleans are finished first; then at most
-    ``max_files`` are deleted, and the next clean goes on. ``options`` are those of a write:
-    ``hoodie.clean.*`` say what is kept, and the lock must be that of the table's writers;
-    ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``, ``UnsupportedTable``,
-    ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` if a savepoint cannot be read.
+    why. With ``dry_run`` nothing changes. Pending cleans are finished first; then files are deleted
+    until these are ``max_files``, or have ``max_bytes``, and the next clean goes on. ``options``
+    are those of a write: ``hoodie.clean.*`` say what is kept, and the lock must be that of the
+    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``TableCorrupt`` for a savepoint.
     """
     writer, resolved = open_writer(path, options, hadoop_options)
-    return cleaned(writer, resolved, dry_run, max_files)
+    return cleaned(writer, resolved, dry_run, Budget(max_files, max_bytes))
 
 
 def cleaned(
-    writer: Writer, options: WriteOptions, dry_run: bool, max_files: int | None = None
+    writer: Writer, options: WriteOptions, dry_run: bool, budget: Budget = NO_BUDGET
 ) -> Listing[CleanedFile]:
     """``clean`` with the writer and the options of an application."""
     refuse_writes_to(writer.table)
-    check_most("max_files", max_files)
     retention = retention_of(options)
     if dry_run:
-        plan = _cut(planned(writer, retention, writer.table.timeline()), max_files)
+        plan = planned(writer, retention, writer.table.timeline()).cut(budget)
         return Listing(CleanedFile, _rows(plan))
-    return Listing(CleanedFile, clean_table(writer, retention, most=max_files))
+    return Listing(CleanedFile, clean_table(writer, retention, budget=budget))
 
 
 def retention_of(options: WriteOptions) -> Retention:
@@ -149,12 +150,12 @@ def clean_table(
     retention: Retention,
     shown: Timeline | None = None,
     incremental: bool = False,
-    most: int | None = None,
+    budget: Budget = NO_BUDGET,
 ) -> list[CleanedFile]:
     """Finish pending cleans, then clean by ``retention``; the entries of ``clean``.
 
-    ``shown`` is a timeline that the caller has just listed. Of what the plan names, ``most`` files
-    are deleted, all for None. If ``incremental``, only groups are looked at that may have changed
+    ``shown`` is a timeline that the caller has just listed. Of what the plan names, the files of
+    ``budget`` are deleted. If ``incremental``, only groups are looked at that may have changed
     since the last clean; and if many commits came since then, a clean is put though nothing goes,
     or else the archive would stop at the last one.
     """
@@ -165,15 +166,11 @@ def clean_table(
     if found:
         timeline = writer.table.timeline()
     # Most often nothing is due. Then the lock is not taken.
-    plan = _cut(planned(writer, retention, timeline, incremental), most)
+    plan = planned(writer, retention, timeline, incremental).cut(budget)
     if plan.doomed or _frees_many(plan):
-        plan, clean = _clean(writer, retention, incremental, most)
+        plan, clean = _clean(writer, retention, incremental, budget)
         return [*found, *_rows(plan, clean)]
     return [*found, *_rows(plan)]
-
-
-def _cut(plan: CleanPlan, most: int | None) -> CleanPlan:
-    return plan if most is None else plan.cut(most)
 
 
 def _frees_many(plan: CleanPlan) -> bool:
@@ -182,7 +179,7 @@ def _frees_many(plan: CleanPlan) -> bool:
 
 
 def _clean(
-    writer: Writer, retention: Retention, incremental: bool, most: int | None
+    writer: Writer, retention: Retention, incremental: bool, budget: Budget
 ) -> tuple[CleanPlan, InstantTime | None]:
     """Put a plan under the lock and carry it out.
 
@@ -194,7 +191,7 @@ def _clean(
         with kept(lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
             check_undoing(table, timeline, "A clean", None)
-            plan = _cut(planned(writer, retention, timeline, incremental), most)
+            plan = planned(writer, retention, timeline, incremental).cut(budget)
         doomed = plan.doomed
         if not doomed and not _frees_many(plan):
             return plan, None

@@ -14,6 +14,7 @@ from pyhudi.choices import CleanPolicy
 from pyhudi.clock import HOUR_MS
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
+from pyhudi.services.budget import Budget
 from pyhudi.services.partition_choice import is_chosen
 from pyhudi.slices.files import BaseFile, FileSlice, LogFile, Logs
 from pyhudi.timeline.active import Timeline
@@ -135,12 +136,13 @@ class CleanPlan:
                 found.setdefault(file.partition_path, []).append(file.name)
         return found
 
-    def cut(self, most: int) -> CleanPlan:
-        """The plan with only the first ``most`` of the files that go; the others stay for later.
+    def cut(self, budget: Budget) -> CleanPlan:
+        """The plan with only the first files that ``budget`` lets go; the others stay for later.
 
         The logs beside a base file go with it, since the next plan would not know them.
         """
         goes = [file for file in self.old if file.goes]
+        most = budget.first_of(file.size_bytes for file in goes)
         while most < len(goes) and goes[most].name.startswith("."):
             most += 1
         if len(goes) <= most:

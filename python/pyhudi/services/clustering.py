@@ -33,6 +33,7 @@ from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
 from pyhudi.rows.cluster import cluster_files
 from pyhudi.rows.spec import GROUP, BloomSpec, ClusterTask, FileSystemSpec, WriteSpec
+from pyhudi.services.budget import NO_BUDGET, Allowance, Budget
 from pyhudi.services.clustering_plan import (
     ClusteringFacts,
     ClusteringProposal,
@@ -117,6 +118,9 @@ class Tasks(Protocol):
     def ended(self, instant: InstantTime, timeout_s: float) -> bool:
         """Whether no attempt writes for ``instant`` any more, after at most this time."""
 
+    def elsewhere_cpu_s(self) -> float:
+        """CPU seconds that other processes have used for the tasks so far."""
+
 
 class TasksHere:
     """The groups one after the other in this process."""
@@ -137,25 +141,36 @@ class TasksHere:
         """True: ``run`` has returned."""
         return True
 
+    def elsewhere_cpu_s(self) -> float:
+        """None: this process has done all."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
     """One run: the writer, its options, the place of the data files, and who does the work.
 
-    After ``ends``, in seconds of the monotonic clock, no further group of files begins. What is
-    left out because others changed it is clustered ``again``, so many times, from its new files.
+    ``budget`` bounds what the plan takes. When ``allowance`` is over, no further group of files
+    begins. What is left out because others changed it is clustered ``again``, so many times, from
+    its new files.
     """
 
     writer: Writer
     options: WriteOptions
     place: Place
     tasks: Tasks
-    ends: float | None = None
+    allowance: Allowance | None = None
     again: int = 1
+    budget: Budget = NO_BUDGET
 
     @property
     def table(self) -> Table:
         return self.writer.table
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time is used up."""
+        return self.allowance is not None and self.allowance.is_over(self.tasks.elsewhere_cpu_s())
 
 
 def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
@@ -165,7 +180,7 @@ def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
     ``LockTimeout``, ``CommitConflict`` if the table was restored or altered meanwhile.
     """
     table = run.table
-    rules = rules_of(run.options)
+    rules = replace(rules_of(run.options), budget=run.budget)
     timeline = table.timeline()
     schema = table_schema(table, timeline, None)
     if schema is None:
@@ -180,7 +195,7 @@ def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
     for _ in range(run.again):
         # Not in the same commit: its time is before the change, so time travel would see it early.
         changed = frozenset(group for group, row in rows.items() if _was_changed(row))
-        if not changed or (run.ends is not None and run.writer.clock.monotonic() >= run.ends):
+        if not changed or run.is_over:
             break
         try:
             rows |= _planned_and_done(run, rules, ranges, changed)
@@ -350,11 +365,13 @@ def _carried_out(
         spec = spec_of(run, running.instant, schema)
         stats: list[WriteStat] = []
         begun: set[int] = set()
-        for part in [tasks] if run.ends is None else [{n: task} for n, task in tasks.items()]:
-            if begun and run.ends is not None and clock.monotonic() >= run.ends:
+        bounded = run.allowance is not None and run.allowance.is_bounded
+        for part in [{n: task} for n, task in tasks.items()] if bounded else [tasks]:
+            if begun and run.is_over:
                 break
             stats += run.tasks.run(spec, part, columns, layout.value)
             begun |= part.keys()
+            log.info("%s: %d of %d groups are rewritten", running.who, len(begun), len(tasks))
         running.seal(partial(run.tasks.ended, running.instant), [s.path for s in stats])
         by_prefix: dict[str, list[WriteStat]] = {}
         for stat in stats:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyhudi.choices import ClusteringChoice
 from pyhudi.format.filenames import FileId
+from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.partition_choice import is_chosen
 from pyhudi.slices.files import BaseFile
 
@@ -29,7 +30,7 @@ class ClusteringRules:
     ``choice`` says which files are candidates: those below ``small_bytes``, those whose ranges of
     the ``sort_columns`` overlap, or all; of the ``partitions``, or else those that ``regex``
     matches as a whole, of all if both are None. A group holds at most ``group_bytes``, and a run
-    rewrites at most ``most_groups`` groups.
+    rewrites at most ``most_groups`` groups; after the files of ``budget`` no further one is taken.
     """
 
     choice: ClusteringChoice = ClusteringChoice.SMALL_FILES
@@ -38,6 +39,7 @@ class ClusteringRules:
     target_bytes: int = 120 << 20
     group_bytes: int = 512 << 20
     most_groups: int = 30
+    budget: Budget = NO_BUDGET
     partitions: frozenset[str] | None = None
     regex: re.Pattern[str] | None = None
 
@@ -93,6 +95,7 @@ def plan_clustering(facts: ClusteringFacts, rules: ClusteringRules) -> Clusterin
     """The plan of one clustering."""
     planned: list[PlannedFile] = []
     groups: list[PlannedGroup] = []
+    files_taken = bytes_taken = 0
     by_partition: dict[str, list[BaseFile]] = {}
     for file in facts.files:
         by_partition.setdefault(file.partition_path, []).append(file)
@@ -110,10 +113,15 @@ def plan_clustering(facts: ClusteringFacts, rules: ClusteringRules) -> Clusterin
             why = _useless(group, rules)
             if why is None and len(groups) >= rules.most_groups:
                 why = f"the budget of {rules.most_groups} groups is used up: the next run goes on"
+            if why is None and not rules.budget.has_room(files_taken, bytes_taken):
+                why = f"for the next clustering: this one takes {files_taken} files"
+                why += f" of {bytes_taken} bytes"
             if why is not None:
                 planned += [PlannedFile(f, None, why) for f in group]
                 continue
-            outputs = outputs_of(sum(f.size_bytes for f in group), rules.target_bytes)
+            size = sum(f.size_bytes for f in group)
+            files_taken, bytes_taken = files_taken + len(group), bytes_taken + size
+            outputs = outputs_of(size, rules.target_bytes)
             what = _told(group, outputs, rules)
             planned += [PlannedFile(f, len(groups), what) for f in group]
             groups.append(PlannedGroup(tuple(group), outputs))

@@ -14,6 +14,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
+from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
 from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatable, clustered
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -24,7 +25,7 @@ from pyhudi.transactions.writer import Writer
 #: the longest wait for the lock
 LOCK_WAIT_S = 5.0
 #: so many files or instants at most, that no commit waits long for a table that was never serviced
-MOST_FILES = 1_000
+AT_ONCE = Budget(max_files=1_000)
 MOST_INSTANTS = 100
 #: a pending clean is taken over when it is older
 OWNED_MS = 600_000
@@ -40,7 +41,7 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))
     timeline = writer.table.timeline()
     if options.clean_inline and _is_due(writer, timeline, options.clean_trigger):
-        clean_table(writer, retention_of(options), timeline, incremental=True, most=MOST_FILES)
+        clean_table(writer, retention_of(options), timeline, incremental=True, budget=AT_ONCE)
     if options.archive_inline:
         archive_table(writer, rules_of(options), timeline, MOST_INSTANTS)
 

@@ -6,19 +6,12 @@ from collections.abc import Mapping
 
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
-from pyhudi.errors import ConfigError
 from pyhudi.locks.open import LockOpener
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.writer import Writer
-
-
-def check_most(name: str, most: int | None) -> None:
-    """``ConfigError`` for a bound of a service's work that is below 1."""
-    if most is not None and most < 1:
-        raise ConfigError(f"'{name}' is {most}. Give at least 1, or leave it out.", key=name)
 
 
 def open_writer(

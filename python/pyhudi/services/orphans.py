@@ -19,8 +19,9 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.bin import Edit, carried_out
+from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.opened import open_writer
-from pyhudi.services.orphans_plan import JudgedFile, OrphanFacts, plan_orphans
+from pyhudi.services.orphans_plan import JudgedFile, OrphanFacts, cut, plan_orphans
 from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -47,6 +48,7 @@ class OrphanFate(str, Enum):
     MOVED = "moved"
     WOULD_GO = "would be moved"
     KEPT = "kept"
+    LATER = "left for later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def remove_orphans(
     *,
     older_than_hours: float = OLDER_THAN_HOURS,
     dry_run: bool = True,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[Orphan]:
@@ -79,16 +83,19 @@ def remove_orphans(
 
     Without Spark. Returns an entry for each file that no commit names: moved, or kept, and why. By
     default nothing changes; ``dry_run=False`` moves. Files younger than ``older_than_hours`` stay.
+    After ``max_files`` files, or ``max_bytes`` bytes, the rest is left to the next removal.
     ``put_back`` undoes it. Writers may go on meanwhile. ``options`` must name the lock of the
     table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
     ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``, ``CommitConflict`` while a restore is
     pending, ``TableCorrupt`` if a commit or a savepoint cannot be read.
     """
     writer, _ = open_writer(path, options, hadoop_options)
-    return removed_orphans(writer, older_than_hours, dry_run)
+    return removed_orphans(writer, older_than_hours, dry_run, Budget(max_files, max_bytes))
 
 
-def removed_orphans(writer: Writer, older_than_hours: float, dry_run: bool) -> Listing[Orphan]:
+def removed_orphans(
+    writer: Writer, older_than_hours: float, dry_run: bool, budget: Budget = NO_BUDGET
+) -> Listing[Orphan]:
     """``remove_orphans`` by the writer of an application."""
     table = writer.table
     refuse_writes_to(table)
@@ -100,12 +107,12 @@ def removed_orphans(writer: Writer, older_than_hours: float, dry_run: bool) -> L
     older_than_ms = int(older_than_hours * HOUR_MS)
     if dry_run:
         # The storage's clock is not asked, since that puts a file.
-        judged = judged_files(writer, writer.clock.now_ms(), older_than_ms)
+        judged = cut(judged_files(writer, writer.clock.now_ms(), older_than_ms), budget)
         return Listing(Orphan, (_told(each, OrphanFate.WOULD_GO) for each in judged))
     with writer.locked():
         with kept(writer.lock):  # a listing of the whole table may take longer than a lease
             now_ms = storage_now_ms(table.storage, writer.clock)
-            judged = judged_files(writer, now_ms, older_than_ms)
+            judged = cut(judged_files(writer, now_ms, older_than_ms), budget)
         doomed = [each for each in judged if each.goes]
         if not doomed:
             return Listing(Orphan, (_told(each, OrphanFate.KEPT) for each in judged))
@@ -171,5 +178,6 @@ def _savepointed(table: Table, timeline: Timeline) -> dict[str, str]:
 def _told(judged: JudgedFile, if_goes: OrphanFate, name: str = "") -> Orphan:
     partition, _, file = judged.file.path.rpartition("/")
     size = judged.file.size_bytes
-    fate, held = (if_goes, name) if judged.goes else (OrphanFate.KEPT, "")
+    stays = OrphanFate.LATER if judged.later else OrphanFate.KEPT
+    fate, held = (if_goes, name) if judged.goes else (stays, "")
     return Orphan(partition, file, judged.instant, size, judged.seen, fate, judged.why, held)

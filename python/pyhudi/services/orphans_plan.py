@@ -8,11 +8,12 @@ active timeline and are not on it, and those between two archived commits that t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyhudi.clock import HOUR_MS
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.instants import InstantTime, State
+from pyhudi.services.budget import Budget
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
@@ -40,13 +41,17 @@ class OrphanFacts:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFile:
-    """A file that no commit names; ``seen``: other readers take it for archived data."""
+    """A file that no commit names; ``seen``: other readers take it for archived data.
+
+    ``later``: it would go, but not with this removal, which has a bound.
+    """
 
     file: StoredFile
     instant: InstantTime
     goes: bool
     seen: bool
     why: str
+    later: bool = False
 
 
 def plan_orphans(
@@ -65,6 +70,18 @@ def plan_orphans(
         why = spared if known and spared else origin
         found.append(JudgedFile(file, name.instant, known and not spared, seen, why))
     return found
+
+
+def cut(judged: list[JudgedFile], budget: Budget) -> list[JudgedFile]:
+    """The same files, of which only the first that ``budget`` lets go do so."""
+    goes = [each for each in judged if each.goes]
+    most = budget.first_of(each.file.size_bytes for each in goes)
+    late = {each.file.path for each in goes[most:]}
+    why = f"for the next removal: this one moves {most} of {len(goes)} files"
+    return [
+        replace(each, goes=False, why=why, later=True) if each.file.path in late else each
+        for each in judged
+    ]
 
 
 def _is_named(file: StoredFile, instant: InstantTime, facts: OrphanFacts) -> bool:

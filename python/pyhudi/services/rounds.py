@@ -6,6 +6,7 @@ of one is told, and does not keep the others from their turn.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,18 +16,27 @@ from pyhudi.config import FailedWrites, WriteOptions
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import ArchiveFate, archived
+from pyhudi.services.budget import NO_BUDGET, Allowance, Budget
 from pyhudi.services.clean import Fate, cleaned
 from pyhudi.services.clustering import (
     Clustering,
     ClusteringFate,
+    Tasks,
     TasksHere,
     check_repeatable,
     clustered,
 )
-from pyhudi.services.failed_writes import Outcome, settle_and_tell
+from pyhudi.services.failed_writes import (
+    Outcome,
+    foreseen,
+    lazy_unless_told,
+    settle_and_tell,
+)
 from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.services.opened import open_writer
 from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
 
 
 class Service(str, Enum):
@@ -42,8 +52,19 @@ class Service(str, Enum):
 USUAL = (Service.FAILED_WRITES, Service.CLEAN, Service.ARCHIVE)
 
 
+#: what of pending instants stays for the next round
+DUE = (Outcome.WOULD_GO, Outcome.WOULD_END, Outcome.ALIVE, Outcome.NEVER)
 #: a part of the work that is done before the budget is looked at again
 STEP = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBudget:
+    """What a round may take: seconds, CPU minutes, and files deleted or rewritten."""
+
+    budget_s: float | None = None
+    max_cpu_minutes: float | None = None
+    files: Budget = NO_BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,9 @@ def run_services(
     *,
     services: Collection[Service | str] = USUAL,
     budget_s: float | None = None,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
+    max_cpu_minutes: float | None = None,
     dry_run: bool = False,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
@@ -74,16 +98,18 @@ def run_services(
     """Give each of ``services`` a turn on the table at ``path``, without Spark.
 
     Failed writes are rolled back by the policy LAZY, then comes a clean, then an archive. A
-    clustering comes last, and only if ``services`` names it. After ``budget_s`` seconds no new part
-    of a thousand files or instants, or group of files to cluster, begins; the next round goes on.
-    With ``dry_run`` nothing changes, and ``left`` is what is due. ``options`` are those of a write
-    and say what stays, and the lock must be that of the table's writers; ``hadoop_options`` are
-    ``fs.s3a.*`` settings. Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``; those
-    of a service are in its turn.
+    clustering comes last, and only if ``services`` names it. After ``budget_s`` seconds or
+    ``max_cpu_minutes`` of CPU time no new part of a thousand files or instants, or group of files
+    to cluster, begins; nor after ``max_files`` files, or ``max_bytes`` bytes, were deleted or
+    rewritten. The next round goes on. With ``dry_run`` nothing changes, and ``left`` is what is
+    due. ``options`` are those of a write and say what stays, and the lock must be that of the
+    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
+    ``UnsupportedTable``, ``ConfigError``; those of a service are in its turn.
     """
-    writer, resolved = open_writer(path, options, hadoop_options)
+    writer, resolved = open_writer(path, lazy_unless_told(options or {}, {}), hadoop_options)
     files = filesystems(hadoop_options or {})
-    return round_of(writer, resolved, _chosen(services), budget_s, dry_run, files)
+    budget = RoundBudget(budget_s, max_cpu_minutes, Budget(max_files, max_bytes))
+    return round_of(writer, resolved, chosen_services(services), budget, dry_run, files)
 
 
 def watch_services(
@@ -93,6 +119,9 @@ def watch_services(
     *,
     services: Collection[Service | str] = USUAL,
     budget_s: float | None = None,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
+    max_cpu_minutes: float | None = None,
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
     clock: Clock | None = None,
@@ -112,6 +141,9 @@ def watch_services(
                 path,
                 services=services,
                 budget_s=budget_s,
+                max_files=max_files,
+                max_bytes=max_bytes,
+                max_cpu_minutes=max_cpu_minutes,
                 options=options,
                 hadoop_options=hadoop_options,
             )
@@ -123,39 +155,43 @@ def round_of(
     writer: Writer,
     options: WriteOptions,
     services: Collection[Service],
-    budget_s: float | None,
+    budget: RoundBudget,
     dry_run: bool,
     files: FileSystems,
+    tasks: Tasks | None = None,
 ) -> Listing[ServiceTurn]:
     """``run_services`` with the writer and the options of an application.
 
-    ``files`` finds the data files of a clustering.
+    ``files`` finds the data files of a clustering, and ``tasks`` rewrite them: in this process for
+    None.
     """
     if Service.CLUSTER in services:
         check_repeatable(options)
-    if budget_s is not None and budget_s <= 0:
-        raise ConfigError(
-            f"'budget_s' is {budget_s}. Give the seconds of a round, or leave it out.",
-            key="budget_s",
-        )
-    ends = None if budget_s is None else writer.clock.monotonic() + budget_s
-    asked = _Round(writer, options, ends, dry_run, files)
+    allowance = Allowance(writer.clock, budget.budget_s, budget.max_cpu_minutes)
+    asked = _Round(writer, options, allowance, budget.files, dry_run, files, tasks or TasksHere())
     return Listing(ServiceTurn, (_turn(each, asked) for each in Service if each in services))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Round:
-    """What was asked for; ``ends`` in seconds of the monotonic clock."""
+    """What was asked for; ``rest`` is what is left of its files, None for nothing."""
 
     writer: Writer
     options: WriteOptions
-    ends: float | None
+    allowance: Allowance
+    rest: Budget | None
     dry_run: bool
     files: FileSystems
+    tasks: Tasks
 
     @property
     def is_over(self) -> bool:
-        return _is_over(self.writer.clock, self.ends)
+        return self.allowance.is_over(self.tasks.elsewhere_cpu_s())
+
+    def took(self, sizes: Collection[int]) -> None:
+        """Take files of these sizes from what is left."""
+        if self.rest is not None:
+            self.rest = self.rest.rest(len(sizes), sum(sizes))
 
 
 def _turn(service: Service, asked: _Round) -> ServiceTurn:
@@ -165,6 +201,7 @@ def _turn(service: Service, asked: _Round) -> ServiceTurn:
     try:
         for part in _parts(service, asked):
             done, left = done + part[0], part[1]
+            log.info("%s: %d done in this round, %d are left", service.value, done, left)
     except HudiError as e:
         error = str(e)
     seconds = round(clock.monotonic() - began, 3)
@@ -178,64 +215,67 @@ def _parts(service: Service, asked: _Round) -> Iterator[tuple[int, int]]:
         yield _settled(writer, options, dry_run)
         return
     if service is Service.CLUSTER:
-        if not dry_run and not asked.is_over:
-            yield _clustered(asked), 0
+        if not dry_run and not asked.is_over and asked.rest is not None:
+            yield _clustered(asked, asked.rest), 0
         yield 0, _to_cluster(asked)
         return
     part = _cleaned if service is Service.CLEAN else _archived
-    most = None if asked.ends is None else STEP
-    while dry_run or not asked.is_over:
-        done, left = part(writer, options, dry_run, most)
+    while not dry_run and not asked.is_over:
+        if service is Service.CLEAN and asked.rest is None:
+            break
+        done, left = part(asked, False)
         yield done, left
-        if dry_run or not (done and left):
+        if not (done and left):
             return
-    yield 0, part(writer, options, True, None)[1]
-
-
-def _is_over(clock: Clock, ends: float | None) -> bool:
-    return ends is not None and clock.monotonic() >= ends
+    yield 0, part(asked, True)[1]
 
 
 def _settled(writer: Writer, options: WriteOptions, dry_run: bool) -> tuple[int, int]:
     policy = options.failed_writes or FailedWrites.LAZY
-    if dry_run:
-        policy = FailedWrites.NEVER
-    found = settle_and_tell(replace(writer, policy=replace(writer.policy, failed_writes=policy)))
+    writer = replace(writer, policy=replace(writer.policy, failed_writes=policy))
+    found = foreseen(writer) if dry_run else settle_and_tell(writer)
     done = sum(each.outcome in (Outcome.ROLLED_BACK, Outcome.FINISHED) for each in found)
-    return done, sum(each.outcome in (Outcome.ALIVE, Outcome.NEVER) for each in found)
+    return done, sum(each.outcome in DUE for each in found)
 
 
-def _cleaned(
-    writer: Writer, options: WriteOptions, dry_run: bool, most: int | None
-) -> tuple[int, int]:
-    fates = [each.fate for each in cleaned(writer, options, dry_run, None if dry_run else most)]
-    return fates.count(Fate.DELETED), fates.count(Fate.WOULD_GO) + fates.count(Fate.LATER)
+def _cleaned(asked: _Round, dry_run: bool) -> tuple[int, int]:
+    budget = NO_BUDGET if dry_run or asked.rest is None else asked.rest
+    if asked.allowance.is_bounded:
+        budget = budget if dry_run else budget.at_most(STEP)
+    found = cleaned(asked.writer, asked.options, dry_run, budget)
+    gone = [each.size_bytes or 0 for each in found if each.fate is Fate.DELETED]
+    asked.took(gone)
+    return len(gone), sum(each.fate in (Fate.WOULD_GO, Fate.LATER) for each in found)
 
 
-def _archived(
-    writer: Writer, options: WriteOptions, dry_run: bool, most: int | None
-) -> tuple[int, int]:
-    fates = [each.fate for each in archived(writer, options, dry_run, None if dry_run else most)]
+def _archived(asked: _Round, dry_run: bool) -> tuple[int, int]:
+    most = STEP if asked.allowance.is_bounded and not dry_run else None
+    fates = [each.fate for each in archived(asked.writer, asked.options, dry_run, most)]
     gone, later = fates.count(ArchiveFate.ARCHIVED), fates.count(ArchiveFate.LATER)
     return gone, fates.count(ArchiveFate.WOULD_GO) + later
 
 
-def _clustered(asked: _Round) -> int:
-    fates = [each.fate for each in clustered(_clustering(asked))]
-    return fates.count(ClusteringFate.CLUSTERED)
+def _clustered(asked: _Round, budget: Budget) -> int:
+    found = clustered(_clustering(asked, budget))
+    sizes = [each.size_bytes for each in found if each.fate is ClusteringFate.CLUSTERED]
+    asked.took(sizes)
+    return len(sizes)
 
 
 def _to_cluster(asked: _Round) -> int:
-    fates = [each.fate for each in clustered(_clustering(asked), dry_run=True)]
+    fates = [each.fate for each in clustered(_clustering(asked, NO_BUDGET), dry_run=True)]
     return fates.count(ClusteringFate.WOULD_BE)
 
 
-def _clustering(asked: _Round) -> Clustering:
+def _clustering(asked: _Round, budget: Budget) -> Clustering:
     place = asked.files(asked.writer.table.storage.root)
-    return Clustering(asked.writer, asked.options, place, TasksHere(), asked.ends)
+    return Clustering(
+        asked.writer, asked.options, place, asked.tasks, asked.allowance, budget=budget
+    )
 
 
-def _chosen(services: Collection[Service | str]) -> list[Service]:
+def chosen_services(services: Collection[Service | str]) -> list[Service]:
+    """The services of these names; ``ConfigError`` for one that is none."""
     names = [each.value for each in Service]
     for each in services:
         if each not in names:

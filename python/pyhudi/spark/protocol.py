@@ -22,7 +22,14 @@ from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
 from pyhudi.reads.incremental import RowsOfCommits
 from pyhudi.reads.scan import PartitionTexts, ScanPlan
-from pyhudi.services.called import CalledService
+from pyhudi.services.called import (
+    CalledService,
+    CleanFailedWrites,
+    DropSavepoint,
+    MakeSavepoint,
+    PutBack,
+    ServiceArguments,
+)
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite, SaveMode
@@ -303,21 +310,7 @@ class Serve:
     service: CalledService
     dry_run: bool
     settings: Options
-
-
-@dataclass(frozen=True, slots=True)
-class MakeSavepoint:
-    """The commit to keep, None for the newest, and why."""
-
-    instant: str | None
-    comment: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropSavepoint:
-    """The commit whose savepoint is deleted."""
-
-    instant: str
+    arguments: ServiceArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +451,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
     "why": Question(Why, Told, LOOKS),
+    "bins": Question(Nothing, Told, LOOKS),
     "can_delete_where": Question(Filters, bool, LOOKS),
     "check_row_changes": Question(AtPin, type(None), LOOKS),
     "spool_begin": Question(Nothing, str, LOOKS),
@@ -468,10 +462,11 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "drop_table": Question(Nothing, bool, CHANGES),
     "rename_table": Question(Rename, str, CHANGES),
     "serve": Question(Serve, Told, CHANGES),
-    "clean_failed_writes": Question(Nothing, Told, CHANGES),
+    "clean_failed_writes": Question(CleanFailedWrites, Told, CHANGES),
     "savepoint": Question(MakeSavepoint, Told, CHANGES),
     "delete_savepoint": Question(DropSavepoint, Told, CHANGES),
     "restore": Question(Restore, Told, CHANGES),
+    "put_back": Question(PutBack, Told, CHANGES),
     "register_table": Question(RegisterTable, type(None), CHANGES),
     "forget_entry": Question(Nothing, type(None), CHANGES),
     "alter_entry": Question(AlterEntry, type(None), CHANGES),

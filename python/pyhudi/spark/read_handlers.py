@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.diagnosis.advise import table_advice
 from pyhudi.diagnosis.health import table_health
 from pyhudi.diagnosis.why import key_touches
 from pyhudi.format.spark_schema import SparkSchema
@@ -129,6 +130,8 @@ class ReadHandlers:
     def inspect(self, at: Target, ask: protocol.Inspect) -> protocol.Told:
         if ask.listing is ListingName.HEALTH:
             return self._health(at)
+        if ask.listing is ListingName.ADVICE:
+            return self._advice(at)
         table = inspection.InspectedTable.on(self._runtime.storage(at.root))
         listings: dict[ListingName, Callable[[], Listing[Any]]] = {
             ListingName.HISTORY: table.history,
@@ -142,6 +145,11 @@ class ReadHandlers:
         table = open_table(runtime.storage(at.root))
         found = table_health(table, runtime.filesystem, runtime.clock, at.given, at.session)
         return told(found)
+
+    def _advice(self, at: Target) -> protocol.Told:
+        runtime = self._runtime
+        table = open_table(runtime.storage(at.root))
+        return told(table_advice(table, runtime.filesystem, at.given, at.session))
 
     def why(self, at: Target, ask: protocol.Why) -> protocol.Told:
         """``CALL pyhudi.system.why``: every commit and file that touched a record key."""

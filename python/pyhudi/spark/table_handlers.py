@@ -9,15 +9,19 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.listing import Listing
 from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.scan import open_query, partition_columns
-from pyhudi.services.archiver import archived
-from pyhudi.services.called import CalledService
-from pyhudi.services.clean import cleaned
-from pyhudi.services.clustering import Clustering, clustered
+from pyhudi.services.bin import bins_of, returned
+from pyhudi.services.called import (
+    CalledService,
+    CleanFailedWrites,
+    DropSavepoint,
+    MakeSavepoint,
+    PutBack,
+)
 from pyhudi.services.failed_writes import PendingWrite, settle_now
-from pyhudi.services.orphans import OLDER_THAN_HOURS, removed_orphans
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import Savepoint, drop_savepoint, make_savepoint
 from pyhudi.spark import protocol
+from pyhudi.spark.called_services import called_doctor, called_service
 from pyhudi.spark.questions import (
     Options,
     Target,
@@ -41,7 +45,6 @@ from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.presence import ID, adopt, find_table, holds_locks_alone, remove
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import Writer
-from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.truncate import can_delete_where, delete_where, truncate
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -52,7 +55,7 @@ class TableHandlers:
 
     QUESTIONS = (
         "create_table discard_table drop_table rename_table can_delete_where serve "
-        "clean_failed_writes savepoint delete_savepoint restore "
+        "clean_failed_writes savepoint delete_savepoint restore bins put_back "
         "holds_locks_alone check_properties"
     )
     COMMITS = "alter_columns truncate_table delete_where"
@@ -152,28 +155,25 @@ class TableHandlers:
 
     def serve(self, at: Target, ask: protocol.Serve) -> protocol.Told:
         """``CALL pyhudi.system.clean`` and others: each file or instant, and its fate."""
-        runtime, table = self._runtime, open_table(self._runtime.storage(at.root))
         refuse_unknown_write(ask.settings)
-        options = resolve_write({**at.given, **ask.settings}, table.config.raw, at.session)
-        writer = runtime.writer(table, options)
-        match ask.service:
-            case CalledService.ARCHIVE:
-                return told(archived(writer, options, ask.dry_run))
-            case CalledService.CLEAN:
-                return told(cleaned(writer, options, ask.dry_run))
-            case CalledService.CLUSTER:
-                tasks = SparkTasks(runtime, self._sessions.asking(), table)
-                run = Clustering(writer, options, runtime.filesystem(table.storage.root), tasks)
-                return told(clustered(run, ask.dry_run))
-            case CalledService.REMOVE_ORPHANS:
-                return told(removed_orphans(writer, OLDER_THAN_HOURS, ask.dry_run))
+        if ask.service is CalledService.DOCTOR:
+            return told(called_doctor(self._runtime, at, ask))
+        return told(called_service(self._runtime, self._sessions, at, ask))
 
-    def savepoint(self, at: Target, ask: protocol.MakeSavepoint) -> protocol.Told:
+    def bins(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
+        """``CALL pyhudi.system.bins``: the repairs that can be undone."""
+        return told(bins_of(self._runtime.storage(at.root)))
+
+    def put_back(self, at: Target, ask: PutBack) -> protocol.Told:
+        """``CALL pyhudi.system.put_back``: each file of the bin, and what became of it."""
+        return told(returned(self._writer(at), ask.name))
+
+    def savepoint(self, at: Target, ask: MakeSavepoint) -> protocol.Told:
         """``CALL pyhudi.system.savepoint``: the savepoint of a commit."""
         made = make_savepoint(self._writer(at), ask.instant, ask.comment)
         return told(Listing(Savepoint, [made]))
 
-    def delete_savepoint(self, at: Target, ask: protocol.DropSavepoint) -> protocol.Told:
+    def delete_savepoint(self, at: Target, ask: DropSavepoint) -> protocol.Told:
         """``CALL pyhudi.system.delete_savepoint``: the savepoints that are left."""
         return told(drop_savepoint(self._writer(at), ask.instant))
 
@@ -185,11 +185,12 @@ class TableHandlers:
         table = open_table(self._runtime.storage(at.root))
         return self._runtime.writer(table, _resolved(at, table))
 
-    def clean_failed_writes(self, at: Target, ask: protocol.Nothing) -> protocol.Told:
+    def clean_failed_writes(self, at: Target, ask: CleanFailedWrites) -> protocol.Told:
         """``CALL pyhudi.system.clean_failed_writes``: each pending instant, and its outcome."""
         runtime = self._runtime
         table = open_table(runtime.storage(at.root))
-        found = settle_now(table, runtime.lock, runtime.clock, at.given, at.session)
+        given, session, dry = at.given, at.session, ask.dry_run
+        found = settle_now(table, runtime.lock, runtime.clock, given, session, dry_run=dry)
         return told(Listing(PendingWrite, found))
 
 

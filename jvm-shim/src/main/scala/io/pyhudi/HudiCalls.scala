@@ -5,26 +5,51 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.MapData
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
-import org.apache.spark.sql.types.{BooleanType, DataType, MapType, StringType}
+import org.apache.spark.sql.types._
 
 /** The procedures for CALL in the catalog of paths, as in
   * pyhudi.system.clean_failed_writes(table => 'trips').
   */
 private[pyhudi] object HudiCalls {
 
+  import HudiServiceParameters._
+
   val Namespace: Array[String] = Array("system")
 
   val all: Seq[HudiProcedure] =
     Seq(
-      new HudiService("archive", "Moves old instants into the archived timeline."),
-      new HudiService("clean", "Deletes versions of files that no retained commit reads."),
-      new HudiService("cluster", "Puts rows into fewer files, or into better sorted ones."),
+      new HudiService(
+        "archive",
+        "Moves old instants into the archived timeline.",
+        Seq(MaxInstants)),
+      new HudiService(
+        "clean",
+        "Deletes versions of files that no retained commit reads.",
+        Seq(MaxFiles, MaxBytes)),
+      new HudiService(
+        "cluster",
+        "Puts rows into fewer files, or into better sorted ones.",
+        Seq(MaxFiles, MaxBytes, MaxCpuMinutes)),
+      new HudiService(
+        "doctor",
+        "Lists what is wrong with a table, and repairs it if dry_run is false.",
+        Seq(OlderThanHours, ReadFiles, ForgetLost),
+        looksOnly = true),
       new HudiService(
         "remove_orphans",
         "Moves files that belong to no commit into the table's bin, if dry_run is false.",
-        looksOnly = true),
+        Seq(OlderThanHours, MaxFiles, MaxBytes),
+        looksOnly = true
+      ),
+      new HudiService(
+        "run_services",
+        "Gives each service a turn: rolls failed writes back, cleans, archives.",
+        Seq(Services, BudgetS, MaxFiles, MaxBytes, MaxCpuMinutes)),
+      HudiAdvise,
+      HudiBins,
       HudiCleanFailedWrites,
       HudiHealth,
+      HudiPutBack,
       HudiRestore,
       HudiSavepoint,
       HudiDeleteSavepoint,
@@ -99,8 +124,43 @@ private[pyhudi] abstract class HudiProcedure(val name: String, val description: 
     }
 }
 
+/** The further parameters of services. */
+private object HudiServiceParameters {
+
+  private def of(name: String, dataType: DataType, comment: String) =
+    HudiParameter(name, dataType, Some(s"CAST(NULL AS ${dataType.sql})"), comment)
+
+  val BudgetS = of("budget_s", DoubleType, "after so many seconds no new part begins")
+  val ForgetLost =
+    of("forget_lost", BooleanType, "lets commits forget files that are gone for good")
+  val MaxBytes = of("max_bytes", LongType, "after so many bytes of files no further one is taken")
+  val MaxCpuMinutes =
+    of("max_cpu_minutes", DoubleType, "after so much CPU time no new part begins")
+  val MaxFiles = of("max_files", LongType, "after so many files no further one is taken")
+  val MaxInstants = of("max_instants", LongType, "so many are moved at most")
+  val OlderThanHours = of("older_than_hours", DoubleType, "what is younger stays; 72 if not set")
+  val ReadFiles = of("read_files", BooleanType, "looks into the data files, too")
+  val Services = of("services", StringType, "their names, separated by commas")
+
+  /** All of them: a question names each one. */
+  val all: Seq[HudiParameter] = Seq(
+    BudgetS,
+    ForgetLost,
+    MaxBytes,
+    MaxCpuMinutes,
+    MaxFiles,
+    MaxInstants,
+    OlderThanHours,
+    ReadFiles,
+    Services)
+}
+
 /** A service that takes options, and lists each file or instant with its fate. */
-private[pyhudi] class HudiService(name: String, description: String, looksOnly: Boolean = false)
+private[pyhudi] class HudiService(
+    name: String,
+    description: String,
+    further: Seq[HudiParameter],
+    looksOnly: Boolean = false)
     extends HudiProcedure(name, description) {
 
   override def more: Seq[HudiParameter] = Seq(
@@ -110,13 +170,30 @@ private[pyhudi] class HudiService(name: String, description: String, looksOnly: 
       MapType(StringType, StringType),
       Some("CAST(map() AS MAP<STRING, STRING>)"),
       "hoodie.* options of a write, as for the same service in Python")
-  )
+  ) ++ further
 
   override def told(place: HudiPlace, input: InternalRow): JsonNode = {
     val dryRun = if (input.isNullAt(1)) looksOnly else input.getBoolean(1)
     val settings = if (input.isNullAt(2)) Map.empty[String, String] else texts(input.getMap(2))
-    Bridge.ask("serve", place, "service" -> name, "dry_run" -> dryRun, "settings" -> settings)
+    val told = further.zipWithIndex.map { case (each, i) => each.name -> plain(input, i + 3, each) }
+    val nothing = HudiServiceParameters.all.map(_.name -> (null: Any))
+    Bridge.ask(
+      "serve",
+      place,
+      "service" -> name,
+      "dry_run" -> dryRun,
+      "settings" -> settings,
+      "arguments" -> (nothing ++ told).toMap)
   }
+
+  private def plain(input: InternalRow, at: Int, parameter: HudiParameter): Any =
+    parameter.dataType match {
+      case _ if input.isNullAt(at) => null
+      case BooleanType => input.getBoolean(at)
+      case DoubleType => input.getDouble(at)
+      case LongType => input.getLong(at)
+      case _ => input.getUTF8String(at).toString
+    }
 
   private def texts(map: MapData): Map[String, String] =
     map
@@ -181,8 +258,14 @@ private object HudiCleanFailedWrites
       "clean_failed_writes",
       "Rolls back failed writes; living writers are only listed.") {
 
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("dry_run", BooleanType, Some("false"), "only lists what would be rolled back"))
+
   override def told(place: HudiPlace, input: InternalRow): JsonNode =
-    Bridge.ask("clean_failed_writes", place)
+    Bridge.ask(
+      "clean_failed_writes",
+      place,
+      "dry_run" -> (!input.isNullAt(1) && input.getBoolean(1)))
 }
 
 /** Has a Hive Metastore list the partitions that a table has, and lists the changes. */
@@ -201,6 +284,33 @@ private object HudiHealth
 
   override def told(place: HudiPlace, input: InternalRow): JsonNode =
     Bridge.ask("inspect", place, "listing" -> "health")
+}
+
+/** Advises on a table's shape: the rows of trips.advice. */
+private object HudiAdvise
+    extends HudiProcedure(
+      "advise",
+      "Advises on file sizes, index, buckets, order and partitions.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("inspect", place, "listing" -> "advice")
+}
+
+/** Lists the repairs that can be undone. */
+private object HudiBins extends HudiProcedure("bins", "Lists the repairs that can be put back.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode = Bridge.ask("bins", place)
+}
+
+/** Undoes a repair, and lists its files. */
+private object HudiPutBack
+    extends HudiProcedure("put_back", "Undoes a repair: puts the files of a bin back.") {
+
+  override def more: Seq[HudiParameter] = Seq(
+    HudiParameter("name", StringType, None, "the bin, as bins and the repair itself name it"))
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask("put_back", place, "name" -> HudiCalls.text(input, 1).getOrElse(""))
 }
 
 /** Lists every commit and file that touched a record key. */

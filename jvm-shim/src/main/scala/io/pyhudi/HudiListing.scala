@@ -12,7 +12,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A table's history, files, partitions or health, as a table; the rows come from Python. */
+/** A table's history, files, partitions, health or advice, as a table: rows from Python. */
 private[pyhudi] class HudiListing(override val name: String, told: HudiToldRows)
     extends Table
     with SupportsRead {
@@ -34,7 +34,7 @@ private[pyhudi] class HudiToldRows(
 
 private[pyhudi] object HudiListing {
 
-  private val kinds = Set("history", "files", "partitions", "health")
+  private val kinds = Set("advice", "history", "files", "partitions", "health")
 
   /** Whether an identifier may name a listing, as in trips.history. */
   def isNamedBy(ident: Identifier): Boolean =

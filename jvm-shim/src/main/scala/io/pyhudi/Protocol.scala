@@ -6,11 +6,12 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "2ee689c8ba79"
+  val version = "94dd76089aaf"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
     "aggregate",
+    "bins",
     "can_delete_where",
     "check_properties",
     "check_row_changes",
