@@ -112,7 +112,8 @@ class FilesystemLock:
             if remaining <= needed_s:
                 raise WriterFenced(
                     f"Only {max(remaining, 0):.1f} s remain of the lease on the lock "
-                    f"{self._where()}, and {needed_s:g} s are needed. Start the write again."
+                    f"{self._where()}, and {needed_s:g} s are needed. "
+                    "Start the write or the service again."
                 )
             return remaining
 
@@ -123,7 +124,7 @@ class FilesystemLock:
             if lease.ends - started <= self._margin_s:
                 raise WriterFenced(
                     f"It is too late to renew the lease on the lock {self._where()}: another "
-                    "writer may be about to take it. Start the write again."
+                    "writer may be about to take it. Start the write or the service again."
                 )
             beaten = replace(lease.file, beat=lease.file.beat + 1)
             self._storage.replace(self._path, render_lock_file(beaten))
@@ -132,7 +133,8 @@ class FilesystemLock:
                 self._lease = None
                 raise WriterFenced(
                     f"The lease on the lock {self._where()} ran out while it was being renewed: "
-                    "another writer may have had it meanwhile. Start the write again."
+                    "another writer may have had it meanwhile. "
+                    "Start the write or the service again."
                 )
             self._lease = _Lease(beaten, started + self._lease_s)
 
@@ -213,7 +215,9 @@ class FilesystemLock:
         if found is None or found.token != lease.file.token:
             self._lease = None
             now = f"{self.describe()} has it now" if found else "the file is gone"
-            raise WriterFenced(f"The lock {self._where()} is lost: {now}. Start the write again.")
+            raise WriterFenced(
+                f"The lock {self._where()} is lost: {now}. Start the write or the service again."
+            )
         return lease
 
     def _look(self) -> LockFile | None:

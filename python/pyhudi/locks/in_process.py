@@ -98,11 +98,13 @@ class InProcessLock:
         if lease is None or lease.handle is not self:
             taken = f"{lease.owner} has it now" if lease else "nobody holds it"
             raise WriterFenced(
-                f"The lock of '{self._table}' is lost: {taken}. Start the write again."
+                f"The lock of '{self._table}' is lost: {taken}. "
+                "Start the write or the service again."
             )
         if self._remaining(lease) <= needed_s:
             raise WriterFenced(
-                f"The lease on the lock of '{self._table}' has run out. Start the write again."
+                f"The lease on the lock of '{self._table}' has run out. "
+                "Start the write or the service again."
             )
         return lease
 

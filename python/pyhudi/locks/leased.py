@@ -118,7 +118,8 @@ class LeasedLock:
             if remaining <= needed_s:
                 raise WriterFenced(
                     f"Only {max(remaining, 0):.1f} s remain of the lease on the lock "
-                    f"{self._service.where}, and {needed_s:g} s are needed. Start the write again."
+                    f"{self._service.where}, and {needed_s:g} s are needed. "
+                    "Start the write or the service again."
                 )
             return remaining
 
@@ -164,7 +165,7 @@ class LeasedLock:
             now = "the lock service does not say who has it now"
         self._withdraw()
         return WriterFenced(
-            f"The lock {self._service.where} is lost: {now}. Start the write again."
+            f"The lock {self._service.where} is lost: {now}. Start the write or the service again."
         )
 
     def _withdraw(self) -> None:
