@@ -12,7 +12,10 @@ from pyspark.sql import SparkSession
 import pyhudi
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.services.clustering import TasksHere
+from pyhudi.spark.session import runtime_of
 from pyhudi.transactions.transaction import Transaction
+from pyhudi.writes.cluster_stage import SparkTasks
+from pyhudi.writes.stage import tracked_key
 
 pytestmark = pytest.mark.spark
 
@@ -55,6 +58,30 @@ def test_groups_are_tasks_of_the_application(spark: SparkSession, tmp_path: Path
     assert first is not None
     newer = since.option("hoodie.datasource.read.begin.instanttime", first).load(path)
     assert [row.id for row in newer.collect()] == ["a01"]
+
+
+def test_the_cpu_time_of_workers_is_known_and_their_jobs_are_forgotten(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    for number in range(2):
+        write(spark, path, [(str(number), "a", number)])
+    made: list[SparkTasks] = []
+    begin = SparkTasks.__init__
+
+    def noted(self: SparkTasks, *given: Any) -> None:
+        begin(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(SparkTasks, "__init__", noted)
+    found = pyhudi.cluster(path, spark=spark, options=BY_V)
+
+    (tasks,) = made
+    assert tasks.elsewhere_cpu_s() > 0
+    instant = found[0].clustering
+    assert instant is not None
+    jobs, key = runtime_of(spark).jobs, tracked_key(pyhudi.Table(path).path, instant)
+    assert not jobs.ended(key, 5.0), "nothing is known of it any more"
 
 
 def test_a_write_clusters_after_its_commit_with_tasks_of_its_session(
