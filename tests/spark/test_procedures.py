@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.clock import SystemClock
 from pyhudi.services import clean as clean_module
 from pyhudi.storage.open import open_storage
-from pyhudi.timeline.table import open_table
+from pyhudi.timeline.table import BACKUP, PROPERTIES, open_table
 from tests.spark.test_sql import create, folder_of, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_line]
@@ -308,6 +308,21 @@ def test_a_broken_table_is_repaired_and_its_repair_undone(spark: SparkSession, n
     assert spark.sql(f"{call}.bins('{name}')").collect() == []
     with pytest.raises(Exception, match="has no bin"):
         spark.sql(f"{call}.put_back('{name}', '7')")
+    assert table(spark, name) == [(1, "a", 1, "x")]
+
+
+def test_a_table_that_does_not_open_is_repaired_by_its_path(spark: SparkSession, name: str) -> None:
+    create(spark, name)
+    spark.sql(f"insert into {name} values (1, 'a', 1, 'x')")
+    folder = folder_of(spark, name)
+    whole = (folder / PROPERTIES).read_bytes()
+    (folder / BACKUP).write_bytes(whole)
+    (folder / PROPERTIES).write_bytes(whole[: len(whole) // 3])
+
+    would = spark.sql(f"call pyhudi.system.doctor('{folder}')").collect()
+    assert "would be repaired" in {row.treatment for row in would}
+    done = spark.sql(f"call pyhudi.system.doctor('{folder}', dry_run => false)").collect()
+    assert {row.treatment for row in done} == {"repaired"}
     assert table(spark, name) == [(1, "a", 1, "x")]
 
 
