@@ -83,7 +83,8 @@ private[pyhudi] final case class HudiChangesScan(
       snapshot.question ++ Seq(
         "schema" -> Json.of(required),
         "filters" -> HudiFilters.told(filters),
-        "partition_filters" -> HudiFilters.told(partitionFilters)): _*)
+        "partition_filters" -> HudiFilters.told(partitionFilters)): _*
+    )
     found.rows
   }
 }
