@@ -17,6 +17,14 @@ RACING: Final = (
                 ("test_a_time_taken_by_the_same_action_is_left_to_its_owner",),
             ),
             Mutant(
+                "a request that landed at a commit's time is rolled back with the commit's files",
+                "_late_requests",
+                (("", "return []"),),
+                (
+                    "test_a_request_that_landed_at_the_time_of_a_commit_goes_without_the_commits_files",
+                ),
+            ),
+            Mutant(
                 "no look whether another action took the time",
                 "_try_time",
                 (

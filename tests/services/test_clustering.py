@@ -12,12 +12,15 @@ from pyhudi.choices import ConflictRule
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriteFailed, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.markers import MarkerKind, marker_path
 from pyhudi.format.plans import (
+    ClusteringPlan,
     InstantInfo,
     RequestedReplace,
     RollbackMetadata,
     RollbackPlan,
     parse_requested_replace,
+    render_requested_replace,
     render_rollback_metadata,
     render_rollback_plan,
 )
@@ -28,6 +31,7 @@ from pyhudi.services.clustering import ClusteredFile, TasksHere
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.transactions.conflicts.clustering_plans import YIELDS
 from pyhudi.transactions.conflicts.comparison import STRATEGIES
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
@@ -403,6 +407,29 @@ def test_an_inflight_file_that_landed_after_the_rollback_is_rolled_back_too(
 
     assert (found.instant, found.outcome) == (late.time, Outcome.ROLLED_BACK)
     assert table.pending() == []
+    assert table.rows() == ROWS
+
+
+def test_a_request_that_landed_at_the_time_of_a_commit_goes_without_the_commits_files(
+    table: FolderTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four_files(table)
+    timeline = table.table().timeline()
+    last = timeline.commits[-1]
+    (stat,) = COMMITS.get(table.storage, timeline, last).stats
+    # The commit's program died before it deleted its markers.
+    table.storage.put_if_absent(marker_path(last.time, stat.path, MarkerKind.CREATE), b"")
+    layout = table.table().config.layout
+    action = Action.REPLACECOMMIT if layout == 1 else Action.CLUSTERING
+    plan = ClusteringPlan((), None, {YIELDS: "true"})
+    late = Instant(last.time, action, State.REQUESTED)
+    content = render_requested_replace(RequestedReplace("CLUSTER", plan, {}, 1))
+    put_instant(table.table(), None, late, content)
+
+    settle_and_tell(table.writer())
+
+    assert table.pending() == []
+    assert all(i.action is not Action.ROLLBACK for i in table.table().timeline().instants)
     assert table.rows() == ROWS
 
 

@@ -19,7 +19,7 @@ from pyhudi.timeline.active import Timeline
 from tests.simulation.explore import Bound
 from tests.simulation.guards import LIVE, LOST, SETTLES, Case, Guards, nothing
 from tests.simulation.hudi_cluster import HudiCluster
-from tests.simulation.own_clustering import OwnCluster
+from tests.simulation.own_clustering import REVERSED, OwnCluster, Preferred
 from tests.simulation.own_services import OwnSettle
 from tests.simulation.programs import Upsert
 from tests.simulation.scheduler import FaultKind
@@ -28,6 +28,7 @@ from tests.simulation.world import Scenario
 
 CLUSTERING: Final = "pyhudi.services.clustering"
 RUN: Final = "pyhudi.services.clustering_run"
+REVERSAL: Final = "pyhudi.services.reversal._Reversal"
 DEAD: Final = "pyhudi.services.dead_clusterings"
 
 _proposal = clustering._proposal
@@ -78,6 +79,7 @@ CLUSTERING_GUARDS: Final[Guards] = {
     # What it would break is noticed at the end, too.
     "only a dead clustering is taken back": {f"{DEAD}.lost_its_owner": _yes, **_UNFENCED},
     "fences of a clustering": _UNFENCED,
+    "commits during a reversal are judged": {f"{REVERSAL}._check_conflicts": nothing},
 }
 CRASH: Final = Bound(0, 1, (FaultKind.CRASH,), struck=frozenset({"cluster"}))
 STOP: Final = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset({"cluster"}))
@@ -136,5 +138,14 @@ CLUSTERING_CASES: Final = (
         LIVE,
         stops="a clustering that stood still completes after another took it back",
         mutant="a run that another program took back is committed too",
+    ),
+    Case(
+        "commits during a reversal are judged",
+        Scenario({**REVERSED, "w2": Preferred(("k2",), begins_s=0.1)}, TWO_ROWS),
+        Bound(),
+        LOST,
+        seeds=2_000,
+        stops="a write that takes a clustering back replaces the rows of a commit that came since",
+        mutant="commits during the reversal are not looked at",
     ),
 )

@@ -24,9 +24,9 @@ from pyhudi.storage.base import Storage
 from pyhudi.timeline.schema import table_schema
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Committed, Transaction
-from pyhudi.transactions.writer import Writer
+from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.simulation.own_services import OwnService
-from tests.simulation.programs import Machine, Upsert, put_file
+from tests.simulation.programs import Evaluated, Machine, Mark, Program, Upsert, put_file
 
 #: two files of a key each are a group of a plan, three are not
 GROUP_BYTES: Final = "hoodie.clustering.plan.strategy.max.bytes.per.group"
@@ -35,10 +35,14 @@ PAIRS: Final = (GROUP_BYTES, "50")
 
 @dataclass(frozen=True, slots=True)
 class JsonTasks:
-    """The tasks of a clustering one after the other, each file of rows being a step."""
+    """The tasks of a clustering one after the other, each file of rows being a step.
+
+    They take ``lasts_s`` before the first file is written.
+    """
 
     storage: Storage
     clock: Clock
+    lasts_s: float = 0.0
 
     def run(
         self,
@@ -49,6 +53,8 @@ class JsonTasks:
     ) -> list[WriteStat]:
         """Carry out ``tasks``; what they wrote."""
         stats = []
+        if self.lasts_s:
+            self.clock.sleep(self.lasts_s)
         for _, task in sorted(tasks.items()):
             rows: dict[str, list[str]] = {}
             for path in task.files:
@@ -62,10 +68,10 @@ class JsonTasks:
         return True
 
 
-def clustering_by(writer: Writer, *options: tuple[str, str]) -> Clustering:
+def clustering_by(writer: Writer, *options: tuple[str, str], lasts_s: float = 0.0) -> Clustering:
     """One run by ``writer``, in its own process."""
     table = writer.table
-    tasks = JsonTasks(table.storage, writer.clock)
+    tasks = JsonTasks(table.storage, writer.clock, lasts_s)
     resolved = resolve_write(dict(options), table.config.raw, {})
     return Clustering(writer, resolved, (FileSystemSpec(), table.storage.root), tasks)
 
@@ -78,14 +84,39 @@ class OwnCluster(OwnService):
     """
 
     pairs: bool = False
+    lasts_s: float = 0.0
 
     def once(self, writer: Writer) -> None:
-        clustered(clustering_by(writer, *([PAIRS] if self.pairs else [])))
+        options = [PAIRS] if self.pairs else []
+        clustered(clustering_by(writer, *options, lasts_s=self.lasts_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Preferred(Upsert):
-    """A write that takes a clustering back against which it has lost (``writes/operations.py``)."""
+    """A write that takes a clustering back against which it has lost (``writes/operations.py``).
+
+    It begins after ``begins_s``, and looks for its keys ``tags_s`` long.
+    """
+
+    begins_s: float = 0.0
+    tags_s: float = 0.0
+
+    def run(self, machine: Machine, who: str, policy: WriterPolicy) -> Committed:
+        if self.begins_s:
+            machine.clock.sleep(self.begins_s)
+        return super(Preferred, self).run(machine, who, policy)
+
+    def _write(
+        self,
+        transaction: Transaction,
+        machine: Machine,
+        who: str,
+        mark: Mark | None,
+        read: Evaluated | None,
+    ) -> tuple[WriteStat, ...]:
+        if self.tags_s:
+            machine.clock.sleep(self.tags_s)
+        return super(Preferred, self)._write(transaction, machine, who, mark, read)
 
     def _commit(
         self,
@@ -108,3 +139,10 @@ class Preferred(Upsert):
                 raise
             new = footprint(ours.who, healed, frozenset(), False)
             return transaction.commit(healed, new, self._check(transaction, machine, healed))
+
+
+#: a write that has looked its keys up before a clustering commits, and announced nothing
+REVERSED: Final[Mapping[str, Program]] = {
+    "cluster": OwnCluster(lasts_s=0.05),
+    "w1": Preferred(("k1",), begins_s=0.01, tags_s=0.1),
+}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.own_clustering import OwnCluster
+from tests.simulation.own_clustering import REVERSED, OwnCluster
 from tests.simulation.own_services import RETENTION, OwnArchive, OwnClean
-from tests.simulation.programs import Program
+from tests.simulation.programs import Program, Upsert
 from tests.simulation.rows import Row
 from tests.simulation.scenarios import GROUPS, THREE, UPDATES
 from tests.simulation.service_scenarios import READER
@@ -17,6 +17,7 @@ from tests.simulation.world import Scenario
 #: it spares nothing: readers here have no lease, and are told by name when they come too late
 SOON: Final = OwnClean(times=2, retention=replace(RETENTION, spared_ms=0))
 
+TWO_ROWS: Final = (("k1",), ("k2",))
 FOUR_ROWS: Final = (("k1",), ("k2",), ("k3",), ("k4",))
 #: one has several groups in its plan, the other one
 TWO: Final = (OwnCluster(times=2, pairs=True), OwnCluster())
@@ -33,6 +34,11 @@ def _beside(
     programs = dict(writers) | dict(READER)
     programs |= {f"own-{number}": service for number, service in enumerate(services, 1)}
     return Row(name, Scenario(programs, groups, version, skews=skews or {}))
+
+
+def _reversed(name: str, version: int = 9) -> Row:
+    programs = {**REVERSED, "w2": Upsert(("k2", "new")), **READER}
+    return Row(name, Scenario(programs, TWO_ROWS, version))
 
 
 OWN_ROWS: Final = (
@@ -52,4 +58,6 @@ OWN_ROWS: Final = (
     _beside("two clusterings", *TWO, groups=FOUR_ROWS),
     _beside("two clusterings, table version 6", *TWO, groups=FOUR_ROWS, version=6),
     _beside("our clustering, clean and archive", OwnCluster(), SOON, OwnArchive(times=2)),
+    _reversed("a write that takes a clustering back"),
+    _reversed("a write that takes a clustering back, table version 6", version=6),
 )

@@ -78,6 +78,10 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
         found = rollback_of(table, timeline, time)
         if found is not None and _is_at_work(writer, found[0]):
             return Undone.BEFORE
+        if late := _late_requests(timeline, time):
+            # Its files and markers would be those of the commit that has this time.
+            table.storage.delete([path_of(table, each) for each in late])
+            return Undone.NO
         if target is None:
             if found is not None:  # its files are off the timeline, the rest is still to be done
                 execute(writer, *found)
@@ -102,6 +106,17 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
             found = Instant(rollback, Action.ROLLBACK, State.REQUESTED), plan
         execute(writer, *found)
         return undone
+
+
+def _late_requests(timeline: Timeline, time: InstantTime) -> list[Instant]:
+    """The requests at the time of a completed commit: they landed after they had been given up.
+
+    Nobody goes on with such an instant, since a time that another has is given up.
+    """
+    here = [i for i in timeline.at(time) if i.action in UNDONE_HERE]
+    if all(i.state is not State.COMPLETED for i in here):
+        return []
+    return [i for i in here if i.state is State.REQUESTED]
 
 
 def finish_rollback(writer: Writer, time: InstantTime) -> None:
