@@ -147,6 +147,12 @@ SERVICES: Final = (
                 (("", "return"),),
                 ("test_a_write_takes_its_group_out_of_the_plan_before_it_commits",),
             ),
+            Mutant(
+                "a plan is put again after the lease on the lock",
+                "leave_plans",
+                (("lock.check(table.storage.put_timeout_s)", "pass"),),
+                ("test_a_write_that_lost_its_lock_leaves_the_plan_as_it_is",),
+            ),
         ),
     ),
     Guard(

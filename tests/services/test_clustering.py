@@ -29,12 +29,14 @@ from pyhudi.locks.in_process import InProcessLock
 from pyhudi.rows.spec import ClusterTask, WriteSpec
 from pyhudi.services.clustering import ClusteredFile, TasksHere
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
+from pyhudi.storage.faults import Call, FaultyStorage
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.transactions.conflicts.clustering_plans import YIELDS
 from pyhudi.transactions.conflicts.comparison import STRATEGIES
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
+from pyhudi.transactions.transaction import Transaction
 from tests.services.folder_table import FolderTable
 from tests.transactions.world import NEVER, VERSIONS
 
@@ -295,6 +297,32 @@ def test_a_write_takes_its_group_out_of_the_plan_before_it_commits(table: Folder
 
     table.cluster(Beside(changes))
     assert plans == ["b", "b"]
+
+
+def test_a_write_that_lost_its_lock_leaves_the_plan_as_it_is(table: FolderTable) -> None:
+    """Late, its put would bring groups back that the next writer took out."""
+    four_files(table)
+    fenced, stood = list[bool](), list[Call]()
+
+    def changes() -> None:
+        (pending,) = table.table().timeline().pending
+        path = table.table().timeline().file_of(replace(pending, state=State.REQUESTED))
+        before = table.storage.read(path)
+
+        def stand_still(call: Call) -> None:
+            if call.method == "read" and call.paths == (path,) and table.locks.leases:
+                table.clock.advance(0 if stood else 70)  # the lock's lease lasts 60
+                stood.append(call)
+
+        slow = FaultyStorage(table.storage, before=stand_still)
+        write = Transaction.begin(table.writer(slow), Action.COMMIT, "upsert")
+        table.running.append(write)
+        with pytest.raises(WriterFenced):
+            table.update({"a1": 9}, write)
+        fenced.append(table.storage.read(path) == before)
+
+    table.cluster(Beside(changes))
+    assert fenced == [True]
 
 
 def test_a_clustering_that_apache_hudi_took_over_is_not_committed_twice(

@@ -219,7 +219,8 @@ class Transaction(RunningInstant):
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
-            leave_plans(self.table, now, self.instant, footprint.updated)
+            lock, changed = self.writer.lock, footprint.updated
+            leave_plans(self.table, lock, now, self.instant, changed)
 
             def compare(later: Timeline) -> None:
                 if grounds(later) != grounds(now):

@@ -13,6 +13,7 @@ from typing import Final
 
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RequestedReplace, parse_requested_replace, render_requested_replace
+from pyhudi.locks.base import TableLock
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.table import Table
@@ -53,12 +54,13 @@ def yields(requested: RequestedReplace) -> bool:
 
 
 def leave_plans(
-    table: Table, now: Timeline, instant: InstantTime, changed: Collection[Group]
+    table: Table, lock: TableLock, now: Timeline, instant: InstantTime, changed: Collection[Group]
 ) -> None:
     """Take the groups that the write ``instant`` changed out of the plans that yield.
 
     Called under the table's lock, right before the write commits. If it does not commit after all,
-    the groups are not clustered for once.
+    the groups are not clustered for once. ``WriterFenced`` if the lease might not outlast the put:
+    late, it would bring groups back that the next writer took out.
     """
     if not changed:
         return
@@ -74,4 +76,5 @@ def leave_plans(
         log.info("%s takes file groups out of the clustering %s", instant, pending.time)
         smaller = replace(requested, clustering_plan=replace(plan, input_groups=left))
         path = now.file_of(Instant(pending.time, pending.action, State.REQUESTED))
+        lock.check(table.storage.put_timeout_s)
         table.storage.replace(path, render_requested_replace(smaller))
