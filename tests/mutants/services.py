@@ -251,6 +251,12 @@ SERVICES: Final = (
                 ("test_living_writers_are_named_and_nothing_happens",),
             ),
             Mutant(
+                "queries with a lease do not stop a restore",
+                "_refuse_readers",
+                (("", "return"),),
+                ("test_a_query_that_reads_what_would_go_is_named_unless_it_may_fail",),
+            ),
+            Mutant(
                 "a restore is begun though others have committed since its plan",
                 "_refuse_overtaken",
                 (("", "return"),),

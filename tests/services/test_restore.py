@@ -16,8 +16,11 @@ from pyhudi.services.clean_plan import Retention
 from pyhudi.services.restore import RestoreFate, restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
+from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.table import PROPERTIES
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.heartbeat import HeartbeatPolicy
+from pyhudi.transactions.leases import lease
 from pyhudi.transactions.processes import LINUX
 from tests.archiver import archive
 from tests.transactions.world import (
@@ -214,6 +217,38 @@ def test_living_writers_are_named_and_nothing_happens(world: World) -> None:
     assert "fence=True" in told
     assert {f.path for f in world.memory.walk(".hoodie")} == before
     assert world.rows() == model[-1][1]
+
+
+def test_a_query_that_reads_what_would_go_is_named_unless_it_may_fail(world: World) -> None:
+    model = written(world)
+    newest = world.table().timeline().latest_commit
+    assert newest is not None
+    last = max(completed(world.table().timeline(), i) for i in world.table().timeline().commits)
+    layout = world.table().config.layout
+    reads = lease(
+        world.memory, world.clock, ReadState(newest.time, layout, last), HeartbeatPolicy()
+    )
+    reads.beat()
+
+    with pytest.raises(CommitConflict, match=f"reads commit {newest.time}.*fence=True"):
+        restored(world.writer(), model[1][0])
+    assert world.rows() == model[-1][1]
+    assert Action.RESTORE not in actions(world)
+    assert not restored(world.writer(), newest.time), "nothing that it reads would go"
+
+    restored(world.writer(), model[1][0], fence=True)
+    reads.stop()
+    check(world, model[1][1], 2)
+
+
+def test_a_query_of_an_earlier_commit_stops_no_restore(world: World) -> None:
+    model = written(world)
+    state = ReadState(model[1][0], world.table().config.layout, LATE)
+    reads = lease(world.memory, world.clock, state, HeartbeatPolicy())
+    reads.beat()
+    restored(world.writer(), model[1][0])
+    reads.stop()
+    check(world, model[1][1], 2)
 
 
 @pytest.mark.parametrize("dies", [False, True])

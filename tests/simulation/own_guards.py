@@ -18,12 +18,15 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.transactions.writer import Writer
 from tests.simulation.explore import Bound
 from tests.simulation.guards import LIVE, ONE_ROW, Case, Guards, nothing
-from tests.simulation.own_services import RETENTION, OwnClean, OwnSavepoint, ReadLong
+from tests.simulation.own_services import RETENTION, OwnClean, OwnRestore, OwnSavepoint, ReadLong
 from tests.simulation.programs import Upsert
 from tests.simulation.scheduler import FaultKind, Task
+from tests.simulation.service_guards import TWO_ROWS, UNDONE
 from tests.simulation.world import Scenario
 
 CLEAN: Final = "pyhudi.services.clean"
+RESTORE: Final = "pyhudi.services.restore"
+UNDOING: Final = "pyhudi.transactions.recovery.undoing"
 
 _planned = clean.planned
 _PLANS: WeakKeyDictionary[Storage, CleanPlan] = WeakKeyDictionary()
@@ -43,6 +46,10 @@ def _no_holds(*_: Any) -> dict[Any, Any]:
     return {}
 
 
+def _no_instants(*_: Any) -> list[InstantTime]:
+    return []
+
+
 def _no_commits(*_: Any) -> frozenset[InstantTime]:
     return frozenset()
 
@@ -58,11 +65,20 @@ OWN_GUARDS: Final[Guards] = {
     "leases of readers": {f"{CLEAN}._leased": _no_holds},
     "a moment for readers without a lease": {f"{CLEAN}._recent": _no_commits},
     "savepoints hold their files": {f"{CLEAN}._held": _no_holds},
+    "leases of readers stop a restore": {f"{RESTORE}._refuse_readers": nothing},
+    "writers that live stop a restore": {
+        f"{RESTORE}._refuse_living": nothing,
+        # The writer notices at its end, too.
+        f"{UNDOING}.check_undoing": nothing,
+        "pyhudi.transactions.conflicts.judgement.check_undoing": nothing,
+        "pyhudi.transactions.conflicts.meanwhile.Meanwhile.undone": _no_instants,
+    },
     "a plan stays pending for a query": {f"{CLEAN}._stays_pending": nothing},
 }
 
 #: nothing is spared, so that a clean need not wait
 AT_ONCE = OwnClean(retention=replace(RETENTION, spared_ms=0))
+RESTORE_LATER = OwnRestore(nth=1, pause_s=1.0)
 ONE_WRITE = {"w1": Upsert(("k1",))}
 
 OWN_CASES: Final = (
@@ -116,5 +132,21 @@ OWN_CASES: Final = (
         stops="a cleaner that stood still deletes what a savepoint has come to keep, since another "
         "clean spared it and ended the plan",
         mutant="a plan ends though a query holds one of its files",
+    ),
+    Case(
+        "leases of readers stop a restore",
+        Scenario({**ONE_WRITE, "reader": ReadLong(), "restore": RESTORE_LATER}, ONE_ROW),
+        Bound(preemptions=0),
+        LIVE,
+        stops="a restore deletes what a query reads under a lease",
+        mutant="queries with a lease do not stop a restore",
+    ),
+    Case(
+        "writers that live stop a restore",
+        Scenario({"w1": Upsert(("k2",)), "restore": OwnRestore(nth=1)}, TWO_ROWS),
+        Bound(preemptions=2),
+        UNDONE,
+        stops="a write brings rows back that a restore has undone",
+        mutant="writers that live do not stop a restore",
     ),
 )

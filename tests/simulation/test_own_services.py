@@ -11,7 +11,7 @@ from tests.simulation.history import report
 from tests.simulation.invariants import PAGE, cells, guard_line
 from tests.simulation.own_guards import AT_ONCE, ONE_WRITE
 from tests.simulation.own_scenarios import OWN_ROWS
-from tests.simulation.own_services import OwnRestore, OwnSavepoint, OwnService
+from tests.simulation.own_services import OwnClean, OwnRestore, OwnSavepoint, OwnService, ReadLong
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
 from tests.simulation.residuals import LOCK
 from tests.simulation.rows import Row
@@ -49,6 +49,18 @@ def _decides(task: Task) -> bool:
 def test_a_cleaner_that_stops_anywhere_takes_no_file_that_is_kept(beside: OwnService) -> None:
     programs = {**ONE_WRITE, "clean": AT_ONCE, "beside": beside}
     stop = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset({"clean"}), amid=_decides)
+    explored = explore(Scenario(programs, ONE_ROW), stop)
+    assert not explored.findings, report(explored.findings[0])
+
+
+def test_a_cleaner_that_stops_anywhere_takes_no_file_of_a_query_with_a_lease() -> None:
+    """What a plan names became old before the moment in which a query gets its lease.
+
+    So a plan knows the leases of all queries that list such a file, however long it takes.
+    """
+    cleans = {"clean": OwnClean(pause_s=0.5, times=2), "clean-2": OwnClean(pause_s=1.5, times=2)}
+    programs = {"reader": ReadLong(lasts_s=9.0, late_s=0.9), **ONE_WRITE, **cleans}
+    stop = Bound(0, 1, (FaultKind.PAUSE,), struck=frozenset(cleans), amid=_decides)
     explored = explore(Scenario(programs, ONE_ROW), stop)
     assert not explored.findings, report(explored.findings[0])
 

@@ -154,7 +154,8 @@ def _add_savepoints(commands: Any) -> None:
     back.add_argument(
         "--fence",
         action="store_true",
-        help="roll running writes back first; without it they are named and nothing happens",
+        help="roll running writes back first, and let queries fail whose files go; without it they "
+        "are named and nothing happens",
     )
     back.set_defaults(command=_restore)
 

@@ -1,6 +1,7 @@
 """Restores a table to a commit: undoes all commits after it, the newest first.
 
-Invariants: the plan is put under the table's lock, while no other write is pending. From then on no
+Invariants: the plan is put under the table's lock, while no other write is pending and no query
+with a lease reads what goes, unless that was asked for. From then on no
 write begins or commits until the restore has completed (transactions/recovery/undoing.py). Each
 step finds out what is left to do, so a restore has no owner: the next one finishes it.
 """
@@ -57,8 +58,14 @@ from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
-from pyhudi.transactions.heartbeat import has_passed, last_beat_ms, last_words
+from pyhudi.transactions.heartbeat import (
+    HeartbeatPolicy,
+    has_passed,
+    last_beat_ms,
+    last_words,
+)
 from pyhudi.transactions.instants import path_of, put_instant, take_time
+from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.processes import parse_process
 from pyhudi.transactions.recovery.settle import settle_failed_writes
@@ -110,10 +117,11 @@ def restore(
 
     Without Spark. All commits after it are undone and their files deleted, for good. Returns an
     entry for each such file. With ``dry_run`` nothing changes. A restore that died is finished, if
-    it had the same goal. While others write it is refused; with ``fence`` their writes are rolled
-    back first, and they fail when they would commit. ``options`` must name the lock of the table's
+    it had the same goal. While others write it is refused, and while a query with a lease reads a
+    commit that would go; with ``fence`` their writes are rolled back first, and they fail when they
+    would commit, as do the queries. ``options`` must name the lock of the table's
     writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others write; ``ConfigError``
+    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others work; ``ConfigError``
     for an instant that is no commit, or if a later one has a savepoint; ``HistoryExpired`` for one
     of which a clean or the archive has taken a part.
     """
@@ -145,6 +153,8 @@ def restored(
             check_undoing(table, timeline, f"A restore to {instant}", None)
             _refuse_living(writer, timeline, instant)
             goal, undone, files = _planned(table, timeline, instant)
+            if not fence:
+                _refuse_readers(writer, timeline, instant, undone)
         _drop_rollbacks_of_restores(writer, timeline)
         if not undone:
             return Listing(RestoredFile)
@@ -256,6 +266,26 @@ def _refuse_living(writer: Writer, timeline: Timeline, instant: str) -> None:
         theirs=living[0].time,
         overlap=tuple(i.time for i in living),
     )
+
+
+def _refuse_readers(
+    writer: Writer, timeline: Timeline, instant: str, undone: list[UndoneInstant]
+) -> None:
+    """``CommitConflict`` that names a query with a lease which reads a commit that would go."""
+    table = writer.table
+    gone = {each.instant.time for each in undone}
+    for lease in living_leases(table.storage, writer.clock, HeartbeatPolicy()):
+        then = lease.state.on(timeline).commits
+        read = sorted(gone & {i.time for i in then if i.time <= lease.state.instant})
+        if read:
+            raise CommitConflict(
+                f"The table {table.storage.root} cannot be restored to {instant} while a query of "
+                f"{lease.who} reads commit {read[-1]}, whose files would go. Nothing was changed. "
+                "End the query or wait for it, and restore again; with fence=True (--fence) the "
+                "table is restored all the same, and the query fails.",
+                theirs=read[-1],
+                overlap=tuple(read),
+            )
 
 
 def _named(table: Table, timeline: Timeline, instant: Instant) -> str:

@@ -60,7 +60,8 @@ def living_leases(storage: Storage, clock: Clock, policy: HeartbeatPolicy) -> li
             dead.append(path)
         elif (told := _parsed(file.name, words)) is not None:
             found.append(told)
-    storage.delete(dead)
+    if dead:
+        storage.delete(dead)
     return found
 
 
