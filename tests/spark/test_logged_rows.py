@@ -142,8 +142,8 @@ def test_logs_without_images_of_the_rows_are_not_asked(mode: str, lake: Lake) ->
 
 def test_logs_that_are_as_large_as_the_files_are_left_alone(lake: Lake) -> None:
     table = lake.table(options=LOGGED)
-    table.write([row(key, "a") for key in range(4)])
-    table.write([row(key, "b", 2) for key in range(4)], "upsert")
+    table.write(many())
+    table.write([row(key, "b", 2) for key in range(MANY)], "upsert")
     assert not from_logs(frame(table, table.instants()[0]))
 
 

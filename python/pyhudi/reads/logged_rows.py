@@ -23,12 +23,12 @@ from pyhudi.format.table_config import TableType
 from pyhudi.reads.change_data import Finder, in_order, task_count
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.scan import Query, changed
-from pyhudi.rows.logged_rows import LoggedPiece, LoggedSpec
+from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import COMMITS
 
 #: logs are read if they are at most so large beside the base files, which Spark decodes faster
-WORTH = 0.25
+WORTH = 0.5
 #: types whose values are equal exactly if their texts in the record key are
 KEY_TYPES = frozenset({"boolean", "byte", "short", "integer", "long", "string", "date"})
 Group = tuple[str, FileId]
@@ -85,6 +85,8 @@ def plan_logged_rows(
         if each.base is None:
             continue
         found = _logs_of(query, steps.get((each.partition_path, each.file_id), ()), each)
+        if found is not None and all(_only_deletes(stat) for _, stat in found):
+            continue
         file = finder.slice(each.base.path)
         logs = ((in_order(s.cdc_stats or {}), finder.slice(s.path).names) for _, s in found or ())
         pieces.append(LoggedPiece(file, tuple(logs)))
@@ -128,6 +130,10 @@ def _logs_of(query: Query, steps: Sequence[Step], newest: FileSlice) -> Sequence
         return None
     follows = (stat.prev_commit == before for (before, _), (_, stat) in pairwise(steps))
     return steps if all(follows) else None
+
+
+def _only_deletes(stat: WriteStat) -> bool:
+    return stat.num_deletes > 0 and stat.num_inserts == stat.num_updates == 0
 
 
 def _bytes(steps: Sequence[Step]) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.logged_rows import LoggedPiece, LoggedSpec
+from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.spec import (
     BloomSpec,
     ChangeLogSpec,

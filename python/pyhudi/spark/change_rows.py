@@ -13,7 +13,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.reads.change_data import ChangePlan
 from pyhudi.reads.logged_rows import LoggedPlan
 from pyhudi.rows.change_reader import read_changes
-from pyhudi.rows.logged_rows import read_logged_rows
+from pyhudi.rows.logged_reader import read_logged_rows
 from pyhudi.rows.shipping import Work, shipped
 from pyhudi.writes.placement.task_routes import balanced
 

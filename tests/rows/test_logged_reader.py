@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.rows.logged_rows import last_of_each
+from pyhudi.rows.logged_reader import last_of_each
 
 
 def last(*changes: tuple[int, str, object]) -> list[bool] | None:
