@@ -2,7 +2,8 @@
 
 ``python -m integration.storm_job SPEC-JSON`` calls pyhudi's own function for the service, as a job
 beside the writers would, and tells of each turn in JSON lines on stdout. It begins when it gets a
-line on stdin, rests while the file ``on`` is not there, and ends when the file ``until`` is.
+line on stdin, rests while the file ``on`` is not there, and ends when the file ``until`` is. What
+``on`` says is the rest between two turns in seconds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What one service does; ``every_s`` is its rest between two turns."""
+    """What one service does; ``every_s`` is its rest between two turns if ``on`` says none."""
 
     root: str
     options: dict[str, str]
@@ -111,10 +112,17 @@ def run(spec: JobSpec, answers: TextIO) -> None:
             tell("failed", kind=type(error).__name__, text=str(error))
         except Exception:
             tell("broken", text=traceback.format_exc())
-        ends = clock.monotonic() + spec.every_s
+        ends = clock.monotonic() + _rest(on, spec.every_s)
         while on.exists() and not until.exists() and clock.monotonic() < ends:
             clock.sleep(LOOK_EVERY_S)
     tell("end")
+
+
+def _rest(on: Path, usual: float) -> float:
+    try:
+        return float(on.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return usual
 
 
 if __name__ == "__main__":

@@ -258,7 +258,7 @@ def _seasons(season: Season, on: Path, services: Services) -> list[Span]:
     for turn in range(season.spans):
         works = turn % 4 in (1, 2)
         if works:
-            on.touch()
+            on.write_text(f"{season.counted_rest_s or ''}", encoding="utf-8")
         else:
             on.unlink(missing_ok=True)
             _wait(lambda: not services.busy, time.monotonic() + ENDS_WITHIN_S)
@@ -381,6 +381,7 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--span", type=float, help="seconds of each of the parts that are counted")
     parser.add_argument("--spans", type=int, help="how many parts are counted")
+    parser.add_argument("--rest", type=float, help="seconds between two turns of a service then")
     parser.add_argument("--try", action="store_true", dest="only_try", help="publish nothing")
     given = parser.parse_args()
     os.environ.update(BRIEF_SPARK)
@@ -389,7 +390,7 @@ def main() -> int:
     reports = []
     for name in given.place or LOCKS:
         season = Season.on(name)
-        season = replace(season, span_s=given.span or season.span_s)
+        season = replace(season, span_s=given.span or season.span_s, counted_rest_s=given.rest)
         if given.spans is not None:
             season = replace(season, spans=given.spans)
         reports.append(storm(name, season, given.seed))

@@ -20,10 +20,11 @@ RESTS_S: Mapping[str, float] = {"clean": 2.0, "archive": 3.0, "cluster": 5.0}
 class Season:
     """How hard a storm is, and how its commits are counted.
 
-    A query is a long one after ``long_s`` seconds, and lasts from ``hold_s`` to twice as long; a
-    clean spares for ``spared_ms`` what became old. ``spans`` parts of ``span_s`` seconds are
-    counted. The first ``racing`` writers also race for keys that the table does not have. Queries
-    that are not ``leased`` have no lease, so a storm of them must find a problem.
+    A query is a long one after ``long_s`` seconds, and lasts from ``hold_s`` to twice as long;
+    a clean spares for ``spared_ms`` what became old. ``spans`` parts of ``span_s`` seconds are
+    counted, in which services rest ``counted_rest_s`` seconds, None for ``rests_s``. The first
+    ``racing`` writers also race for keys that the table does not have. Queries that are not
+    ``leased`` have no lease, so a storm of them must find a problem.
     """
 
     scale: Scale = field(default_factory=lambda: Scale(8, 12, 3, 1, 2, 1))
@@ -36,8 +37,16 @@ class Season:
     file_bytes: int = 9_000
     span_s: float = 6.0
     spans: int = 24
+    counted_rest_s: float | None = None
     gentle: bool = False
     leased: bool = True
+
+    @property
+    def rest(self) -> str:
+        """How long services rest where commits are counted, in seconds."""
+        if self.counted_rest_s is not None:
+            return f"{self.counted_rest_s:g}"
+        return f"{min(self.rests_s.values()):g} to {max(self.rests_s.values()):g}"
 
     @classmethod
     def on(cls, place: str) -> Season:
@@ -119,8 +128,8 @@ COLUMNS = (
     "lock", "storage", "writers x upserts", "acknowledged", "retries", "of them by services",
     "killed", "paused", "fenced", "other failures", "silent", "files cleaned", "commits archived",
     "clusterings", "services that failed", "states held", "of them with replaced files",
-    "files pulled away", "commits/s without services", "with", "share", "of the slowest writer",
-    "seconds", "problems",
+    "files pulled away", "services rest, s", "commits/s without services", "with", "share",
+    "of the slowest writer", "seconds", "problems",
 )  # fmt: skip
 NAMED = 3  # columns that tell which storm it was
 
@@ -130,11 +139,11 @@ TEXT = f"""\
 `python -m integration.storm_own` writes this part. Eight writers without services of their own
 upsert into one table beside three other processes of pyhudi: one cleans, one archives, one clusters
 a partition's files by key. They rest 2 s, 3 s and 5 s between two turns, where a job of services
-rests a minute by default, and keep so little that all have work. Three
-readers hold one state of the table for 12 s to 24 s each, with the lease of a long query, and read
-its files a second time at the end. Writers are killed and stopped as above. Each service is killed
-once and stopped once while it holds the lock, one reader is killed and one stopped. *killed* and
-*paused* are those of writers + services + readers, in brackets the ones that held the lock.
+rests a minute by default, and keep so little that all have work. Three readers hold one state of
+the table for 12 s to 24 s each, with the lease of a long query, and read its files a second time at
+the end. Writers are killed and stopped as above. Each service is killed once and stopped once while
+it holds the lock, one reader is killed and one stopped. *killed* and *paused* are those of writers
++ services + readers, in brackets the ones that held the lock.
 
 What holds for the storms above must hold here too; a commit may be in the archive. After one
 `pyhudi clean --failed-writes` no data file that no commit ever named, marker or heartbeat may be
@@ -144,11 +153,12 @@ what it was struck with (*services that failed*), if a reader misses a file of i
 reads other rows from it the second time. Two of the writers race for new keys.
 
 When all have been struck, the storm goes on in parts in which services run or rest, in the order
-rest, run, run, rest. *commits/s* are medians over the parts, *share* is the second of the first,
-*of the slowest writer* the same by all commits of the one writer that services cost most: a few
-dozen on local disk, fewer elsewhere, so it varies by a third. The machine has two cores, for these
-processes and for other work that comes and goes: the shares tell of both. A clean spares files for
-8 s here after they are replaced, not for 60 s, and a query is a long one after 1 s, not 5 s.
+rest, run, run, rest; *services rest* is the time between two turns of a service then. *commits/s*
+are medians over the parts, *share* is the second of the first, *of the slowest writer* the same by
+all commits of the one writer that services cost most: a few dozen on local disk, fewer elsewhere,
+so it varies by a third. The machine has two cores, for these processes and for other work that
+comes and goes: the shares tell of both. A clean spares files for 8 s here after they are replaced,
+not for 60 s, and a query is a long one after 1 s, not 5 s.
 """
 
 
@@ -184,6 +194,7 @@ def summary(report: Report) -> tuple[str, ...]:
         reads["look"],
         reads["with files that were replaced"],
         reads["lost"],
+        report.season.rest,
         f"{without:.2f}",
         f"{beside:.2f}",
         f"{share:.2f}",
