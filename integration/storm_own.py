@@ -187,7 +187,10 @@ def _blow(report: Report, spec: Spec, where: Place, folder: Path) -> Chronicle:
         for one in everybody:
             one.go()
         ends = started + ENDS_WITHIN_S
-        _wait(lambda: all(one.spared for one in everybody) and _worked(services), ends)
+        _wait(
+            lambda: all(one.spared for one in everybody) and _worked(services) and _outlived(looks),
+            ends,
+        )
         report.figures["struck at"] = round(time.monotonic() - started)
         for one in everybody:
             if not one.spared:
@@ -242,6 +245,11 @@ def _note(
 def _worked(services: Services) -> bool:
     """Whether each service has had work and ended it."""
     return all(services.told[name] for name in SERVICES)
+
+
+def _outlived(looks: Sequence[tuple[str, float, Mapping[str, Any]]]) -> bool:
+    """Whether a reader has read files that were replaced meanwhile."""
+    return any(event.get("replaced") for _, _, event in looks)
 
 
 def _wait(done: Callable[[], bool], ends: float) -> bool:
