@@ -246,6 +246,7 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "change_form": ("tests/reads/test_incremental.py", "incremental.format"),
     "of_the_rest": ("tests/reads/test_incremental.py", "REST"),
     "end_schema": ("tests/reads/test_incremental.py", "END_SCHEMA"),
+    "saves": ("integration/test_query_savepoint.py", "read.savepoint.enable"),
     "as_of": ("tests/spark/test_time_travel.py", "as__of__instant"),
 }
 

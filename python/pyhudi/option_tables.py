@@ -332,6 +332,8 @@ class ReadOptions:
         "Incremental: of a cleaned range the rows not changed again since; Hudi's default is true.")
     end_schema: bool = option(False, INCREMENTAL + "schema.use.end.instanttime", S,
         "Incremental: columns as of the last commit of the range, not those of now.")
+    saves: bool = option(False, "hoodie.datasource.read.savepoint.enable", S,
+        "A long query has a savepoint until it ends: Hudi's cleaner knows nothing of its lease.")
     as_of: str | None = option(None, "as.of.instant", S,
         "Time travel: the table after this instant, or as of this time.")
 

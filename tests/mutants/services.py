@@ -8,6 +8,29 @@ from tests.mutants.mutant import Guard, Mutant
 
 SERVICES: Final = (
     Guard(
+        "a query's savepoint that outlives the query, or goes while another one reads",
+        (
+            Mutant(
+                "a query that has ended gets a savepoint",
+                "save_for_query",
+                (("if state.instant in _saving(writer):", "if True:"),),
+                ("test_a_query_that_has_ended_meanwhile_gets_none",),
+            ),
+            Mutant(
+                "the first query that ends takes the savepoint of all",
+                "_saving",
+                (("", "return set()"),),
+                ("test_a_savepoint_lasts_as_long_as_the_queries_of_its_commit",),
+            ),
+            Mutant(
+                "a user's savepoint goes with a query",
+                "put_savepoint",
+                ((" and (there.comment != OF_QUERY or comment == OF_QUERY)", ""),),
+                ("test_a_user_who_saves_the_commit_of_a_query_keeps_it_after_the_query",),
+            ),
+        ),
+    ),
+    Guard(
         "a clean that deletes what a query, a savepoint, a write or a plan reads",
         (
             Mutant(

@@ -83,3 +83,35 @@ def test_a_short_query_leaves_no_trace(lake: Lake) -> None:
     table.rows()
     assert not (Path(table.path) / ".hoodie" / ".leases").exists()
     assert "leases" in [t.name for t in threading.enumerate()], "it was looked at"
+
+
+def test_a_long_query_has_a_savepoint_if_it_asks_for_one(
+    lake: Lake, aside: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    table = lake.table()
+    table.write([(1, "a", 1, "x")])
+    go = tmp_path / "go"
+
+    def held(name: str) -> str:
+        while not go.exists():
+            time.sleep(0.05)
+        return name
+
+    frame = table.df(hoodie__datasource__read__savepoint__enable="true")
+    running = aside.submit(frame.select(F.udf(held)("name")).collect)
+    wait_for_savepoints(table, table.instants())
+    go.touch()
+    assert [row[0] for row in running.result(DEADLINE_S)] == ["a"]
+    wait_for_savepoints(table, [])
+
+
+def wait_for_savepoints(table: HudiTable, instants: list[str]) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while saved(table) != instants:
+        assert time.monotonic() < give_up, f"the savepoints are {saved(table)}"
+        time.sleep(0.05)
+
+
+def saved(table: HudiTable) -> list[str]:
+    files = (Path(table.path) / ".hoodie").rglob("*.savepoint")
+    return sorted(f.name.partition("_")[0].partition(".")[0] for f in files)

@@ -18,6 +18,7 @@ from pyhudi.format.plans import RollbackMetadata
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.services.dead_clusterings import own_clusterings, roll_back_dead
+from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import Timeline
@@ -82,6 +83,7 @@ def settle_and_tell(
     if policy.failed_writes is not FailedWrites.NEVER:
         roll_back_dead(writer, forced)
         sweep_temporaries(table, clock, everywhere=True)
+        end_query_savepoints(writer)
     after = table.timeline()
     undone = _rollbacks(table, before, after)
     left = Outcome.NEVER if policy.failed_writes is FailedWrites.NEVER else Outcome.ALIVE

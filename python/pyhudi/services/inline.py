@@ -17,6 +17,7 @@ from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
 from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatable, clustered
+from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.writable import refuse_writes_to
@@ -41,6 +42,8 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))
     timeline = writer.table.timeline()
     if options.clean_inline and _is_due(writer, timeline, options.clean_trigger):
+        if end_query_savepoints(writer, timeline):
+            timeline = writer.table.timeline()
         clean_table(writer, retention_of(options), timeline, incremental=True, budget=AT_ONCE)
     if options.archive_inline:
         archive_table(writer, rules_of(options), timeline, MOST_INSTANTS)

@@ -26,12 +26,16 @@ from pyhudi.services.opened import open_writer
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.read_states import ReadState
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
+
+#: the comment of a running query's savepoint (``services/query_savepoints.py``)
+OF_QUERY = "pyhudi: a query is running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +85,45 @@ def delete_savepoint(
 
 def make_savepoint(writer: Writer, instant: str | None, comment: str) -> Savepoint:
     """``savepoint`` by the writer of an application."""
-    table, lock = writer.table, writer.lock
+    table = writer.table
     refuse_writes_to(table)
     with writer.locked():
         timeline = table.timeline()
-        check_undoing(table, timeline, "A savepoint", None)
-        time = commit_meant(table, timeline, instant)
-        for each in savepoints_of(table, timeline):
-            if each.instant == time:
-                return each
-        check_history(table, _without_begun(timeline), time)
-        files = table.view(timeline).latest(as_of=time)
-        check_cleans(table, timeline, time, files, "kept")
-        made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
-        begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
-        completion = writer.next_time(timeline)
-        lock.check(table.storage.put_timeout_s)
-        with suppress(FileExists):  # left by a program that died here
-            put_instant(table, None, begun, b"")
-        done = Instant(time, Action.SAVEPOINT, State.COMPLETED, completion)
-        put_instant(table, begun, done, render_savepoint(_metadata(made, files)))
+        return put_savepoint(writer, timeline, commit_meant(table, timeline, instant), comment)
+
+
+def put_savepoint(
+    writer: Writer,
+    timeline: Timeline,
+    time: InstantTime,
+    comment: str,
+    state: ReadState | None = None,
+) -> Savepoint:
+    """Put a savepoint of the commit ``time``, with the lock held; one that is there is returned.
+
+    It keeps the files of ``state``, by default those that the commit shows now. One of a running
+    query goes with the query, so another one takes its place.
+    """
+    table = writer.table
+    check_undoing(table, timeline, "A savepoint", None)
+    there = next((s for s in savepoints_of(table, timeline) if s.instant == time), None)
+    if there is not None and (there.comment != OF_QUERY or comment == OF_QUERY):
+        return there
+    if there is not None:
+        remove_savepoint(writer, timeline, time)
+        timeline = table.timeline()
+    check_history(table, _without_begun(timeline), time)
+    seen = timeline if state is None else state.on(timeline)
+    files = table.view(seen).latest(as_of=time)
+    check_cleans(table, timeline, time, files, "kept")
+    made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
+    begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
+    completion = writer.next_time(timeline)
+    writer.lock.check(table.storage.put_timeout_s)
+    with suppress(FileExists):  # left by a program that died here
+        put_instant(table, None, begun, b"")
+    done = Instant(time, Action.SAVEPOINT, State.COMPLETED, completion)
+    put_instant(table, begun, done, render_savepoint(_metadata(made, files)))
     return made
 
 
@@ -111,20 +134,26 @@ def drop_savepoint(writer: Writer, instant: str) -> Listing[Savepoint]:
     with writer.locked():
         timeline = table.timeline()
         saved = savepoints_of(table, timeline)
-        files = [i for i in timeline.at(InstantTime(instant)) if i.action is Action.SAVEPOINT]
-        if not files:
+        if all(i.action is not Action.SAVEPOINT for i in timeline.at(InstantTime(instant))):
             there = ", ".join(each.instant for each in saved) or "none"
             raise ConfigError(
                 f"The commit {instant} has no savepoint. The savepoints of the table at "
                 f"{table.storage.root} are: {there}.",
                 key="instant",
             )
-        writer.lock.check(table.storage.put_timeout_s)
-        # The completed file first: an inflight file alone keeps nothing.
-        table.storage.delete([timeline.file_of(each) for each in files])
-        begun = Instant(InstantTime(instant), Action.SAVEPOINT, State.INFLIGHT)
-        table.storage.delete([path_of(table, begun)])
+        remove_savepoint(writer, timeline, InstantTime(instant))
     return Listing(Savepoint, (each for each in saved if each.instant != instant))
+
+
+def remove_savepoint(writer: Writer, timeline: Timeline, time: InstantTime) -> None:
+    """Delete the savepoint of the commit ``time``, with the lock held."""
+    table = writer.table
+    files = [i for i in timeline.at(time) if i.action is Action.SAVEPOINT]
+    writer.lock.check(table.storage.put_timeout_s)
+    # The completed file first: an inflight file alone keeps nothing.
+    table.storage.delete([timeline.file_of(each) for each in files])
+    begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
+    table.storage.delete([path_of(table, begun)])
 
 
 def savepoints_of(table: Table, timeline: Timeline) -> list[Savepoint]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi.application.runtime import Runtime
+from pyhudi.config import resolve_write
 from pyhudi.diagnosis.advise import table_advice
 from pyhudi.diagnosis.health import table_health
 from pyhudi.diagnosis.why import key_touches
@@ -34,6 +35,7 @@ from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
 from pyhudi.timeline import inspection
 from pyhudi.timeline.table import open_table, table_exists
+from pyhudi.transactions.writer import Writer
 from pyhudi.writes.own_reads import place_of
 
 
@@ -92,7 +94,7 @@ class ReadHandlers:
             return plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
 
         def noted(query: Query) -> ScanPlan:
-            self._leases.note(ask.pin, query)
+            self._note(at, ask.pin, query)
             return plan(query)
 
         return self._pins.ask(at.pinned(ask.pin, ask.instant), noted)
@@ -102,7 +104,7 @@ class ReadHandlers:
         wanted = SparkSchema.parse(ask.schema)
 
         def plan(query: Query) -> ChangePlan | LoggedPlan:
-            self._leases.note(ask.pin, query)
+            self._note(at, ask.pin, query)
             if query.of_changes:
                 return plan_changes(query, wanted, ask.filters)
             return plan_logged_rows(query, wanted, ask.filters, ask.partition_filters)
@@ -113,6 +115,13 @@ class ReadHandlers:
             holder.take(change_rows(spark, found, wanted)._jdf)
         else:
             holder.take(logged_rows(spark, found, wanted)._jdf)
+
+    def _note(self, at: Target, pin: str, query: Query) -> None:
+        def writer() -> Writer:
+            options = resolve_write(at.given, query.table.config.raw, at.session)
+            return self._runtime.writer(query.table, options)
+
+        self._leases.note(pin, query, writer if query.options.saves else None)
 
     def count(self, at: Target, ask: protocol.Count) -> int | None:
         every = [*ask.partition_filters, *ask.filters]

@@ -25,11 +25,15 @@ MAX_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A query that is running: the ``state`` that it reads, and its process."""
+    """A query that is running: the ``state`` that it reads, and its process.
+
+    ``saves``: it has a savepoint besides, or is about to make one.
+    """
 
     name: str
     state: ReadState
     process: Process | None
+    saves: bool = False
 
     @property
     def who(self) -> str:
@@ -38,11 +42,17 @@ class Lease:
         return f"process {process.pid} on {process.host}" if process else "a process"
 
 
-def lease(storage: Storage, clock: Clock, state: ReadState, policy: HeartbeatPolicy) -> Heartbeat:
+def lease(
+    storage: Storage,
+    clock: Clock,
+    state: ReadState,
+    policy: HeartbeatPolicy,
+    saves: bool = False,
+) -> Heartbeat:
     """A new lease; it begins with ``start`` and ends with ``stop``."""
     process = policy.processes.this()
     owner = json.loads(process.render()) if process else {}
-    content = json.dumps({**asdict(state), **owner}).encode()
+    content = json.dumps({**asdict(state), "saves": saves, **owner}).encode()
     return Heartbeat(storage, clock, clock.uuid(), policy, FOLDER, content)
 
 
@@ -69,6 +79,7 @@ def _parsed(name: str, words: bytes) -> Lease | None:
     try:
         said = json.loads(words)
         instant, layout = InstantTime(str(said["instant"])), int(said["layout"])
-        return Lease(name, ReadState(instant, layout, str(said["last"])), parse_process(words))
+        state = ReadState(instant, layout, str(said["last"]))
+        return Lease(name, state, parse_process(words), said.get("saves") is True)
     except (ValueError, TypeError, LookupError):
         return None
