@@ -6,7 +6,7 @@ getting on. Nothing that has begun is cut off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyhudi.clock import Clock, cpu_seconds
@@ -49,7 +49,7 @@ class Budget:
         within = self.max_files is None or files < self.max_files
         return within and (self.max_bytes is None or size_bytes < self.max_bytes)
 
-    def first_of(self, sizes: Iterable[int]) -> int:
+    def first_of(self, sizes: Sequence[int]) -> int:
         """How many of the files of these sizes, in their order, are taken."""
         files = taken = 0
         for size_bytes in sizes:

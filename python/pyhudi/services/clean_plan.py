@@ -142,7 +142,7 @@ class CleanPlan:
         The logs beside a base file go with it, since the next plan would not know them.
         """
         goes = [file for file in self.old if file.goes]
-        most = budget.first_of(file.size_bytes for file in goes)
+        most = budget.first_of([file.size_bytes for file in goes])
         while most < len(goes) and goes[most].name.startswith("."):
             most += 1
         if len(goes) <= most:

@@ -75,7 +75,7 @@ def plan_orphans(
 def cut(judged: list[JudgedFile], budget: Budget) -> list[JudgedFile]:
     """The same files, of which only the first that ``budget`` lets go do so."""
     goes = [each for each in judged if each.goes]
-    most = budget.first_of(each.file.size_bytes for each in goes)
+    most = budget.first_of([each.file.size_bytes for each in goes])
     late = {each.file.path for each in goes[most:]}
     why = f"for the next removal: this one moves {most} of {len(goes)} files"
     return [
