@@ -315,7 +315,7 @@ def test_a_crash_at_any_call_loses_no_file(
         except SimulatedCrash:
             pass
         else:
-            assert at > 8
+            assert at > 7
             break
         world.clock.advance(DAY_S)
         assert world.rows() == rows
