@@ -223,7 +223,7 @@ def test_what_is_inferred_is_what_hudis_log_says(
 ) -> None:
     root = str(BY_NAME["h120_v9-cow_cdc"].unzip(tmp_path))
     logged = changes_at(root, asked())
-    monkeypatch.setattr("pyhudi.reads.change_data._in_order", lambda logs: ())
+    monkeypatch.setattr("pyhudi.reads.change_data.in_order", lambda logs: ())
     assert as_changes(changes_at(root, asked())) == as_changes(logged)
 
 
