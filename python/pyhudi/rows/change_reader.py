@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from pyhudi.format.corruption import corrupt
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.slice_file import Positions, SliceFile
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.rows.stored_types import converted
 from pyhudi.rows.task import Batches, telling
 
@@ -37,6 +39,7 @@ from pyhudi.rows.task import Batches, telling
 BATCH_ROWS = 16_384
 #: operation, its rows' positions in the older slice and in the newer one, -1 for none
 Found = tuple[str, Positions, Positions]
+Piece = TypeVar("Piece")
 
 
 def read_changes(
@@ -48,13 +51,22 @@ def read_changes(
     ``spec.schema()``. Raises ``HistoryExpired`` if a file is gone, ``TableCorrupt`` or
     ``StorageError``.
     """
+    return reading_pieces(spec.fs, pieces, lambda fs, piece: PieceReader(spec, fs, piece).batches())
+
+
+def reading_pieces(
+    place: FileSystemSpec,
+    pieces: Sequence[Sequence[Piece]],
+    rows_of: Callable[[pa.fs.FileSystem, Piece], Batches],
+) -> Callable[[Batches], Batches]:
+    """The function for ``mapInArrow`` that gives ``rows_of`` each piece of a task."""
 
     def read(batches: Batches) -> Batches:
-        filesystem = spec.fs.open()
+        filesystem = place.open()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for piece in pieces[number]:
-                    yield from PieceReader(spec, filesystem, piece).batches()
+                    yield from rows_of(filesystem, piece)
 
     return telling(read)
 

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from pyhudi.format.change_log import AFTER, BEFORE, DELETE, INSERT, LoggedChanges, logged_changes
 from pyhudi.rows.by_value import ByValue
-from pyhudi.rows.change_reader import BATCH_ROWS, reading
+from pyhudi.rows.change_reader import BATCH_ROWS, reading, reading_pieces
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.slice_file import Positions, SliceFile
 from pyhudi.rows.spec import FileNames, FileSystemSpec
 from pyhudi.rows.stored_types import converted
-from pyhudi.rows.task import Batches, telling
+from pyhudi.rows.task import Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,7 @@ def read_logged_rows(
     ``spec.schema()``. Raises ``HistoryExpired`` if a file is gone, ``TableCorrupt`` or
     ``StorageError``.
     """
-
-    def read(batches: Batches) -> Batches:
-        filesystem = spec.fs.open()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in pieces[number]:
-                    yield from GroupReader(spec, filesystem, piece).batches()
-
-    return telling(read)
+    return reading_pieces(spec.fs, pieces, lambda fs, piece: GroupReader(spec, fs, piece).batches())
 
 
 class GroupReader:
