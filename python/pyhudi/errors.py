@@ -13,6 +13,7 @@ An error has a class of its own only if the caller would act differently::
     ├── SchemaConflict       a column does not fit the table (column, ours, theirs, rule)
     ├── HistoryExpired       the asked instant is no longer kept (asked, earliest)
     ├── CommitConflict       another writer changed the same data first: a retry helps
+    ├── StreamConflict       a stream's batch does not follow the table's last one (ours, theirs)
     ├── WriteFailed          the write is known to have failed: its files may be deleted
     ├── CommitUnknown        the commit may have landed: look first, delete nothing
     ├── WriterFenced         this writer lost its right to commit: stop
@@ -167,6 +168,16 @@ class CommitConflict(HudiError):
     before_data: bool = False
     #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class StreamConflict(HudiError):
+    """A batch of a stream does not follow the last one that the table has of ``stream``."""
+
+    _: KW_ONLY
+    ours: str | None = None
+    theirs: str | None = None
+    stream: str | None = None
 
 
 @dataclass(eq=False, repr=False)

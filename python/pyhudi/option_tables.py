@@ -49,6 +49,7 @@ LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 INCREMENTAL = "hoodie.datasource.read."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
+STREAMING = DS + "streaming."
 CHECK = "hoodie.consistency.check."
 CLUSTERING = "hoodie.clustering.plan.strategy."
 #: Spark's own setting for the same
@@ -149,6 +150,14 @@ class WriteOptions:
         "Hudi's older option for the same; it counts only if the newer one is not set.")
     sql_bulk_insert: bool = option(False, "hoodie.sql.bulk.insert.enable", W,
         "With hoodie.sql.insert.mode=non-strict INSERT INTO is a bulk_insert.")
+
+    # ---- the micro-batches of a stream
+    stream_name: str = option("default_single_writer", STREAMING + "checkpoint.identifier", W,
+        "Names the stream: the table knows the last batch of each name, so two streams need two.")
+    stream_replaces: str | None = option(None, STREAMING + "checkpoint.replaces", W,
+        "The query that this one takes its stream over from, as after a fresh checkpoint; * any.")
+    stream_evolves: bool = option(True, STREAMING + "schema.evolve", W,
+        "Whether a stream may add or widen columns; false ends it before it does.")
 
     # ---- which file a row goes to
     index_type: IndexType = option(IndexType.SIMPLE, "hoodie.index.type", W,

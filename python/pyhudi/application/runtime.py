@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import PySparkException
 
 from pyhudi.application.application_markers import ApplicationMarkers
+from pyhudi.application.batches import Ordinals
 from pyhudi.application.commit_notice import Callbacks
 from pyhudi.application.jobs import Jobs
 from pyhudi.application.last_commit import LastCommit
@@ -36,7 +37,8 @@ class Runtime:
     Without ``markers`` every write leaves direct markers. ``spark_errors`` are the classes by which
     PySpark raises errors of the JVM. ``group_lock`` gives the lock of a file group by its name;
     without it there are no pessimistic writes. ``last_commit`` notes each commit; ``callbacks`` and
-    ``services`` are called after it. ``cancelled`` says whether the client has cancelled this
+    ``services`` are called after it. ``ordinals`` number the writes of
+    micro-batches. ``cancelled`` says whether the client has cancelled this
     thread's statement.
     """
 
@@ -51,6 +53,7 @@ class Runtime:
     callbacks: Callbacks = field(default_factory=Callbacks)
     last_commit: LastCommit = field(default_factory=LastCommit)
     services: ServicePlanners = field(default_factory=ServicePlanners)
+    ordinals: Ordinals = field(default_factory=Ordinals)
     cancelled: Callable[[], bool] = never_cancelled
 
     def writer(self, table: Table, options: WriteOptions) -> Writer:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.application.last_commit import changed_rows, sql_tab
+from pyhudi.application.batches import progress_of
+from pyhudi.application.last_commit import ChangedRows, Shown, changed_rows, sql_tab
 from pyhudi.application.runtime import Runtime
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
@@ -36,17 +37,34 @@ class Handlers:
             found |= {name: getattr(part, name) for name in part.QUESTIONS.split()}
         for part in (self._writes, self._tables):
             found |= {name: self._committing(getattr(part, name)) for name in part.COMMITS.split()}
+        found["write_batch"] = self._of_a_batch(self._writes.write_batch)
         return found
 
     def _committing(self, method: Callable[..., Committed | None]) -> Handler:
         """A handler that also updates the table's entry in a shared catalog after a commit."""
 
         def answer(*asked: Any) -> protocol.CommitAnswer:
-            done = method(*asked)
-            if done is None:
-                return protocol.CommitAnswer(None, None, changed_rows(None))
-            *_, at, _ = asked
-            self._entries.follow(at, done)
-            return protocol.CommitAnswer(done.instant, sql_tab(done), changed_rows(done))
+            return protocol.CommitAnswer(*self._told(method(*asked), asked))
 
         return answer
+
+    def _of_a_batch(self, method: Callable[..., Committed | None]) -> Handler:
+        """The same for a micro-batch, whose query also shows its progress."""
+
+        def answer(*asked: Any) -> protocol.BatchAnswer:
+            clock = self.runtime.clock
+            begun = clock.monotonic()
+            done = method(*asked)
+            told = self._told(done, asked)
+            return protocol.BatchAnswer(*told, progress_of(done, clock.monotonic() - begun))
+
+        return answer
+
+    def _told(
+        self, done: Committed | None, asked: tuple[Any, ...]
+    ) -> tuple[str | None, Shown | None, ChangedRows]:
+        if done is None:
+            return None, None, changed_rows(None)
+        *_, at, _ = asked
+        self._entries.follow(at, done)
+        return done.instant, sql_tab(done), changed_rows(done)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from pyhudi.application.batches import Batch
 from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import ListingName
@@ -55,7 +56,8 @@ class Place:
 
     ``path`` is Hadoop's text form, not percent-encoded. ``options`` are those of the statement,
     ``properties`` the TBLPROPERTIES of the catalog, ``session`` the session's own ``hoodie.*``
-    settings. ``entry`` names its entry in a Hive Metastore that other sessions also use.
+    settings. ``entry`` names its entry in a Hive Metastore that other sessions also use, ``batch``
+    the micro-batch of a stream in which the question is asked.
     """
 
     path: str
@@ -63,6 +65,7 @@ class Place:
     properties: Options
     session: Options
     entry: EntryName | None
+    batch: Batch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +362,14 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteBatch:
+    """A micro-batch of ``df.writeStream``; in ``complete`` mode its rows are the whole table."""
+
+    complete: bool
+    partitioning: Texts
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT or ``writeTo`` of a DataFrame; ``filters`` say what an overwrite replaces."""
 
@@ -395,6 +406,16 @@ class ChangeRows:
     command: Command
     homes: tuple[tuple[int, str], ...]
     reads: Reads
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """What became of a micro-batch: as ``CommitAnswer``, and facts for the query's progress."""
+
+    instant: str | None
+    shown: Shown | None
+    changed: ChangedRows
+    progress: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,6 +494,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "rename_entry": Question(Rename, type(None), CHANGES),
     "sync_partitions": Question(SyncPartitions, Told, CHANGES),
     "write": Question(Save, CommitAnswer, CHANGES, frame=True),
+    "write_batch": Question(WriteBatch, BatchAnswer, CHANGES, frame=True),
     "insert": Question(Insert, CommitAnswer, CHANGES, frame=True),
     "insert_new": Question(InsertNew, CommitAnswer, CHANGES, frame=True),
     "insert_spooled": Question(InsertSpooled, CommitAnswer, CHANGES),

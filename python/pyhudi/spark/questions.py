@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyhudi.application.batches import Batch
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import Listing
 from pyhudi.option_names import refuse_near_properties, refuse_unknown_write
@@ -36,6 +37,7 @@ class Target:
     properties: Options
     session: Options
     entry: EntryName | None
+    batch: Batch | None = None
 
     @classmethod
     def at(cls, place: Place) -> Target:
@@ -49,6 +51,7 @@ class Target:
             place.properties,
             place.session,
             place.entry,
+            place.batch,
         )
 
     def pinned(self, pin: str, instant: str | None) -> Pinned:

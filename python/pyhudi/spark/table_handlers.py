@@ -144,14 +144,16 @@ class TableHandlers:
 
     def truncate_table(self, at: Target, ask: protocol.Nothing) -> Committed | None:
         spark = self._sessions.asking()
-        return truncate(self._runtime, spark, at.root, at.given, at.session)
+        turn = self._runtime.ordinals.turn(at.root, at.batch)
+        return truncate(self._runtime, spark, at.root, at.given, at.session, turn)
 
     def can_delete_where(self, at: Target, ask: protocol.Filters) -> bool:
         return can_delete_where(self._runtime, at.root, ask.filters)
 
     def delete_where(self, at: Target, ask: protocol.Filters) -> Committed | None:
         spark = self._sessions.asking()
-        return delete_where(self._runtime, spark, at.root, ask.filters, at.given, at.session)
+        runtime, turn = self._runtime, self._runtime.ordinals.turn(at.root, at.batch)
+        return delete_where(runtime, spark, at.root, ask.filters, at.given, at.session, turn)
 
     def serve(self, at: Target, ask: protocol.Serve) -> protocol.Told:
         """``CALL pyhudi.system.clean`` and others: each file or instant, and its fate."""

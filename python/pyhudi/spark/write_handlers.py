@@ -6,6 +6,7 @@ import logging
 
 from pyspark.sql import DataFrame
 
+from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, QueryType, resolve_read
 from pyhudi.errors import ConfigError
@@ -52,23 +53,45 @@ class WriteHandlers:
             at.session,
             lambda exists: save_intent(ask.mode.value, exists, at.root),
             self._reads(ask.reads, at.session),
+            self._turn(at, ask.reads),
+        )
+
+    def write_batch(
+        self, jdf: JavaObject, at: Target, ask: protocol.WriteBatch
+    ) -> Committed | None:
+        """A micro-batch; the shim has made a frame of its rows that may be evaluated again."""
+        _check_names(at)
+        overwrite = Overwrite.ALL if ask.complete else Overwrite.NONE
+        return write_table(
+            self._runtime,
+            self._frame(jdf),
+            at.root,
+            with_partitioning(at.given, ask.partitioning),
+            at.session,
+            lambda exists: Intent(Route.SAVE, overwrite),
+            written_by=self._runtime.ordinals.turn(at.root, at.batch),
         )
 
     def insert(self, jdf: JavaObject, at: Target, ask: protocol.Insert) -> Committed | None:
         intent = Intent(Route.SQL, ask.overwrite, ask.filters)
-        return self._insert(self._frame(jdf), at, intent, self._reads(ask.reads, at.session))
+        return self._insert(self._frame(jdf), at, intent, ask.reads)
 
     def _insert(
-        self, df: DataFrame, at: Target, intent: Intent, reads: OwnReads | None
+        self, df: DataFrame, at: Target, intent: Intent, read: protocol.Reads
     ) -> Committed | None:
         _check_names(at)
+        reads, turn = self._reads(read, at.session), self._turn(at, read)
         given = at.given
         if intent.overwrite not in (Overwrite.NONE, Overwrite.NEW):
             left = without_overwriting(at.properties, intent, at.session)
             given = given_options(left, at.options)
         return write_table(
-            self._runtime, df, at.root, given, at.session, lambda exists: intent, reads
+            self._runtime, df, at.root, given, at.session, lambda exists: intent, reads, turn
         )
+
+    def _turn(self, at: Target, reads: protocol.Reads) -> Turn | None:
+        """Which write of a micro-batch this is, None outside of one."""
+        return self._runtime.ordinals.turn(at.root, at.batch, again=bool(reads.evaluated))
 
     def _reads(self, reads: protocol.Reads, session: Options) -> OwnReads | None:
         """The scans of the written table in the statement's own plan, if there are any."""
@@ -88,8 +111,7 @@ class WriteHandlers:
     def insert_spooled(self, at: Target, ask: protocol.InsertSpooled) -> Committed | None:
         rows = spooled_rows(self._sessions.asking(), ask.files, SparkSchema.parse(ask.schema))
         try:
-            reads = self._reads(ask.reads, at.session)
-            return self._insert(rows, at, Intent(Route.SQL, ask.overwrite), reads)
+            return self._insert(rows, at, Intent(Route.SQL, ask.overwrite), ask.reads)
         finally:
             self._spools.drop(at.root, ask.spool)
 
@@ -116,6 +138,7 @@ class WriteHandlers:
         self._pins.hold(at.pinned(ask.pin, ask.instant))
 
     def change_rows(self, at: Target, ask: protocol.ChangeRows) -> Committed | None:
+        turn = self._turn(at, ask.reads)
         try:
             if not ask.files:
                 self._release(ask.reads)
@@ -125,23 +148,29 @@ class WriteHandlers:
             spooled = spooled_rows(self._sessions.asking(), ask.files, schema)
             delete = ask.command is protocol.Command.DELETE
             operation = Operation.DELETE if delete else Operation.UPSERT
-            return self._change(spooled_changes(spooled, known), at, operation, ask.reads)
+            return self._change(spooled_changes(spooled, known), at, operation, ask.reads, turn)
         finally:
             self._spools.drop(at.root, ask.spool)
 
     def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
         """A MERGE that only inserts; Spark passes it as an INSERT."""
         rows = inserted_rows(self._frame(jdf), f"pyhudi merge {at.root}: read the input")
-        return self._change(rows, at, Operation.UPSERT, ask.reads)
+        turn = self._turn(at, ask.reads)
+        return self._change(rows, at, Operation.UPSERT, ask.reads, turn)
 
     def _change(
-        self, rows: DataFrame, at: Target, operation: Operation, read: protocol.Reads
+        self,
+        rows: DataFrame,
+        at: Target,
+        operation: Operation,
+        read: protocol.Reads,
+        turn: Turn | None,
     ) -> Committed | None:
         reads = self._reads(read, at.session)
         assert reads is not None, "a statement reads the rows that it changes"
         try:
             return write_changes(
-                self._runtime, rows, at.root, at.given, at.session, operation, reads
+                self._runtime, rows, at.root, at.given, at.session, operation, reads, turn
             )
         finally:
             self._release(read)

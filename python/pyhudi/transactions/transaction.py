@@ -20,6 +20,7 @@ from pyhudi.errors import (
     WriteFailed,
 )
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
+from pyhudi.format.epochs import Epoch
 from pyhudi.format.instants import (
     Action,
     InstantTime,
@@ -40,6 +41,7 @@ from pyhudi.transactions.conflicts.judgement import (
     check_conflicts,
     declared_schema,
 )
+from pyhudi.transactions.epochs import check_marks, fence_epoch, with_marks
 from pyhudi.transactions.markers.markers import (
     delete_files,
     marked_files,
@@ -72,6 +74,7 @@ class Committed:
 
     ``rows_moved`` counts the updated rows that went to another partition; the metadata has each as
     an insert and a delete. ``rows_replaced`` are those of the replaced slices, None if unknown.
+    ``rows_in`` counts the rows that were given, None where nobody counted them.
     """
 
     instant: InstantTime
@@ -81,6 +84,7 @@ class Committed:
     rows_replaced: int | None = 0
     lock_wait_ms: int = 0
     conflicts_retried: int = 0
+    rows_in: int | None = None
 
 
 class Transaction(RunningInstant):
@@ -90,6 +94,8 @@ class Transaction(RunningInstant):
         self, writer: Writer, action: Action, operation: str, groups: GroupLocks | None = None
     ) -> None:
         super().__init__(writer, action, operation, groups)
+        #: the micro-batch whose rows these are
+        self.epoch: Epoch | None = None
         self._claimed: frozenset[str] = frozenset()
         self._history: SchemaHistory | None = None
 
@@ -214,17 +220,20 @@ class Transaction(RunningInstant):
         try:
             with while_there(self.table):
                 now, metadata = self._judged(metadata, footprint, check_theirs)
+            fence_epoch(self.table, now, self.epoch)
             completion = self.writer.next_time(now)
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             if self._groups is None:
                 refuse_without_locks(self.table, footprint.who)
             metadata = with_history(self._history, now, self.instant, completion, metadata)
+            metadata = with_marks(self.table, now, metadata, self.epoch, self.instant)
             lock, changed = self.writer.lock, footprint.updated
             leave_plans(self.table, lock, now, self.instant, changed)
 
             def compare(later: Timeline) -> None:
                 if grounds(later) != grounds(now):
                     self._check_conflicts(later, footprint, check_theirs)
+                    check_marks(self.table, now, later, self.instant)
 
             self._publish(completion, metadata, compare)
         finally:

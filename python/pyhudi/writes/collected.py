@@ -16,8 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config import DuplicatePolicy, Operation
+from pyhudi.config import DuplicatePolicy, Operation, WriteOptions
 from pyhudi.format.keys import java_string_hashes
+from pyhudi.format.table_config import TableConfig
+from pyhudi.index.kinds import kind_of
 from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.rows.spec import DELETE, GROUP
 from pyhudi.rows.stored_types import incoming_keys
@@ -25,13 +27,13 @@ from pyhudi.rows.task import telling
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
-from pyhudi.writes.orders import INSERTS, combines, group_work, group_work_here, write_spec
+from pyhudi.writes.orders import INSERTS, combining, group_work, group_work_here, write_spec
 from pyhudi.writes.placement.assign import Assignment, assign
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
 from pyhudi.writes.placement.workload import new_file_id, workload
 from pyhudi.writes.plan import Plan, Replaced
-from pyhudi.writes.prepare import HOME
+from pyhudi.writes.prepare import HOME, Prepared
 from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
 from pyhudi.writes.stage import Written, job, run_here
 from pyhudi.writes.write_context import Write
@@ -47,19 +49,28 @@ Ints = npt.NDArray[np.int64]
 
 def collected(write: Write) -> pa.Table | None:
     """The rows, if this write may take the driver's way and they are few enough for it."""
-    options = write.options
-    looked_up = not write.index.everywhere and not write.index.hashed
-    inserting = write.operation in INSERTS
-    # An insert into an existing file looks at no keys: Spark combines such rows before.
-    combining = options.duplicate_policy is not DuplicatePolicy.NONE or combines(write)
-    plain = not inserting or not combining
-    keyed = bool(write.config.record_key_fields) or write.prepared.changes is not None
-    if not (looked_up and plain and keyed):
-        return None
     kept = write.kept
+    if not may_be_collected(write.config, write.options, write.operation, write.prepared):
+        return None
     if kept.table is None and kept.rows is None:
         kept.table = write.few_rows(write.prepared.rows, COLLECT_BYTES)
     return kept.table
+
+
+def may_be_collected(
+    config: TableConfig, options: WriteOptions, operation: Operation, prepared: Prepared
+) -> bool:
+    """Whether such a write may place its rows on the driver, if they are few."""
+    index = kind_of(options)
+    looked_up = not index.everywhere and not index.hashed
+    inserting = operation in INSERTS
+    # An insert into an existing file looks at no keys: Spark combines such rows before.
+    one_per_key = options.duplicate_policy is not DuplicatePolicy.NONE or combining(
+        config, options, operation
+    )
+    plain = not inserting or not one_per_key
+    keyed = bool(config.record_key_fields) or prepared.changes is not None
+    return looked_up and plain and keyed
 
 
 @dataclass(frozen=True, slots=True)

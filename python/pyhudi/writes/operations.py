@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyhudi.config import ConcurrencyMode, Operation
+from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pyhudi.format.table_config import TableConfig
+from pyhudi.index.kinds import kind_of
 from pyhudi.services.clustering import Clustering
 from pyhudi.services.reversal import put_back
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
@@ -19,7 +21,7 @@ from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.collected import Collected, collected
 from pyhudi.writes.grouped import Grouped
 from pyhudi.writes.key_conflicts import KeyCheck, checks_keys
-from pyhudi.writes.orders import combines
+from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
 from pyhudi.writes.plan import Replaced, Way
 from pyhudi.writes.single_pass import SinglePass
@@ -70,11 +72,16 @@ def single_pass(write: Write) -> bool:
 
     The task that writes the rows also generates keys, so an insert without keys is one.
     """
-    if write.index.hashed:
+    return is_single_pass(write.config, write.options, write.operation)
+
+
+def is_single_pass(config: TableConfig, options: WriteOptions, operation: Operation) -> bool:
+    """The same, before there is an attempt."""
+    if kind_of(options).hashed:
         return False
-    if write.operation is Operation.BULK_INSERT:
-        return not combines(write)
-    return write.operation is Operation.INSERT and not write.config.record_key_fields
+    if operation is Operation.BULK_INSERT:
+        return not combining(config, options, operation)
+    return operation is Operation.INSERT and not config.record_key_fields
 
 
 def commit(write: Write, written: Written, replaced: Replaced | None) -> Committed:

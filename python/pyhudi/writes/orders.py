@@ -13,6 +13,7 @@ from pyhudi.format.change_log import change_log_schema
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
+from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
@@ -66,10 +67,14 @@ def change_log_spec(write: Write) -> ChangeLogSpec | None:
 
 def combines(write: Write) -> bool:
     """Whether incoming rows with the same key are combined before they are written."""
-    options = write.options
+    return combining(write.config, write.options, write.operation)
+
+
+def combining(config: TableConfig, options: WriteOptions, operation: Operation) -> bool:
+    """The same, before there is an attempt."""
     wanted = {Operation.UPSERT: options.combine_before_upsert, Operation.DELETE: True}
-    keyed = bool(write.config.record_key_fields)
-    return keyed and wanted.get(write.operation, options.combine_before_insert)
+    keyed = bool(config.record_key_fields)
+    return keyed and wanted.get(operation, options.combine_before_insert)
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec:

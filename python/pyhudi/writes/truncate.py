@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.filters import (
@@ -28,13 +29,16 @@ def truncate(
     root: str,
     given: Mapping[str, str],
     session: Mapping[str, str],
+    turn: Turn | None = None,
 ) -> Committed | None:
     """Replace every file group by nothing; time travel still finds the old rows."""
     query = open_query(runtime, root, {}, {})
     intent = Intent(Route.SQL, Overwrite.ALL)
     options = {**given, OPERATION: "insert_overwrite_table"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
-    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+    return write_table(
+        runtime, empty, root, options, session, lambda exists: intent, written_by=turn
+    )
 
 
 def can_delete_where(runtime: Runtime, root: str, filters: Sequence[Filter]) -> bool:
@@ -52,11 +56,12 @@ def delete_where(
     filters: Sequence[Filter],
     given: Mapping[str, str],
     session: Mapping[str, str],
+    turn: Turn | None = None,
 ) -> Committed | None:
     """Delete the partitions that the filters choose; ``ConfigError`` if they choose a part of
     one."""
     if not filters:
-        return truncate(runtime, spark, root, given, session)
+        return truncate(runtime, spark, root, given, session, turn)
     query = open_query(runtime, root, {}, {})
     partitions = query.view().partitions()
     require_whole_partitions(query.table.config, query.types(), partitions, filters)
@@ -65,7 +70,9 @@ def delete_where(
     intent = Intent(Route.SQL, Overwrite.FILTER, tuple(filters))
     options = {**given, OPERATION: "delete_partition"}
     empty = spark.createDataFrame([], StructType.fromJson(query.schema().json()))
-    return write_table(runtime, empty, root, options, session, lambda exists: intent)
+    return write_table(
+        runtime, empty, root, options, session, lambda exists: intent, written_by=turn
+    )
 
 
 def _decided(query: Query, filters: Sequence[Filter]) -> bool:

@@ -16,16 +16,20 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from pyhudi.application.after_commit import after_commit
+from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
+from pyhudi.config import FailedWrites, Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     HistoryExpired,
+    HudiError,
+    LockTimeout,
     TableCorrupt,
     TableExists,
     TableNotFound,
 )
+from pyhudi.format.epochs import Epoch
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.locks.cancelling import pause, to_its_end
 from pyhudi.locks.group_locks import GroupLocks
@@ -39,16 +43,19 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.epochs import EpochDone, check_epoch
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
+from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.writes.cluster_stage import SparkTasks
+from pyhudi.writes.epochs import EPOCH_RETRIES, NothingArrived, check_columns_stay, receive
 from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
-from pyhudi.writes.operations import run_operation
+from pyhudi.writes.operations import is_single_pass, run_operation
 from pyhudi.writes.own_reads import OwnReads, given_up
 from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
@@ -84,6 +91,7 @@ class Request:
 
     ``since`` is the state of the table from which ``df`` was computed, if it was: conflicts count
     from there on. ``changes``: the rows are those of a statement that changes rows.
+    ``epoch``: they are those of a micro-batch.
     """
 
     runtime: Runtime
@@ -95,6 +103,7 @@ class Request:
     groups: GroupLocks | None = None
     since: Timeline | None = None
     changes: bool = False
+    epoch: Epoch | None = None
 
 
 def write_table(
@@ -105,12 +114,14 @@ def write_table(
     session: Mapping[str, str],
     intent_of: Callable[[bool], Intent | None],
     reads: OwnReads | None = None,
+    written_by: Turn | None = None,
 ) -> Committed | None:
     """Write ``df`` to the table at ``root``; makes the table if there is none.
 
     ``intent_of(exists)`` gives the intent, None to do nothing. ``reads`` has the scans of ``df``
-    that read this table. Returns the commit. Raises the errors of ``errors.py``; after all of them
-    except ``CommitUnknown`` nothing is visible.
+    that read this table, ``written_by`` the micro-batch that ``df`` is of. Returns the commit; None
+    also if the table has the batch already, or the batch has no rows. Raises the errors of
+    ``errors.py``; after all of them except ``CommitUnknown`` nothing is visible.
     """
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
@@ -127,7 +138,8 @@ def write_table(
         intent = settled(intent, resolved, session)
         operation = decide(intent, resolved)
         try:
-            request = Request(runtime, df, resolved, operation, intent)
+            epoch = None if written_by is None else written_by.epoch(resolved)
+            request = Request(runtime, df, resolved, operation, intent, epoch=epoch)
             table = found or _new_table(storage, request)
         except TableExists:
             # Another writer made the table: decide again whether and how to write to it.
@@ -140,6 +152,9 @@ def write_table(
                 raise
             # Its creator's write failed, and the creator removed it: this write is the first.
             continue
+        except (EpochDone, NothingArrived) as nothing:
+            log.info("%s: nothing to write: %s", table.config.name, nothing)
+            return None
         tasks = SparkTasks(runtime, df.sparkSession, table) if resolved.cluster_inline else None
         after_commit(runtime, table, resolved, action_of(operation), done, tasks)
         return done
@@ -158,20 +173,26 @@ def write_changes(
     session: Mapping[str, str],
     operation: Operation,
     reads: OwnReads,
-) -> Committed:
+    written_by: Turn | None = None,
+) -> Committed | None:
     """Write the ``changes`` of a statement that was evaluated on ``reads`` (``row_changes.py``).
 
     ``operation`` is upsert or delete. A lost race is not repeated here, since the changes were
     computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
-    the statement again.
+    the statement again. None if the statement belongs to a micro-batch, and the table has it.
     """
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
     resolved = resolve_write(options, table.config.raw, session)
     _warn(resolved)
     intent = Intent(Route.SQL)
-    request = Request(runtime, changes, resolved, operation, intent, changes=True)
-    done = _written_or_again(request, table, reads, created=False)
+    epoch = None if written_by is None else written_by.epoch(resolved)
+    request = Request(runtime, changes, resolved, operation, intent, changes=True, epoch=epoch)
+    try:
+        done = _written_or_again(request, table, reads, created=False)
+    except (EpochDone, NothingArrived) as nothing:
+        log.info("%s: nothing to write: %s", table.config.name, nothing)
+        return None
     tasks = SparkTasks(runtime, changes.sparkSession, table) if resolved.cluster_inline else None
     after_commit(runtime, table, resolved, action_of(operation), done, tasks)
     return done
@@ -237,13 +258,16 @@ def _new_table(storage: Storage, request: Request) -> Table:
 
 def _with_retries(request: Request, table: Table) -> Committed:
     clock, options = request.runtime.clock, request.options
-    retries, waits = options.conflict_retries, 0
+    retries, waits = _most_retries(request), 0
     for _ in range(retries + MOST_WAITS + 1):
         try:
             done = _tried(request, table)
             kept = request.kept
             waited_ms = round(kept.lock_wait_s * 1000)
-            return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries)
+            rows_in = None if kept.table is None else kept.table.num_rows
+            return replace(
+                done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries, rows_in=rows_in
+            )
         except CommitConflict as conflict:
             if request.since is not None:
                 raise
@@ -257,14 +281,38 @@ def _with_retries(request: Request, table: Table) -> Committed:
                 pause(clock, _pause_ms(request, conflict) / 1000)
                 request.kept.retries += 1
             table = open_table(table.storage)
-            # The rows have all columns of the old table; a column added since then is null.
-            request = replace(request, options=replace(options, null_for_missing=True))
+        except (LockTimeout, CommitUnknown) as late:
+            if request.epoch is None or request.since is not None:
+                raise
+            if request.kept.retries == retries:
+                raise
+            request.kept.retries += 1
+            table = _looked_again(request, table, late)
+        # The rows have all columns of the old table; a column added since then is null.
+        request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
+
+
+def _most_retries(request: Request) -> int:
+    """How often the write is done again; a stream does not end because of others."""
+    least = 0 if request.epoch is None else EPOCH_RETRIES
+    return max(request.options.conflict_retries, least)
+
+
+def _looked_again(request: Request, table: Table, late: HudiError) -> Table:
+    """The table on which an epoch is tried again, after an outcome that nobody knew is settled."""
+    log.warning("%s The epoch %s is tried again.", late, request.epoch)
+    table = open_table(table.storage)
+    if isinstance(late, CommitUnknown):
+        writer = request.runtime.writer(table, request.options)
+        settled = replace(writer.policy, failed_writes=FailedWrites.EAGER)
+        settle_failed_writes(replace(writer, policy=settled))
+    return table
 
 
 def _pause_ms(request: Request, conflict: CommitConflict) -> int:
     """The pause of a write that lost a race before its next attempt."""
-    lost, retries = request.kept.retries, request.options.conflict_retries
+    lost, retries = request.kept.retries, _most_retries(request)
     most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
     wait = most // 2 + request.runtime.clock.random_int(most)
     log.warning("%s Retry %d of %d in %d ms.", _told(conflict), lost + 1, retries, wait)
@@ -331,7 +379,11 @@ def _end_of(table: Table, broken: TableCorrupt) -> str | None:
 def _attempt(request: Request, table: Table) -> Committed:
     runtime, options, operation = request.runtime, request.options, request.operation
     before = request.since or table.timeline()
+    check_epoch(table, before, request.epoch)
     prepared = _checked(request, table, before)
+    if request.epoch is not None:
+        single_pass = is_single_pass(table.config, options, operation)
+        receive(runtime, table.config, options, operation, prepared, request.kept, single_pass)
     writer = runtime.writer(table, options)
     lock = TimedLock(writer.lock, runtime.clock)
     transaction = Transaction.begin(
@@ -344,6 +396,7 @@ def _attempt(request: Request, table: Table) -> Committed:
     )
     tracked = tracked_key(table.storage.root, transaction.instant)
     transaction.quiet = partial(runtime.jobs.quiet, tracked)
+    transaction.epoch = request.epoch
     try:
         with transaction:
             return _operated(request, table, before, prepared, transaction)
@@ -360,7 +413,8 @@ def _operated(
     try:
         request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
-            # Another commit came in between: it may have changed the schema.
+            # Another commit came in between: it may have changed the schema, or have the epoch.
+            check_epoch(table, transaction.timeline, request.epoch)
             prepared = _checked(request, table, transaction.timeline)
         request.kept.fit(prepared)
         write = Write(
@@ -392,4 +446,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     if request.changes and current is not None:
         prefix = f"{request.runtime.clock.uuid()}_"
         return prepare_changes(request.df, table.config, current, options, named, prefix)
-    return prepare(request.df, table.config, current, operation, options, named)
+    prepared = prepare(request.df, table.config, current, operation, options, named)
+    if request.epoch is not None:
+        check_columns_stay(current, prepared.schema, options, request.epoch)
+    return prepared

@@ -4,10 +4,16 @@ import java.util
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.{
+  CatalogStorageFormat,
+  CatalogTable,
+  CatalogTableType,
+  CatalogUtils
+}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.write._
-import org.apache.spark.sql.pyhudi.CatalogEntries
+import org.apache.spark.sql.pyhudi.{CatalogEntries, WrittenByStreams}
 import org.apache.spark.sql.sources.{AlwaysTrue, Filter}
 import org.apache.spark.sql.types.StructType
 
@@ -26,9 +32,22 @@ private[pyhudi] class HudiCatalogTable(
     with SupportsWrite
     with SupportsDelete
     with SupportsRowLevelOperations
+    with WrittenByStreams
     with HudiPartitions {
 
   override def capabilities(): util.Set[TableCapability] = HudiCatalogTable.writable
+
+  /** The table as the sink of a stream finds it: by its path (see [[HudiSink]]). */
+  override def v1Table: CatalogTable = {
+    HudiSink.note(target)
+    CatalogTable(
+      target.named.getOrElse(TableIdentifier(target.path, Some(target.catalog))),
+      CatalogTableType.EXTERNAL,
+      CatalogStorageFormat.empty.copy(locationUri = Some(CatalogUtils.stringToURI(target.path))),
+      schema,
+      provider = Some(HudiDataSource.provider)
+    )
+  }
 
   /** Also the columns of a row's identity; Spark resolves them like columns that users name. */
   override def metadataColumns(): Array[MetadataColumn] =
@@ -64,13 +83,15 @@ private[pyhudi] class HudiCatalogTable(
   *
   * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
   * @param entry its entry in a shared metastore, which Python updates after commits
+  * @param named its name in Spark's own catalog
   */
 private[pyhudi] final case class HudiTarget(
     path: String,
     catalog: String,
     table: String,
     properties: Map[String, String],
-    entry: Option[Map[String, Any]] = None) {
+    entry: Option[Map[String, Any]] = None,
+    named: Option[TableIdentifier] = None) {
 
   /** @param options the statement's options, with or without the path */
   def at(options: Map[String, String]): HudiPlace =
@@ -131,7 +152,8 @@ private[pyhudi] object HudiCatalogTable {
     "spark_catalog",
     stored.identifier.database.toSeq.:+(stored.identifier.table).mkString("."),
     HudiDefinition.userProperties(stored.properties),
-    HudiMetastore.entry(stored)
+    HudiMetastore.entry(stored),
+    Some(stored.identifier)
   )
 
   /** The location in the form for Python: Hadoop's text form, not percent-encoded. */

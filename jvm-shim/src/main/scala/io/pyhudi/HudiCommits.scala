@@ -15,8 +15,11 @@ private[pyhudi] object HudiCommits {
       method: String,
       jvmObject: AnyRef,
       place: HudiPlace,
-      request: (String, Any)*): Unit =
-    show(Bridge.askWith(method, jvmObject, place, request: _*))
+      request: (String, Any)*): JsonNode = {
+    val answer = Bridge.askWith(method, jvmObject, place, request: _*)
+    show(answer)
+    answer
+  }
 
   /** What the last commit on this thread changed. */
   private val last = new ThreadLocal[HudiChangedRows]

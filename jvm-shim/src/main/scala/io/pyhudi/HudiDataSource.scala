@@ -9,8 +9,16 @@ import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.execution.datasources.DataSourceUtils
+import org.apache.spark.sql.execution.streaming.{Sink, Source}
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
-import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister}
+import org.apache.spark.sql.sources.{
+  BaseRelation,
+  CreatableRelationProvider,
+  DataSourceRegister,
+  StreamSinkProvider,
+  StreamSourceProvider
+}
+import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -19,7 +27,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * Path tables do not declare BATCH_WRITE, so Spark falls back to `createRelation`. Only there
   * `ignore` and `errorifexists` work, and Python gets the whole DataFrame.
   */
-class HudiDataSource extends TableProvider with DataSourceRegister with CreatableRelationProvider {
+class HudiDataSource
+    extends TableProvider
+    with DataSourceRegister
+    with CreatableRelationProvider
+    with StreamSinkProvider
+    with StreamSourceProvider {
 
   // Spark asks one instance for schema, partitioning and table: Python is asked only once.
   private var described: Option[(util.Map[String, String], HudiSnapshot)] = None
@@ -56,10 +69,7 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
       parameters: Map[String, String],
       data: DataFrame): BaseRelation = {
     requireServed()
-    val options = parameters match {
-      case insensitive: CaseInsensitiveMap[_] => insensitive.originalMap.toMap[String, String]
-      case plain => plain
-    }
+    val options = HudiDataSource.spelled(parameters)
     val path = HudiDataSource.path(options)
     val partitioning = options.get(DataSourceUtils.PARTITIONING_COLUMNS_KEY)
       .fold(Seq.empty[String])(DataSourceUtils.decodePartitioningColumns)
@@ -75,6 +85,49 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
       override def schema: StructType = data.schema
     }
   }
+
+  /** The sink of `df.writeStream`. Spark gives it whole batches only by this older interface. */
+  override def createSink(
+      context: SQLContext,
+      parameters: Map[String, String],
+      partitionColumns: Seq[String],
+      outputMode: OutputMode): Sink = {
+    requireServed()
+    val options = HudiDataSource.spelled(parameters)
+    new HudiSink(
+      HudiSink.target(HudiDataSource.path(options)),
+      HudiSink.ownOptions(options),
+      partitionColumns,
+      complete = outputMode == OutputMode.Complete())
+  }
+
+  /** The columns of a table that Spark finds in a catalog as the source of a stream.
+    *
+    * Spark asks for them because a stream may write to the same table; it reads by [[getTable]].
+    */
+  override def sourceSchema(
+      context: SQLContext,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]): (String, StructType) = {
+    val options = HudiDataSource.spelled(parameters)
+    val columns = HudiSnapshot.describe(
+      HudiDataSource.path(options),
+      HudiDataSource.withoutPath(options),
+      AsOf.Latest).schema
+    HudiDataSource.provider -> columns
+  }
+
+  override def createSource(
+      context: SQLContext,
+      metadataPath: String,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]): Source =
+    throw new HudiAnalysisException(
+      "[CONFIG_ERROR] spark.sql.streaming.disabledV2MicroBatchReaders names pyhudi's source, which " +
+        "has no other form. Take it out of that setting.",
+      "ConfigError")
 
   private def snapshot(properties: util.Map[String, String]): HudiSnapshot =
     described.filter(_._1 == properties).map(_._2).getOrElse {
@@ -92,6 +145,12 @@ class HudiDataSource extends TableProvider with DataSourceRegister with Creatabl
 private[pyhudi] object HudiDataSource {
 
   val provider = "pyhudi"
+
+  /** Options as the user spelled them. */
+  private def spelled(parameters: Map[String, String]): Map[String, String] = parameters match {
+    case insensitive: CaseInsensitiveMap[_] => insensitive.originalMap.toMap[String, String]
+    case plain => plain
+  }
 
   /** Whether a provider's name is one of those that the session serves. */
   def isNamedBy(provider: String): Boolean =

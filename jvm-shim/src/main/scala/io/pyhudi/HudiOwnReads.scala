@@ -69,9 +69,11 @@ private[pyhudi] object HudiOwnReads {
       request: Seq[(String, Any)],
       evaluated: Int = 0): Unit = {
     val reads = of(StatementPlans.of(rows), place.path)
-    try
-      HudiCommits.askWith(method, rows, place, request :+ reads.question(Some(evaluated)): _*)
-    catch {
+    val asked = request :+ reads.question(Some(evaluated))
+    try {
+      HudiCommits.askWith(method, rows, place.copy(batch = HudiBatch.of(rows)), asked: _*)
+      ()
+    } catch {
       case LostRace(lost, waitMs) =>
         Thread.sleep(waitMs)
         val now = reads.now.getOrElse(throw lost)

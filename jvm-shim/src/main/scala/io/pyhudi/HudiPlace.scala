@@ -6,12 +6,14 @@ package io.pyhudi
   * @param options the statement's options
   * @param properties TBLPROPERTIES of the catalog, without Spark's reserved ones
   * @param entry its entry in a shared metastore, which Python updates after commits
+  * @param batch the micro-batch that is written; by default that of the thread
   */
 private[pyhudi] final case class HudiPlace(
     path: String,
     options: Map[String, String] = Map.empty,
     properties: Map[String, String] = Map.empty,
-    entry: Option[Map[String, Any]] = None) {
+    entry: Option[Map[String, Any]] = None,
+    batch: Option[HudiBatch] = None) {
 
   /** The session's own `hoodie.*` settings are sent with each request. */
   def toJson: Map[String, Any] = Map(
@@ -19,5 +21,6 @@ private[pyhudi] final case class HudiPlace(
     "options" -> options,
     "properties" -> properties,
     "session" -> Compat.hoodieSettings,
-    "entry" -> entry)
+    "entry" -> entry,
+    "batch" -> batch.orElse(HudiBatch.here).map(_.toMap))
 }

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "94dd76089aaf"
+  val version = "f73e8bcdbc91"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(

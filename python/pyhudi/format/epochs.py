@@ -1,0 +1,124 @@
+"""What commits say of streams: the last epoch of each, in their extra metadata.
+
+``pyhudi.streams`` is a JSON object by the stream's name. ``_hudi_streaming_sink_checkpoint`` is
+Apache Hudi's own: batch numbers by identifier (MERGE_ON_READ.md, "Streams").
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyhudi.format.instants import InstantTime
+
+STREAMS_KEY: Final = "pyhudi.streams"
+HUDI_KEY: Final = "_hudi_streaming_sink_checkpoint"
+#: a table remembers so many streams
+MOST_STREAMS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A micro-batch's write to a table.
+
+    ``query`` is the id in the stream's checkpoint, ``batch`` the batch's number, and ``ordinal``
+    counts the batch's writes to this table, from 0. ``replaces`` is the query that the user says
+    this one takes the stream over from, or ``*``.
+    """
+
+    stream: str
+    query: str
+    batch: int
+    ordinal: int = 0
+    replaces: str | None = None
+
+    @property
+    def who(self) -> str:
+        """The epoch's name in messages."""
+        return f"batch {self.batch} of query {self.query}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a stream is in: ``writes`` of the batch ``batch``, the last of them at ``instant``.
+
+    ``query`` is None if Apache Hudi's sink wrote the batch: it records none.
+    """
+
+    query: str | None
+    batch: int
+    writes: int
+    instant: InstantTime
+
+
+Marks = Mapping[str, Mark]
+
+
+def own_marks(extra: Mapping[str, str]) -> dict[str, Mark] | None:
+    """What ``pyhudi.streams`` says; None if a commit does not have it, or it cannot be read."""
+    told = _object(extra.get(STREAMS_KEY))
+    if told is None:
+        return None
+    try:
+        return {
+            name: Mark(
+                None if said["query"] is None else str(said["query"]),
+                int(said["batch"]),
+                int(said["writes"]),
+                InstantTime(str(said["instant"])),
+            )
+            for name, said in told.items()
+        }
+    except (TypeError, LookupError, ValueError):
+        return None
+
+
+def hudi_batches(extra: Mapping[str, str]) -> dict[str, int] | None:
+    """What Apache Hudi's key says: the last batch by identifier; None without a readable key."""
+    told = _object(extra.get(HUDI_KEY))
+    if told is None:
+        return None
+    try:
+        return {name: int(batch) for name, batch in told.items()}
+    except (TypeError, ValueError):
+        return None
+
+
+def with_mark(marks: Marks, epoch: Epoch, instant: InstantTime) -> dict[str, Mark]:
+    """``marks`` after the commit ``instant`` of ``epoch``; the oldest goes if they are too many."""
+    mark = Mark(epoch.query, epoch.batch, epoch.ordinal + 1, instant)
+    newest = sorted(
+        (each for each in marks.items() if each[0] != epoch.stream),
+        key=lambda each: each[1].instant,
+    )[-(MOST_STREAMS - 1) :]
+    return {**dict(newest), epoch.stream: mark}
+
+
+def render_marks(marks: Marks) -> dict[str, str]:
+    """The entries of the extra metadata for ``marks``, Hudi's among them."""
+    own = {
+        name: {
+            "query": mark.query,
+            "batch": mark.batch,
+            "writes": mark.writes,
+            "instant": mark.instant,
+        }
+        for name, mark in sorted(marks.items())
+    }
+    hudis = {name: str(mark.batch) for name, mark in sorted(marks.items())}
+    return {
+        STREAMS_KEY: json.dumps(own, separators=(",", ":")),
+        HUDI_KEY: json.dumps(hudis, separators=(",", ":")),
+    }
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None

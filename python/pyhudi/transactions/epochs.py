@@ -1,0 +1,233 @@
+"""Which epochs of streams a table has, and whether a given one may be written.
+
+Invariants: an epoch is committed once, whoever repeats it; no epoch is skipped unless the table
+has it (docs/decisions/stream_epochs.md). The judgement is pure, and is made again under the lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
+from pyhudi.format.archive import ArchivedInstant
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.epochs import (
+    Epoch,
+    Mark,
+    Marks,
+    hudi_batches,
+    own_marks,
+    render_marks,
+    with_mark,
+)
+from pyhudi.format.instants import InstantTime
+from pyhudi.recent import Recent
+from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
+from pyhudi.timeline.archived import archived_instants
+from pyhudi.timeline.completion_order import completion_ordered
+from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
+
+NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
+REPLACES = "hoodie.datasource.write.streaming.checkpoint.replaces"
+
+
+class EpochDone(Exception):
+    """Not an error: the table has the epoch, as of the commit ``instant``."""
+
+    def __init__(self, epoch: Epoch, mark: Mark) -> None:
+        super().__init__(f"{epoch.who} is in commit {mark.instant} already")
+        self.epoch = epoch
+        self.instant = mark.instant
+
+
+def judge_epoch(epoch: Epoch, marks: Marks) -> None:
+    """Return if ``epoch`` is to be written; ``EpochDone`` if the table has it.
+
+    ``StreamConflict`` (ours, theirs) if the table's last batch of this stream is a later one of
+    this query, or is another query's.
+    """
+    mark = marks.get(epoch.stream)
+    if mark is None or (mark.query == epoch.query and mark.batch < epoch.batch):
+        return
+    if mark.query == epoch.query:
+        if mark.batch > epoch.batch:
+            raise _behind(epoch, mark)
+        if mark.writes > epoch.ordinal:
+            raise EpochDone(epoch, mark)
+        return
+    if epoch.replaces is not None and epoch.replaces in ("*", mark.query):
+        return
+    if mark.query is None:
+        if epoch.batch > mark.batch:
+            return
+        # Only the last batch is ever repeated; number 0 may also be the first of a new checkpoint.
+        if epoch.batch == mark.batch > 0:
+            raise EpochDone(epoch, mark)
+        raise _after_hudi(epoch, mark)
+    raise _another(epoch, mark)
+
+
+def check_epoch(table: Table, timeline: Timeline, epoch: Epoch | None) -> None:
+    """``judge_epoch`` for the table as ``timeline`` shows it; nothing without an epoch."""
+    if epoch is not None:
+        judge_epoch(epoch, known_marks(table, timeline, archived=True))
+
+
+def fence_epoch(table: Table, now: Timeline, epoch: Epoch | None) -> None:
+    """``check_epoch`` under the lock: a driver that others have overtaken is fenced."""
+    try:
+        check_epoch(table, now, epoch)
+    except StreamConflict as late:
+        raise WriterFenced(
+            f"Another driver of this stream went on while {late.ours} was written: {late.theirs} "
+            "is committed. Nothing of this write is visible, and what it wrote is rolled back. "
+            "Let only one driver run the query with this checkpoint.",
+        ) from late
+
+
+def with_marks(
+    table: Table,
+    now: Timeline,
+    metadata: CommitMetadata,
+    epoch: Epoch | None,
+    instant: InstantTime,
+) -> CommitMetadata:
+    """The commit with the marks of the commits before it, and with that of its own epoch."""
+    marks = known_marks(table, now, archived=epoch is not None)
+    if epoch is not None:
+        marks = with_mark(marks, epoch, instant)
+    return replace(metadata, extra={**metadata.extra, **render_marks(marks)}) if marks else metadata
+
+
+def check_marks(table: Table, judged: Timeline, later: Timeline, instant: InstantTime) -> None:
+    """``CommitConflict`` if a commit since ``judged`` moved a stream, whose old mark is in ours."""
+    if known_marks(table, later) != known_marks(table, judged):
+        raise CommitConflict(
+            f"A stream has committed a batch while {instant} was about to be put. {RETRY}",
+            ours=instant,
+        )
+
+
+def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Marks:
+    """How far each stream is in: by the newest commit that says it, and Hudi's sink since then.
+
+    The archive is asked only with ``archived``, and only if no active commit says anything.
+    """
+    commits = completion_ordered(timeline, table.config.utc)
+    known = _KNOWN.get(table.storage.root)
+    since: dict[str, Mark] = {}
+    found: Marks | None = None
+    whole = False
+    for commit in reversed(commits):
+        if known is not None and instant_key(commit) == known.newest:
+            found, whole = known.marks, known.whole
+            break
+        with conflict_if_gone():
+            extra = COMMITS.get(table.storage, timeline, commit).extra
+        found = _take(extra, commit.time, since)
+        if found is not None:
+            whole = True
+            break
+    if archived and not whole:
+        found = _merged(_archived(table, since), found or {})
+        whole = True
+    marks = _merged(found or {}, since)
+    if commits:
+        _KNOWN.put(table.storage.root, _Known(instant_key(commits[-1]), marks, whole))
+    return marks
+
+
+def forget_marks() -> None:
+    """Drop what is remembered of tables, as in a new process."""
+    _KNOWN.forget()
+
+
+def _take(extra: Mapping[str, str], time: InstantTime, since: dict[str, Mark]) -> Marks | None:
+    """The marks of a commit; what Hudi's sink says in one without them goes to ``since``."""
+    own = own_marks(extra)
+    if own is None:
+        for name, batch in (hudi_batches(extra) or {}).items():
+            since.setdefault(name, Mark(None, batch, 1, time))
+    return own
+
+
+def _merged(own: Marks, since: Mapping[str, Mark]) -> Marks:
+    """``own``, but for streams that Hudi's sink has continued since."""
+    ahead = {
+        name: mark
+        for name, mark in since.items()
+        if name not in own or mark.batch > own[name].batch
+    }
+    return {**own, **ahead}
+
+
+def _archived(table: Table, since: dict[str, Mark]) -> Marks:
+    """The same from the archive, newest first."""
+    entries = [e for e in archived_instants(table.storage, table.config) if _is_commit(e)]
+    entries.sort(key=lambda e: e.instant.completion_time or e.instant.time)
+    for entry in reversed(entries):
+        found = _take(entry.commit().extra, entry.instant.time, since)
+        if found is not None:
+            return found
+    return {}
+
+
+def _is_commit(entry: ArchivedInstant) -> bool:
+    return entry.instant.action in COMMIT_ACTIONS
+
+
+def _behind(epoch: Epoch, mark: Mark) -> StreamConflict:
+    return StreamConflict(
+        f"The table has batch {mark.batch} of this query already (commit {mark.instant}), and its "
+        f"checkpoint asks for batch {epoch.batch}: the checkpoint is older than the table, as "
+        "after it was put back from a copy. Nothing was written, since a batch that is evaluated "
+        "again may have other rows. Set the table back to the same time (pyhudi.restore), or start "
+        "with a new checkpoint from the right offsets and set "
+        f"{REPLACES} to {mark.query}.",
+        ours=epoch.who,
+        theirs=f"batch {mark.batch}",
+        stream=epoch.stream,
+    )
+
+
+def _after_hudi(epoch: Epoch, mark: Mark) -> StreamConflict:
+    return StreamConflict(
+        f"Apache Hudi's sink has written this table up to batch {mark.batch} (commit "
+        f"{mark.instant}) under the name '{epoch.stream}', and {epoch.who} comes now: a fresh "
+        "checkpoint, or one from before. Nothing was written, and nothing was skipped. To go on "
+        "where Hudi's sink ended, use its checkpoint. For another stream beside it, give this one "
+        f"a name by {NAME}. To write the batches of a fresh checkpoint under the same name, set "
+        f"{REPLACES} to *.",
+        ours=epoch.who,
+        theirs=f"batch {mark.batch} of Apache Hudi's sink",
+        stream=epoch.stream,
+    )
+
+
+def _another(epoch: Epoch, mark: Mark) -> StreamConflict:
+    return StreamConflict(
+        f"Query {mark.query} has written this table up to batch {mark.batch} (commit "
+        f"{mark.instant}) under the name '{epoch.stream}', and now query {epoch.query} writes its "
+        f"batch {epoch.batch}: a second stream, or the same one with a fresh checkpoint, whose "
+        "batches may come twice. Nothing was written, and nothing was skipped. For a second "
+        f"stream, give it a name by {NAME}. If it replaces the other query, set {REPLACES} to "
+        f"{mark.query}.",
+        ours=f"query {epoch.query}",
+        theirs=f"query {mark.query}",
+        stream=epoch.stream,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was known with the newest commit; ``whole`` unless older ones may say more."""
+
+    newest: InstantKey
+    marks: Marks
+    whole: bool
+
+
+_KNOWN: Recent[str, _Known] = Recent(64)
