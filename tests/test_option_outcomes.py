@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.application.after_commit import http_callback
+from pyhudi.application.batches import Batch, Turn
 from pyhudi.config import WriteOptions, resolve_write, sql_insert_operation
 from pyhudi.errors import HudiError
 from pyhudi.format.spark_schema import Column, SparkSchema
@@ -74,6 +75,10 @@ def made(options: WriteOptions) -> object:
     """The properties of a new table, and how its partition paths are made of times."""
     config = new_table_config("/data/t", options, SCHEMA, record_schema=False)
     return dict(config.raw), timestamp_format(options)
+
+
+def turn(options: WriteOptions) -> object:
+    return Turn(Batch("query", "run", 3), 0).epoch(options)
 
 
 def operation(options: WriteOptions) -> object:
@@ -140,6 +145,8 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "overwrite_mode": (PARTED, "DYNAMIC", "STATIC", replaced),
     "insert_drop_duplicates": (KEYED, "true", "false", operation),
     "duplicate_policy": (KEYED, "drop", "none", operation),
+    "stream_name": ({}, "a", "b", turn),
+    "stream_replaces": ({}, "a", "*", turn),
     "commit_metadata_prefix": ({"_a": "1"}, "_", "x", lambda o: o.commit_metadata),
     "sql_insert_operation": (KEYED, "bulk_insert", "insert", sql_insert_operation),
     "index_type": (KEYED, "BLOOM", "GLOBAL_SIMPLE", kind_of),
@@ -215,6 +222,7 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "combine_before_upsert": ("tests/spark/test_option_rows.py", "COMBINE"),
     "bulk_sort_mode": ("tests/spark/test_option_rows.py", ""),
     "null_for_missing": ("tests/spark/test_schema_history.py", "MISSING"),
+    "stream_evolves": ("tests/spark/test_stream_sink.py", "EVOLVES"),
     "sql_insert_mode": ("tests/test_insert_operation.py", ""),
     "sql_bulk_insert": ("tests/test_insert_operation.py", ""),
     "bucket_count": ("tests/spark/test_keys.py", ""),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from pyhudi.config import WriteOptions
-from pyhudi.format.epochs import Epoch
+from pyhudi.format.stream_marks import Epoch
 from pyhudi.recent import Recent
 from pyhudi.transactions.transaction import Committed
 

@@ -10,6 +10,7 @@ from pyhudi.application.last_commit import ChangedRows, Shown, changed_rows, sql
 from pyhudi.application.runtime import Runtime
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
+from pyhudi.spark.batch_questions import BatchAnswer
 from pyhudi.spark.endpoint import Handler
 from pyhudi.spark.entries import Entries
 from pyhudi.spark.read_handlers import ReadHandlers
@@ -51,12 +52,12 @@ class Handlers:
     def _of_a_batch(self, method: Callable[..., Committed | None]) -> Handler:
         """The same for a micro-batch, whose query also shows its progress."""
 
-        def answer(*asked: Any) -> protocol.BatchAnswer:
+        def answer(*asked: Any) -> BatchAnswer:
             clock = self.runtime.clock
             begun = clock.monotonic()
             done = method(*asked)
             told = self._told(done, asked)
-            return protocol.BatchAnswer(*told, progress_of(done, clock.monotonic() - begun))
+            return BatchAnswer(*told, progress_of(done, clock.monotonic() - begun))
 
         return answer
 

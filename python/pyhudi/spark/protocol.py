@@ -31,6 +31,7 @@ from pyhudi.services.called import (
     PutBack,
     ServiceArguments,
 )
+from pyhudi.spark.batch_questions import BatchAnswer, WriteBatch
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite, SaveMode
@@ -362,14 +363,6 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBatch:
-    """A micro-batch of ``df.writeStream``; in ``complete`` mode its rows are the whole table."""
-
-    complete: bool
-    partitioning: Texts
-
-
-@dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT or ``writeTo`` of a DataFrame; ``filters`` say what an overwrite replaces."""
 
@@ -406,16 +399,6 @@ class ChangeRows:
     command: Command
     homes: tuple[tuple[int, str], ...]
     reads: Reads
-
-
-@dataclass(frozen=True, slots=True)
-class BatchAnswer:
-    """What became of a micro-batch: as ``CommitAnswer``, and facts for the query's progress."""
-
-    instant: str | None
-    shown: Shown | None
-    changed: ChangedRows
-    progress: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

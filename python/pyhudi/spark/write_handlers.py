@@ -14,6 +14,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.option_names import refuse_unknown_write
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.spark import protocol
+from pyhudi.spark.batch_questions import WriteBatch
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.timeline.table import open_table
@@ -57,7 +58,7 @@ class WriteHandlers:
         )
 
     def write_batch(
-        self, jdf: JavaObject, at: Target, ask: protocol.WriteBatch
+        self, jdf: JavaObject, at: Target, ask: WriteBatch
     ) -> Committed | None:
         """A micro-batch; the shim has made a frame of its rows that may be evaluated again."""
         _check_names(at)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.epochs import (
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.stream_marks import (
     Epoch,
     Mark,
     Marks,
@@ -21,7 +22,6 @@ from pyhudi.format.epochs import (
     render_marks,
     with_mark,
 )
-from pyhudi.format.instants import InstantTime
 from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants

@@ -20,12 +20,12 @@ from pyhudi.errors import (
     WriteFailed,
 )
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
-from pyhudi.format.epochs import Epoch
 from pyhudi.format.instants import (
     Action,
     InstantTime,
     State,
 )
+from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.renewal import kept

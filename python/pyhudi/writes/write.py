@@ -29,8 +29,8 @@ from pyhudi.errors import (
     TableExists,
     TableNotFound,
 )
-from pyhudi.format.epochs import Epoch
 from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.cancelling import pause, to_its_end
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.timed import TimedLock
@@ -50,8 +50,8 @@ from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.writes.arrival import EPOCH_RETRIES, NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
-from pyhudi.writes.epochs import EPOCH_RETRIES, NothingArrived, check_columns_stay, receive
 from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table

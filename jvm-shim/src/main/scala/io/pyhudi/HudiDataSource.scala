@@ -125,8 +125,8 @@ class HudiDataSource
       providerName: String,
       parameters: Map[String, String]): Source =
     throw new HudiAnalysisException(
-      "[CONFIG_ERROR] spark.sql.streaming.disabledV2MicroBatchReaders names pyhudi's source, which " +
-        "has no other form. Take it out of that setting.",
+      "[CONFIG_ERROR] spark.sql.streaming.disabledV2MicroBatchReaders names pyhudi's source, " +
+        "which has no other form. Take it out of that setting.",
       "ConfigError")
 
   private def snapshot(properties: util.Map[String, String]): HudiSnapshot =

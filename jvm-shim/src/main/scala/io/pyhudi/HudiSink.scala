@@ -58,6 +58,7 @@ private[pyhudi] object HudiSink {
   def target(path: String): HudiTarget = {
     val named = Option(found.get)
     found.remove()
-    named.filter(table => HudiDataSource.located(table.path) == path).getOrElse(HudiTarget(path, "pyhudi", s"`$path`", Map.empty))
+    named.filter(table => HudiDataSource.located(table.path) == path)
+      .getOrElse(HudiTarget(path, HudiDataSource.provider, s"`$path`", Map.empty))
   }
 }

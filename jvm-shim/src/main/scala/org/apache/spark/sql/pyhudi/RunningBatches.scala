@@ -37,13 +37,13 @@ object RunningBatches {
 
   /** The batch whose rows a plan has: that of `foreachBatch`, also through Spark Connect. */
   def in(plan: LogicalPlan): Option[Running] = {
-    val given = plan.collectWithSubqueries { case rows: LogicalRDD => rows.rdd }
-    if (given.isEmpty || streams.isEmpty) None
+    val rows = plan.collectWithSubqueries { case made: LogicalRDD => made.rdd }
+    if (rows.isEmpty || streams.isEmpty) None
     else
       streams.values().asScala.flatMap { stream =>
         for {
           batch <- Option(stream.lastExecution)
-          if given.exists(rows => Try(rows eq batch.toRdd).getOrElse(false))
+          if rows.exists(made => Try(made eq batch.toRdd).getOrElse(false))
         } yield Running(stream.id.toString, stream.runId.toString, batch.currentBatchId)
       }.headOption
   }

@@ -1,7 +1,7 @@
 """A micro-batch as one write: which write of its batch it is, and whether it has rows.
 
-Invariant: the input of an epoch is evaluated before its instant is requested, so an empty epoch has
-no instant (RFC-24: the coordinator opens an instant for data).
+Invariant: the input of an epoch is evaluated before its instant is requested, so an empty one has
+no instant (docs/decisions/stream_epochs.md).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.errors import SchemaConflict
-from pyhudi.format.epochs import Epoch
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.stream_marks import Epoch
 from pyhudi.format.table_config import TableConfig
 from pyhudi.writes.collected import COLLECT_BYTES, may_be_collected
 from pyhudi.writes.kept import Kept

@@ -1,7 +1,7 @@
 """What commits say of streams: the last epoch of each, in their extra metadata.
 
 ``pyhudi.streams`` is a JSON object by the stream's name. ``_hudi_streaming_sink_checkpoint`` is
-Apache Hudi's own: batch numbers by identifier (MERGE_ON_READ.md, "Streams").
+Apache Hudi's own: batch numbers by identifier (docs/decisions/stream_epochs.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,349 @@
+"""``df.writeStream.format("pyhudi")`` and ``foreachBatch``: each batch is in the table once.
+
+A stream reads JSON files, a file a batch. Spark repeats a batch if the batch's file is missing in
+the commit log of the checkpoint, as after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+import pyhudi
+from pyhudi.errors import ConfigError, SchemaConflict, StreamConflict
+from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY
+from pyhudi.transactions.epochs import NAME, REPLACES
+from pyhudi.writes.arrival import EVOLVES
+from tests.spark.tables import KEY, OPERATION, ORDERING, PARTITION
+
+DDL = "id long, name string, ts long, dt string"
+OPTIONS = {"hoodie.table.name": "t", KEY: "id", PARTITION: "dt", ORDERING: "ts"}
+LONG_S = 120
+BEGAN_S = 1_700_000_000
+
+
+@dataclass
+class Stream:
+    """A stream of files into the table at ``path``; ``checkpoint`` is its folder."""
+
+    spark: SparkSession
+    folder: Path
+    name: str = "a"
+    options: Mapping[str, str] = field(default_factory=lambda: OPTIONS)
+    ddl: str = DDL
+
+    @property
+    def path(self) -> str:
+        return str(self.folder / "table")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / f"checkpoint-{self.name}"
+
+    def put(self, *batches: Iterable[tuple[Any, ...]]) -> None:
+        """Files, a batch each."""
+        source = self.folder / f"source-{self.name}"
+        source.mkdir(exist_ok=True)
+        columns = [column.split()[0] for column in self.ddl.split(", ")]
+        for rows in batches:
+            lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+            number = len(list(source.iterdir()))
+            file = source / f"{number:05}.json"
+            file.write_text("\n".join(lines))
+            # Spark reads the oldest first.
+            os.utime(file, (BEGAN_S + number, BEGAN_S + number))
+
+    def rows(self) -> DataFrame:
+        source = str(self.folder / f"source-{self.name}")
+        files = self.spark.readStream.schema(self.ddl).option("maxFilesPerTrigger", 1)
+        return files.json(source)
+
+    def writer(self, df: DataFrame | None = None, **more: str) -> DataStreamWriter:
+        options = {**self.options, **{k.replace("__", "."): v for k, v in more.items()}}
+        stream = (df or self.rows()).writeStream.format("pyhudi").options(**options)
+        return stream.option("checkpointLocation", str(self.checkpoint))
+
+    def run(self, df: DataFrame | None = None, **more: str) -> StreamingQuery:
+        """Write what there is."""
+        return ended(self.writer(df, **more).trigger(availableNow=True).start(self.path))
+
+    def forget(self, batch: int) -> None:
+        """Have Spark repeat a batch."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.checkpoint / "commits" / name).unlink()
+
+    def table(self) -> list[tuple[Any, ...]]:
+        df = self.spark.read.format("pyhudi").load(self.path)
+        return sorted(map(tuple, df.select("id", "name", "ts", "dt").collect()))
+
+    def commits(self) -> int:
+        return len(pyhudi.history(self.path))
+
+    def told(self) -> dict[str, Any]:
+        """What the newest commit says of streams."""
+        extra = pyhudi.last_commit(self.spark).metadata  # type: ignore[union-attr]
+        return {**json.loads(extra[STREAMS_KEY]), "hudi": json.loads(extra[HUDI_KEY])}
+
+
+def ended(query: StreamingQuery) -> StreamingQuery:
+    assert query.awaitTermination(LONG_S)
+    return query
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    return Stream(spark, tmp_path)
+
+
+def row(key: int, name: str = "a", ts: int = 1, dt: str = "x") -> tuple[Any, ...]:
+    return key, name, ts, dt
+
+
+def test_batches_are_upserted_and_told(stream: Stream) -> None:
+    stream.put([row(1), row(2, dt="y")], [row(2, "b", 2, "y"), row(3)])
+    query = stream.run()
+    assert stream.table() == [row(1), row(2, "b", 2, "y"), row(3)]
+    assert stream.commits() == 2
+    told = stream.told()
+    assert told["default_single_writer"]["query"] == query.id
+    assert told["default_single_writer"]["batch"] == 1
+    assert told["hudi"] == {"default_single_writer": "1"}
+
+
+def test_the_progress_shows_what_a_batch_did(stream: Stream) -> None:
+    stream.put([row(1), row(2)], [row(2, "b", 2), row(3)])
+    shown = [dict(p["sink"]["metrics"]) for p in stream.run().recentProgress if p["numInputRows"]]
+    assert [s["rowsIn"] for s in shown] == ["2", "2"]
+    assert [(s["rowsInserted"], s["rowsUpdated"]) for s in shown] == [("2", "0"), ("1", "1")]
+    assert int(shown[1]["bytesWritten"]) > 0
+    assert shown[1]["instant"] == pyhudi.history(stream.path)[-1].instant
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
+def test_a_repeated_batch_is_in_the_table_once(stream: Stream, operation: str) -> None:
+    options = {**OPTIONS, OPERATION: operation}
+    stream.options = options
+    stream.put([row(1), row(2)], [row(3)])
+    stream.run()
+    stream.forget(1)
+    stream.put([row(4)])
+    stream.run()
+    assert stream.table() == [row(n) for n in (1, 2, 3, 4)]
+    assert stream.commits() == 3
+
+
+def test_a_batch_is_known_after_other_commits(stream: Stream) -> None:
+    stream.options = {**OPTIONS, OPERATION: "insert"}
+    stream.put([row(1)])
+    stream.run()
+    for key in (5, 6):
+        df = stream.spark.createDataFrame([row(key)], DDL)
+        df.write.format("pyhudi").options(**OPTIONS).mode("append").save(stream.path)
+    stream.forget(0)
+    stream.run()
+    assert stream.table() == [row(1), row(5), row(6)]
+
+
+def test_an_empty_batch_has_no_instant(stream: Stream) -> None:
+    stream.put([row(1)], [row(2)])
+    stream.run(stream.rows().where("id < 2"))
+    assert stream.commits() == 1
+
+
+def test_soft_deletes_leave_by_the_stream(stream: Stream) -> None:
+    stream.ddl = DDL + ", _hoodie_is_deleted boolean"
+    stream.put([(*row(1), False), (*row(2), False)], [(*row(1, ts=2), True)])
+    stream.run()
+    assert stream.table() == [row(2)]
+
+
+def test_a_fresh_checkpoint_is_an_error_that_names_both_queries(stream: Stream) -> None:
+    stream.put([row(1)])
+    old = stream.run()
+    fresh = Stream(stream.spark, stream.folder, "b")
+    fresh.put([row(7)])
+    with pytest.raises(StreamConflict, match=str(old.id)):
+        fresh.run()
+    assert stream.table() == [row(1)]
+    assert stream.commits() == 1
+    fresh.run(**{REPLACES: str(old.id)})
+    assert stream.table() == [row(1), row(7)]
+    stream.put([row(8)])
+    with pytest.raises(StreamConflict, match="a second stream, or the same one"):
+        stream.run()
+
+
+def test_two_named_streams_write_beside_each_other(stream: Stream) -> None:
+    other = Stream(stream.spark, stream.folder, "b", {**OPTIONS, NAME: "other"})
+    for one, keys in ((stream, (1, 3)), (other, (2, 4))):
+        for key in keys:
+            one.put([row(key)])
+            one.run()
+    stream.forget(1)
+    other.forget(1)
+    stream.run()
+    other.run()
+    assert stream.table() == [row(n) for n in (1, 2, 3, 4)]
+    assert stream.commits() == 4
+
+
+def test_a_checkpoint_from_before_is_an_error(stream: Stream) -> None:
+    stream.put([row(1)], [row(2)])
+    stream.run()
+    for log in ("commits", "offsets", "sources/0"):
+        for file in (stream.checkpoint / log).glob("*1*"):
+            file.unlink()
+    stream.forget(0)
+    with pytest.raises(StreamConflict, match="checkpoint is older than the table"):
+        stream.run()
+    assert stream.table() == [row(1), row(2)]
+
+
+def counted(df: DataFrame) -> DataFrame:
+    count = F.count("id").cast("string").alias("name")
+    made = df.groupBy("dt").agg(count, F.max("ts").alias("ts"))
+    return made.select(F.crc32("dt").alias("id"), "name", "ts", "dt")
+
+
+@pytest.mark.parametrize("mode", ["complete", "update"])
+def test_the_result_of_an_aggregation_follows_its_mode(stream: Stream, mode: str) -> None:
+    stream.put([row(1), row(2, dt="y")], [row(3, ts=2)])
+    query = stream.writer(counted(stream.rows())).outputMode(mode)
+    ended(query.trigger(availableNow=True).start(stream.path))
+    assert sorted((dt, name) for _, name, _, dt in stream.table()) == [("x", "2"), ("y", "1")]
+    operations = [entry.operation for entry in pyhudi.history(stream.path)]
+    second = "insert_overwrite_table" if mode == "complete" else "upsert"
+    assert operations[1] == second
+
+
+def test_a_stream_writes_to_a_table_by_name(stream: Stream, name: str) -> None:
+    stream.spark.sql(
+        f"create table {name} ({DDL}) using pyhudi partitioned by (dt) "
+        f"tblproperties (primaryKey = 'id', preCombineField = 'ts', '{NAME}' = 'named')"
+    )
+    stream.options = {}
+    stream.put([row(1)], [row(1, "b", 2)])
+    ended(stream.writer().trigger(availableNow=True).toTable(name))
+    assert list(map(tuple, stream.spark.table(name).select("id", "name").collect())) == [(1, "b")]
+    assert stream.told()["named"]["batch"] == 1
+
+
+def test_a_stream_writes_to_a_table_by_its_path_in_sql(stream: Stream) -> None:
+    stream.put([row(1)])
+    stream.run()
+    stream.put([row(2)])
+    ended(stream.writer().trigger(availableNow=True).toTable(f"pyhudi.`{stream.path}`"))
+    assert stream.table() == [row(1), row(2)]
+
+
+def test_a_stream_that_adds_a_column_evolves_the_table_or_ends(stream: Stream) -> None:
+    stream.put([row(1)])
+    stream.run()
+    stream.put([row(2)])
+    wider = stream.rows().withColumn("size", F.lit(5))
+    with pytest.raises(SchemaConflict, match="'size'"):
+        stream.run(wider, **{EVOLVES: "false"})
+    assert stream.table() == [row(1)]
+    stream.run(wider, **{EVOLVES: "true"})
+    assert stream.table() == [row(1), row(2)]
+    sizes = stream.spark.read.format("pyhudi").load(stream.path).orderBy("id").select("size")
+    assert [s for (s,) in sizes.collect()] == [None, 5]
+
+
+def test_an_unknown_option_ends_the_stream_before_it_writes(stream: Stream) -> None:
+    stream.put([row(1)])
+    with pytest.raises(ConfigError, match="recordKeyy"):
+        stream.run(recordKeyy="id")
+    assert not Path(stream.path).exists()
+
+
+# ---- foreachBatch
+
+
+def each_batch(stream: Stream, work: Callable[[DataFrame, int], None]) -> None:
+    writer = stream.rows().writeStream.foreachBatch(work)
+    checkpoint = str(stream.checkpoint)
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    ended(query)
+
+
+def appended(df: DataFrame, path: str) -> None:
+    options = {**OPTIONS, OPERATION: "insert"}
+    df.write.format("pyhudi").options(**options).mode("append").save(path)
+
+
+def test_each_write_of_a_repeated_batch_is_in_once(stream: Stream) -> None:
+    failing = [True, False, False]
+
+    def twice(df: DataFrame, batch: int) -> None:
+        appended(df, stream.path)
+        if batch == 1 and failing.pop(0):
+            raise RuntimeError("the driver dies here")
+        appended(df.withColumn("id", F.col("id") + 100), stream.path)
+
+    stream.put([row(1)], [row(2)])
+    with pytest.raises(StreamingQueryException, match="the driver dies here"):
+        each_batch(stream, twice)
+    each_batch(stream, twice)
+    stream.forget(1)
+    each_batch(stream, twice)
+    assert stream.table() == [row(n) for n in (1, 2, 101, 102)]
+    assert stream.commits() == 4
+
+
+def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
+    from threading import Thread
+
+    def aside(df: DataFrame, batch: int) -> None:
+        thread = Thread(target=appended, args=(df.where("id > 0"), stream.path))
+        thread.start()
+        thread.join()
+
+    stream.put([row(1)], [row(2)])
+    each_batch(stream, aside)
+    stream.forget(1)
+    each_batch(stream, aside)
+    assert stream.table() == [row(1), row(2)]
+
+
+def test_statements_of_a_repeated_batch_change_rows_once(stream: Stream, name: str) -> None:
+    spark = stream.spark
+    spark.sql(f"create table {name} (id long, n long) using pyhudi tblproperties (primaryKey='id')")
+    spark.sql(f"insert into {name} values (1, 0), (2, 0)")
+
+    def count(df: DataFrame, batch: int) -> None:
+        session = df.sparkSession
+        df.createOrReplaceTempView("given")
+        session.sql(f"delete from {name} where id = 99")
+        session.sql(
+            f"merge into {name} t using given s on t.id = s.id "
+            "when matched then update set n = t.n + 1 when not matched then insert (id, n) "
+            "values (s.id, 0)"
+        )
+        session.sql(f"update {name} set n = n + 10 where id = 2")
+        session.sql(f"insert into {name} select id + 50, 0 from given")
+
+    stream.put([row(1), row(3)])
+    each_batch(stream, count)
+    stream.forget(0)
+    each_batch(stream, count)
+    found = sorted(map(tuple, spark.table(name).select("id", "n").collect()))
+    assert found == [(1, 1), (2, 10), (3, 0), (51, 0), (53, 0)]
+
+
+def test_writes_after_a_stream_are_no_batches(stream: Stream) -> None:
+    stream.put([row(1)])
+    stream.run()
+    appended(stream.spark.createDataFrame([row(2)], DDL), stream.path)
+    assert stream.told()["default_single_writer"]["batch"] == 0
+    assert stream.table() == [row(1), row(2)]
