@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType
 from tests import mistakes, sql_suite
 
 KEY = "hoodie.datasource.write.recordkey.field"
+OPERATION = "hoodie.datasource.write.operation"
 SLOW_ROWS = 120  # a second each, two at a time
 
 
@@ -120,6 +121,47 @@ def write_at(spark: Any, folder: str, path: str) -> object:
 def questions(spark: Any, folder: str, path: str, count: str) -> object:
     """Many short statements, each of which asks the planner."""
     return [spark.read.format("pyhudi").load(path).count() for _ in range(int(count))]
+
+
+def streams(spark: Any, folder: str) -> object:
+    """A stream by the sink and one by ``foreachBatch``, each with its last batch repeated."""
+    source, options = Path(folder) / "source", {KEY: "id", OPERATION: "insert"}
+    source.mkdir()
+
+    def run(name: str, begin: Callable[[Any], Any]) -> list[list[Any]]:
+        """Write what there is; ``begin`` starts the query of a stream's rows."""
+        files = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+        query = begin(
+            files.json(str(source))
+            .writeStream.option("checkpointLocation", f"{folder}/of_{name}")
+            .trigger(availableNow=True)
+        )
+        assert query.awaitTermination(60), name
+        return sorted(rows(spark, f"select id from pyhudi.`{folder}/{name}`"))
+
+    def forget(name: str) -> None:
+        logs = Path(folder) / f"of_{name}" / "commits"
+        last = max(int(file.name) for file in logs.iterdir() if file.name.isdecimal())
+        (logs / f".{last}.crc").unlink()
+        (logs / str(last)).unlink()
+
+    def sink(stream: Any) -> Any:
+        return stream.format("pyhudi").options(**options).start(f"{folder}/sunk")
+
+    def each(frame: Any, batch: int) -> None:
+        # This function runs in a process of the server's, which lacks this module.
+        key, how = "hoodie.datasource.write.recordkey.field", "hoodie.datasource.write.operation"
+        given = {key: "id", how: "insert"}
+        frame.write.format("pyhudi").options(**given).mode("append").save(f"{folder}/each")
+
+    found = []
+    for number in range(3):
+        (source / f"{number}.json").write_text(json.dumps({"id": number}))
+        if number:
+            forget("sunk")
+            forget("each")
+        found = [run("sunk", sink), run("each", lambda s: s.foreachBatch(each).start())]
+    return found
 
 
 def slow(spark: Any, mark: str) -> Any:

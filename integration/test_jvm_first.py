@@ -313,6 +313,14 @@ def test_a_remote_client_without_pyhudi_reads_and_changes_tables(
 
 
 @pytest.mark.matrix
+def test_each_batch_of_a_remote_stream_is_in_its_table_once(
+    connect: tuple[Place, ConnectClient],
+) -> None:
+    _, client = connect
+    assert client.run("streams") == [[[0], [1], [2]]] * 2
+
+
+@pytest.mark.matrix
 def test_sessions_at_once_keep_their_settings_and_views_apart(
     connect: tuple[Place, ConnectClient],
 ) -> None:
