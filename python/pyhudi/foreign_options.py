@@ -18,7 +18,7 @@ _REPLACE: Final = (
     " or df.writeTo(table).overwrite(condition)"
 )
 _COLUMNS: Final = "To change columns use ALTER TABLE, or write to a new table"
-_ONCE: Final = "Look for the commit before you write again"
+_BATCH: Final = "In foreachBatch each batch is written once without an option"
 _BRANCH: Final = "A Hudi table has no branches: use a separate table"
 _JUDGED: Final = "hoodie.write.concurrency.mode says how the writers of a table share it"
 _TRAVEL: Final = "A write always goes to the newest state: as.of.instant is an option of reads"
@@ -31,8 +31,8 @@ _FOREIGN: Final[Mapping[str, tuple[str | None, str]]] = {
     "replaceusing": (None, _REPLACE),
     "overwriteschema": ("false", _COLUMNS),
     "mergeschema": ("true", _COLUMNS),
-    "txnappid": (None, _ONCE),
-    "txnversion": (None, _ONCE),
+    "txnappid": (None, _BATCH),
+    "txnversion": (None, _BATCH),
     # Iceberg
     "overwritemode": (None, _REPLACE),
     "dynamicpartitionoverwrite": (None, _REPLACE),  # Paimon
@@ -97,7 +97,7 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("datetimerebasemode", "intrebasemode"), _CALENDAR),
     "optimizewrite": "hoodie.bulkinsert.sort.mode and hoodie.parquet.small.file.limit arrange rows",
     "usermetadata": "Options that begin with _ go to the commit's metadata, as in _reason",
-    "checkpointlocation": "pyhudi has no streaming sink yet: write each batch by foreachBatch",
+    "checkpointlocation": "It is an option of df.writeStream, not of df.write",
     "mode": "The mode of a write is a method of its own: df.write.mode('append')",
     "comment": "A table's comment is that of CREATE TABLE or COMMENT ON TABLE",
     "datachange": "Each write of rows is a change of the table",

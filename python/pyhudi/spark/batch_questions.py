@@ -1,4 +1,4 @@
-"""The shim's question about a micro-batch that a stream writes, and its answer (``protocol.py``)."""
+"""The shim's question about a micro-batch of a stream, and its answer (``protocol.py``)."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ object RunningBatches {
       }.headOption
   }
 
-  /** The rows of a batch as a frame that any plan may use, as `foreachBatch` makes it: a batch's own
-    * frame must not be changed, since its plan knows the state of the stream.
+  /** The rows of a batch as a frame that any plan may use, as `foreachBatch` makes it. A batch's
+    * own frame must not be changed, since its plan knows the state of the stream.
     */
   def frame(batch: DataFrame): DataFrame =
     Frames.of(batch, Frames.rowsOf(batch))
