@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from pyhudi.errors import ConfigError, SchemaConflict, StreamConflict
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY
 from pyhudi.transactions.epochs import NAME, REPLACES
 from pyhudi.writes.arrival import EVOLVES
+from tests.process_facts import eventually
 from tests.spark.tables import KEY, OPERATION, ORDERING, PARTITION
 
 DDL = "id long, name string, ts long, dt string"
@@ -267,6 +269,19 @@ def test_an_unknown_option_ends_the_stream_before_it_writes(stream: Stream) -> N
     assert not Path(stream.path).exists()
 
 
+def test_a_query_that_is_stopped_in_a_batch_has_no_error_and_goes_on(stream: Stream) -> None:
+    stream.put([row(n) for n in range(8)])
+    slow = F.udf(lambda name: time.sleep(1) or name)
+    df = stream.rows().repartition(8).withColumn("name", slow("name"))
+    query = stream.writer(df).start(stream.path)
+    eventually(lambda: stream.spark.sparkContext.statusTracker().getActiveJobsIds())
+    query.stop()
+    assert query.exception() is None
+    stream.run()
+    assert stream.table() == [row(n) for n in range(8)]
+    assert stream.commits() == 1
+
+
 # ---- foreachBatch
 
 
@@ -299,6 +314,18 @@ def test_each_write_of_a_repeated_batch_is_in_once(stream: Stream) -> None:
     each_batch(stream, twice)
     assert stream.table() == [row(n) for n in (1, 2, 101, 102)]
     assert stream.commits() == 4
+
+
+def test_a_repeated_batch_that_made_its_table_is_in_once(stream: Stream) -> None:
+    def made(df: DataFrame, batch: int) -> None:
+        path = f"{stream.path}-{batch}"
+        df.write.format("pyhudi").options(**OPTIONS).mode("errorifexists").save(path)
+
+    stream.put([row(1)], [row(2)])
+    each_batch(stream, made)
+    stream.forget(1)
+    each_batch(stream, made)
+    assert [len(pyhudi.history(f"{stream.path}-{batch}")) for batch in (0, 1)] == [1, 1]
 
 
 def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:

@@ -25,6 +25,7 @@ from pyhudi.services.opened import open_writer
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.epochs import forget_marks
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -183,6 +184,7 @@ def forget(writer: Writer) -> None:
     VIEWS.forget(table.storage)
     LISTINGS.forget(table.storage, table.config.timeline_folder)
     COMMITS.forget_all()
+    forget_marks()
 
 
 def _set(storage: Storage, path: str, data: bytes | None, absent: bool) -> None:

@@ -57,9 +57,7 @@ class WriteHandlers:
             self._turn(at, ask.reads),
         )
 
-    def write_batch(
-        self, jdf: JavaObject, at: Target, ask: WriteBatch
-    ) -> Committed | None:
+    def write_batch(self, jdf: JavaObject, at: Target, ask: WriteBatch) -> Committed | None:
         """A micro-batch; the shim has made a frame of its rows that may be evaluated again."""
         _check_names(at)
         overwrite = Overwrite.ALL if ask.complete else Overwrite.NONE

@@ -25,6 +25,7 @@ from pyhudi.errors import (
     HistoryExpired,
     HudiError,
     LockTimeout,
+    StreamConflict,
     TableCorrupt,
     TableExists,
     TableNotFound,
@@ -126,7 +127,14 @@ def write_table(
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
         found = find_table(storage, runtime.clock)
-        intent = intent_of(found is not None)
+        try:
+            intent = intent_of(found is not None)
+        except TableExists:
+            if written_by is None or found is None:
+                raise
+            if not _is_in(found, written_by, options, session):
+                raise
+            return None  # the batch is repeated, and it made the table itself
         if intent is None:
             return None
         if found is None and intent.route is Route.SQL:
@@ -291,6 +299,20 @@ def _with_retries(request: Request, table: Table) -> Committed:
         # The rows have all columns of the old table; a column added since then is null.
         request = replace(request, options=replace(options, null_for_missing=True))
     raise AssertionError("unreachable")
+
+
+def _is_in(
+    table: Table, turn: Turn, options: Mapping[str, str], session: Mapping[str, str]
+) -> bool:
+    """Whether the table has this write of a micro-batch."""
+    epoch = turn.epoch(resolve_write(options, table.config.raw, session))
+    try:
+        check_epoch(table, table.timeline(), epoch)
+    except EpochDone:
+        return True
+    except StreamConflict:
+        pass
+    return False
 
 
 def _most_retries(request: Request) -> int:

@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics
 import org.apache.spark.sql.execution.streaming.Sink
-import org.apache.spark.sql.pyhudi.RunningBatches
+import org.apache.spark.sql.pyhudi.{HudiAnalysisException, RunningBatches}
 
 /** The sink of one streaming query: it passes each micro-batch to Python as a whole.
   *
@@ -24,15 +24,20 @@ private[pyhudi] class HudiSink(
 
   @volatile private var progress: Map[String, String] = Map.empty
 
-  override def addBatch(batchId: Long, data: DataFrame): Unit = {
-    val answer = HudiCommits.askWith(
-      "write_batch",
-      RunningBatches.frame(data),
-      target.at(options),
-      "complete" -> complete,
-      "partitioning" -> partitioning)
-    progress = HudiSnapshot.textMap(answer.get("progress"))
-  }
+  override def addBatch(batchId: Long, data: DataFrame): Unit =
+    try {
+      val answer = HudiCommits.askWith(
+        "write_batch",
+        RunningBatches.frame(data),
+        target.at(options),
+        "complete" -> complete,
+        "partitioning" -> partitioning)
+      progress = HudiSnapshot.textMap(answer.get("progress"))
+    } catch {
+      // `query.stop()` cancels the jobs of the batch; only so Spark knows that nothing has failed.
+      case failure: HudiAnalysisException if RunningBatches.isStopping =>
+        throw new InterruptedException(failure.getMessage)
+    }
 
   override def metrics(): util.Map[String, String] = progress.asJava
 

@@ -35,6 +35,11 @@ object RunningBatches {
         stream <- Option(streams.get(UUID.fromString(query)))
       } yield Running(query, stream.runId.toString, number.toLong)
 
+  /** Whether the stream of this thread has been told to stop. */
+  def isStopping: Boolean =
+    SparkContext.getActive.flatMap(context => Option(context.getLocalProperty(QueryId)))
+      .flatMap(query => Option(streams.get(UUID.fromString(query)))).exists(!_.isActive)
+
   /** The batch whose rows a plan has: that of `foreachBatch`, also through Spark Connect. */
   def in(plan: LogicalPlan): Option[Running] = {
     val rows = plan.collectWithSubqueries { case made: LogicalRDD => made.rdd }
