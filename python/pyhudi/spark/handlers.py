@@ -13,6 +13,7 @@ from pyhudi.spark.endpoint import Handler
 from pyhudi.spark.entries import Entries
 from pyhudi.spark.read_handlers import ReadHandlers
 from pyhudi.spark.sessions import Sessions
+from pyhudi.spark.stream_handlers import StreamHandlers
 from pyhudi.spark.table_handlers import TableHandlers
 from pyhudi.spark.write_handlers import WriteHandlers
 from pyhudi.transactions.transaction import Committed
@@ -25,6 +26,7 @@ class Handlers:
         pins = PinnedQueries(runtime)
         self.runtime = runtime
         self._reads = ReadHandlers(sessions, runtime, pins)
+        self._streams = StreamHandlers(sessions, runtime)
         self._writes = WriteHandlers(sessions, runtime, pins)
         self._tables = TableHandlers(sessions, runtime)
         self._entries = Entries(runtime)
@@ -32,7 +34,7 @@ class Handlers:
     def table(self) -> dict[str, Handler]:
         """Question -> its handler; the endpoint dispatches by this table."""
         found: dict[str, Any] = {}
-        for part in (self._reads, self._writes, self._tables, self._entries):
+        for part in (self._reads, self._streams, self._writes, self._tables, self._entries):
             found |= {name: getattr(part, name) for name in part.QUESTIONS.split()}
         for part in (self._writes, self._tables):
             found |= {name: self._committing(getattr(part, name)) for name in part.COMMITS.split()}

@@ -30,6 +30,7 @@ from pyhudi.services.called import (
     PutBack,
     ServiceArguments,
 )
+from pyhudi.spark.stream_protocol import STREAM_QUESTIONS
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite, SaveMode
@@ -125,7 +126,7 @@ class Described:
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
     files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
     incremental read: the files hold others besides; ``logged``: change logs tell them for less.
-    ``changes``: it is change data.
+    ``changes``: it is change data. ``follows``: only a stream can read it, since it has no begin.
     """
 
     schema: Tree
@@ -139,6 +140,7 @@ class Described:
     rows: RowsOfCommits | None
     logged: bool
     changes: bool
+    follows: bool
     pin: str
 
 
@@ -448,6 +450,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "count": Question(Count, int | None, LOOKS),
     "read_changes": Question(ReadChanges, type(None), LOOKS, frame=True),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
+    **{name: Question(ask, answer, LOOKS, frame) for name, ask, answer, frame in STREAM_QUESTIONS},
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
     "why": Question(Why, Told, LOOKS),
