@@ -16,6 +16,7 @@ from pyhudi.reads.stream_admission import Load
 from pyhudi.reads.stream_look import StreamLook
 from pyhudi.rows.change_spec import ChangePiece
 from pyhudi.slices.files import FileSlice, base_files
+from pyhudi.storage.base import Storage
 
 Group = tuple[str, FileId]
 
@@ -81,3 +82,18 @@ def without_changes(look: StreamLook, commits: Sequence[Instant]) -> frozenset[s
                 found |= {stat.path for stat in stats}
         written |= own
     return frozenset(found)
+
+
+def needed_files(pieces: Iterable[tuple[ChangePiece, int]]) -> set[str]:
+    """The files that the workers open for change data."""
+    found: set[str] = set()
+    for piece, _ in pieces:
+        found |= {*piece.logs, *(each.path for each in (piece.before, piece.after) if each)}
+    return found
+
+
+def listed_files(storage: Storage, paths: Iterable[str]) -> set[str]:
+    """Those of ``paths`` that exist; lists their folders."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    listed = {file.path for folder in folders for file in storage.list(folder)}
+    return listed.intersection(paths)

@@ -7,13 +7,20 @@ not read stays in the table while it runs (``stream_lease.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm, Order
 from pyhudi.config import QueryType, ReadOptions
-from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict, UnsupportedTable
+from pyhudi.errors import (
+    ConfigError,
+    HistoryExpired,
+    SchemaConflict,
+    TableCorrupt,
+    UnsupportedTable,
+)
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
@@ -30,7 +37,9 @@ from pyhudi.reads.stream_rows import (
     among,
     digest_of,
     inserts_only,
+    listed_files,
     loads_of,
+    needed_files,
     only_inserted,
     snapshot_pieces,
     without_changes,
@@ -42,8 +51,11 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.completion_order import default_order
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.schema import schema_of
+from pyhudi.timeline.table import LOOKS
 from pyhudi.timeline.tail import ARCHIVED_TIMES
+from pyhudi.timeline.time_travel import check_history
 
+T = TypeVar("T")
 START = "hoodie.datasource.streaming.startOffset"
 
 
@@ -110,6 +122,9 @@ class Stream:
         ``SchemaConflict`` if the next commit has other columns than the stream, ``HistoryExpired``
         if what comes next has been archived or cleaned.
         """
+        return _looking_again(lambda: self._next(start, limited, until))
+
+    def _next(self, start: Offset, limited: bool, until: StreamOffset | None) -> Next:
         found = self._look(start)
         limits = self.limits if limited else BatchLimits()
         end = self._end(found, start, limits, until)
@@ -123,6 +138,9 @@ class Stream:
         """What the batch between two places reads; errors of ``next``."""
         if start is Beginning.LATEST:
             return Batch()
+        return _looking_again(lambda: self._plan(start, end, schema))
+
+    def _plan(self, start: Offset, end: StreamOffset, schema: SparkSchema) -> Batch:
         found = look_back(self.storage, end.order, end.at)
         if _in_snapshot(start, end):
             return self._plan_snapshot(found, start, end, schema)
@@ -197,7 +215,45 @@ class Stream:
             end: tuple[InstantTime, int | None] | None = (least, None)
         else:
             end = admitted(ahead, limits)
-        return start if end is None else StreamOffset(found.order, *end)
+        if end is None:
+            return start
+        if self._of_each_change:
+            self._check_kept(found, start, found.between(start.at, end[0]))
+        return StreamOffset(found.order, *end)
+
+    def _check_kept(
+        self, found: StreamLook, start: StreamOffset, steps: Sequence[StreamStep]
+    ) -> None:
+        """``HistoryExpired`` if a clean has taken a file that the changes of ``steps`` need."""
+        state = found.state(start.at)
+        if state is None:
+            return
+        try:
+            check_history(found.table, found.timeline, state.instant)
+        except HistoryExpired as expired:
+            commits = [c for s in steps for c in s.commits]
+            known = Changes(None, found.timeline, None, None, tuple(commits))
+            query = self._query(found, known, steps[-1].at)
+            try:
+                wanted = needed_files(pieces_of(query, commits, ()))
+                lost = wanted - listed_files(self.storage, wanted)
+            except HistoryExpired:
+                lost = {"an older version of a file"}
+            if lost:
+                first = next(
+                    (c for c in found.timeline.commits if c.time == expired.earliest), None
+                )
+                earliest = found.key(first) if first is not None else found.newest
+                raise HistoryExpired(
+                    f"The changes after {start.at} need {min(lost)}, which a clean has deleted "
+                    "while the stream did not run. The earliest place from which changes can be "
+                    f"read is {earliest}: start the query with another checkpoint location and "
+                    f"{START}={earliest}, or earliest to begin with the rows of now. A stream that "
+                    "runs keeps what it has not read; keep more commits "
+                    "(hoodie.clean.commits.retained) for one that pauses.",
+                    asked=start.at,
+                    earliest=earliest,
+                ) from expired
 
     def _least_end(
         self, found: StreamLook, start: StreamOffset, steps: Sequence[StreamStep]
@@ -259,9 +315,10 @@ class Stream:
             return commit.time > seen.instant
         return completed(found.timeline, commit) > seen.last
 
-    def _schema(self, found: StreamLook) -> SparkSchema:
+    def table_schema(self, found: StreamLook | None = None) -> SparkSchema:
         """The columns of the table when the stream was started."""
         if self._held.schema is None:
+            found = found or look(self.storage, None, default_order)
             then = found.without(lambda commit: self._is_newer(found, commit))
             self._held.schema = Query(self.runtime, found.table, then, None, self.options).schema()
         return self._held.schema
@@ -281,7 +338,7 @@ class Stream:
         for commit in (c for s in steps for c in s.commits):
             if self._is_newer(found, commit):
                 theirs = schema_of(found.table, found.timeline, commit)
-                ours = self._schema(found)
+                ours = self.table_schema(found)
                 if theirs is not None and differs(ours, theirs):
                     raise schema_barrier(found.table.config.name, commit, ours, theirs)
 
@@ -318,7 +375,12 @@ class Stream:
             query = self._query(found, self._changes(found, None, place.at, checked), place.at)
             self._held.snapshot = held = (place, query)
         query = held[1]
-        slices = query.slices(())
+        try:
+            slices = query.slices(())
+        except HistoryExpired:
+            if place.snapshot is None:
+                raise
+            slices = []
         if place.snapshot is not None and place.snapshot != digest_of(slices):
             self._held.snapshot = None
             raise HistoryExpired(
@@ -424,6 +486,20 @@ class Stream:
     def _query(self, found: StreamLook, known: Changes, end: InstantTime) -> Query:
         timeline = self._timeline(found, end)
         return Query(self.runtime, found.table, timeline, None, self.options, known)
+
+
+def _looking_again(look: Callable[[], T]) -> T:
+    """The answer of ``look``, asked again if the table was changed while it was looked at."""
+    for number in range(LOOKS - 1):
+        try:
+            return look()
+        except TableCorrupt:  # a commit may have been archived since the listing
+            if number:
+                raise
+        except HistoryExpired as expired:
+            if not expired.moved:
+                raise
+    return look()
 
 
 def _in_snapshot(start: Offset, end: StreamOffset) -> bool:
