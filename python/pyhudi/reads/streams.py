@@ -12,19 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyhudi.application.runtime import Runtime
-from pyhudi.choices import ChangeForm, Order
-from pyhudi.config import QueryType, ReadOptions
+from pyhudi.choices import ChangeForm
+from pyhudi.config import ReadOptions
 from pyhudi.errors import (
     ConfigError,
     HistoryExpired,
     SchemaConflict,
     TableCorrupt,
-    UnsupportedTable,
 )
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.format.table_config import TableType
 from pyhudi.reads.change_data import ChangePlan, pieces_of, plan_pieces
 from pyhudi.reads.incremental import Changes, Range, changes
 from pyhudi.reads.scan import Query, ScanPlan, plan_scan
@@ -33,6 +31,15 @@ from pyhudi.reads.stream_backlog import Backlog, backlog_of
 from pyhudi.reads.stream_lease import StreamLease
 from pyhudi.reads.stream_look import StreamLook, StreamStep, look, look_back
 from pyhudi.reads.stream_offsets import Beginning, Offset, StreamOffset
+from pyhudi.reads.stream_refusals import (
+    START,
+    archived_away,
+    check_options,
+    cleaned_away,
+    refuse_hidden,
+    refuse_table,
+    state_gone,
+)
 from pyhudi.reads.stream_rows import (
     among,
     digest_of,
@@ -56,7 +63,6 @@ from pyhudi.timeline.tail import ARCHIVED_TIMES
 from pyhudi.timeline.time_travel import check_history
 
 T = TypeVar("T")
-START = "hoodie.datasource.streaming.startOffset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,7 @@ class Stream:
         if not start.whole:
             step = next((s for s in found.steps if s.at == start.at), None)
             if step is None:
-                raise self._gone(found, start)
+                raise archived_away(found, start)
             files = cut(found.ahead(step).files, start.files or 0, limits)
             return StreamOffset(found.order, start.at, files)
         steps = self._known_steps(found, found.between(start.at, until.at if until else None))
@@ -244,16 +250,7 @@ class Stream:
                     (c for c in found.timeline.commits if c.time == expired.earliest), None
                 )
                 earliest = found.key(first) if first is not None else found.newest
-                raise HistoryExpired(
-                    f"The changes after {start.at} need {min(lost)}, which a clean has deleted "
-                    "while the stream did not run. The earliest place from which changes can be "
-                    f"read is {earliest}: start the query with another checkpoint location and "
-                    f"{START}={earliest}, or earliest to begin with the rows of now. A stream that "
-                    "runs keeps what it has not read; keep more commits "
-                    "(hoodie.clean.commits.retained) for one that pauses.",
-                    asked=start.at,
-                    earliest=earliest,
-                ) from expired
+                raise cleaned_away(found, start, min(lost), earliest) from expired
 
     def _least_end(
         self, found: StreamLook, start: StreamOffset, steps: Sequence[StreamStep]
@@ -270,7 +267,7 @@ class Stream:
         passed = archived is not None and archived > start.at
         if self._of_each_change:
             if passed:
-                raise self._gone(found, start)
+                raise archived_away(found, start)
             return None
         ends = [s.at for s in steps if archived is None or s.at > archived]
         first = ends[0] if ends else steps[-1].at
@@ -283,20 +280,6 @@ class Stream:
                 continue
             return at if passed or at != steps[0].at else None
         return None
-
-    def _gone(self, found: StreamLook, start: StreamOffset) -> HistoryExpired:
-        archived = ARCHIVED_TIMES.newest(found.table, found.order)
-        earliest = archived or found.newest
-        return HistoryExpired(
-            f"The stream has read the table {found.table.config.name} up to {start.at or 'nothing'}"
-            f", and the commits after that up to {archived} have been archived, so what each of "
-            "them did is not known any more. The earliest place from which changes can be read is "
-            f"{earliest}: start the query with another checkpoint location and {START}={earliest}, "
-            "or earliest to begin with the rows of now. A stream that runs keeps what it has not "
-            "read; keep more commits (hoodie.keep.min.commits) for one that pauses.",
-            asked=start.at,
-            earliest=earliest,
-        )
 
     @property
     def _of_each_change(self) -> bool:
@@ -383,14 +366,7 @@ class Stream:
             slices = []
         if place.snapshot is not None and place.snapshot != digest_of(slices):
             self._held.snapshot = None
-            raise HistoryExpired(
-                f"The stream has read a part of the table {found.table.config.name} as of "
-                f"{place.at}, and files of that state have been deleted since: a clean ran while "
-                "the query did not. Start it with another checkpoint location, which begins with "
-                f"the rows of now; the earliest that can be read is {found.newest}.",
-                asked=place.at,
-                earliest=found.newest,
-            )
+            raise state_gone(found, place)
         return query, slices
 
     def _rest_of_snapshot(self, found: StreamLook, place: Offset) -> Load:
@@ -460,9 +436,11 @@ class Stream:
     ) -> Batch:
         archived = ARCHIVED_TIMES.newest(found.table, found.order)
         if archived is not None and archived > (begin or ""):
-            raise self._gone(found, StreamOffset(found.order, begin or InstantTime("")))
+            raise archived_away(found, StreamOffset(found.order, begin or InstantTime("")))
         known = Changes(None, found.timeline, None, None, tuple(commits))
         query = self._query(found, known, at)
+        if self.options.appends_only:
+            refuse_hidden(self.table_schema(found), schema)
         filters = (only_inserted(),) if self.options.appends_only else ()
         wanted = self.changes_for(schema)
         pieces = list(pieces_of(query, commits, filters))
@@ -507,65 +485,3 @@ def _in_snapshot(start: Offset, end: StreamOffset) -> bool:
     if isinstance(start, Beginning):
         return True
     return start.snapshot is not None and not start.whole and start.at == end.at
-
-
-def check_options(options: ReadOptions) -> None:
-    """``ConfigError`` for options that a stream does not have, or cannot have together."""
-    kind = "hoodie.datasource.query.type"
-    ranged = {
-        "hoodie.datasource.read.begin.instanttime": options.begin,
-        "hoodie.datasource.read.end.instanttime": options.end,
-        "as.of.instant": options.as_of,
-    }
-    for key, given in ranged.items():
-        if given is not None:
-            raise ConfigError(
-                f"'{key}' is an option of one read, and a stream follows the table from its place "
-                f"on. Leave it out; {START} says where a new stream begins.",
-                key=key,
-            )
-    if options.query_type is QueryType.READ_OPTIMIZED:
-        raise ConfigError(
-            f"{kind} is 'read_optimized', and a stream cannot tell from base files alone when a "
-            "row changed. Leave it out.",
-            key=kind,
-        )
-    form = options.change_form
-    if form is not ChangeForm.LATEST_STATE and options.query_type is not QueryType.INCREMENTAL:
-        raise ConfigError(
-            f"hoodie.datasource.query.incremental.format is '{form.value}', but {kind} is "
-            f"'{options.query_type.value}', so nothing of it counts. Set {kind} to 'incremental' "
-            "as well.",
-            key=kind,
-        )
-    if options.order is Order.REQUESTED:
-        key = "hoodie.datasource.read.incr.order"
-        raise ConfigError(
-            f"{key} is 'requested', by which a stream would miss commits that end late. Leave it "
-            "out, or set it to 'fenced' or 'completed'.",
-            key=key,
-        )
-    if options.appends_only and form is not ChangeForm.LATEST_STATE:
-        key = "hoodie.datasource.streaming.appendsOnly"
-        raise ConfigError(
-            f"'{key}' gives rows, and hoodie.datasource.query.incremental.format is "
-            f"'{form.value}', which gives changes with their images. Choose one of "
-            "them.",
-            key=key,
-        )
-
-
-def refuse_table(found: StreamLook) -> None:
-    """``UnsupportedTable`` for a table that no stream can read yet."""
-    config = found.table.config
-    feature = None
-    if config.table_type is TableType.MERGE_ON_READ:
-        feature = "streams of merge-on-read tables"
-    elif not config.populate_meta_fields:
-        feature = "streams of tables without meta fields"
-    if feature is not None:
-        raise UnsupportedTable(
-            f"The table {config.name} at {found.table.storage.root} cannot be read as a stream: "
-            f"{feature} are not supported yet. Read it by batches, or with Apache Hudi.",
-            feature=feature,
-        )

@@ -26,11 +26,11 @@ private[pyhudi] object HudiBatch {
   def ofFiles(plan: HudiScanPlan, snapshot: HudiSnapshot, schema: StructType): HudiBatch = {
     val reading = HudiReading(HudiScanRequest(snapshot, schema, Nil, Nil, None))
     val readers = HudiReaderFactory(plan, reading)
-    val given = reading.schema.fieldNames
+    val held = reading.schema.fieldNames
     HudiBatch(
       HudiSplits.of(plan, reading, None),
-      if (given.sameElements(schema.fieldNames)) readers
-      else HudiOrderedReaders(readers, schema, schema.fieldNames.map(given.indexOf(_)).toSeq),
+      if (held.sameElements(schema.fieldNames)) readers
+      else HudiOrderedReaders(readers, schema, schema.fieldNames.map(held.indexOf(_)).toSeq),
       HudiScanMetrics.of(plan)
     )
   }

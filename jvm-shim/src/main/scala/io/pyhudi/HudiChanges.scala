@@ -15,10 +15,10 @@ final class HudiChangeRows {
 
   def take(answer: DataFrame): Unit = frame = Some(answer)
 
-  private[pyhudi] def given: Option[RDD[Row]] = frame.map(FrameRows.of)
+  private[pyhudi] def answered: Option[RDD[Row]] = frame.map(FrameRows.of)
 
   private[pyhudi] def rows: RDD[Row] =
-    given.getOrElse(throw new IllegalStateException("Python gave no rows"))
+    answered.getOrElse(throw new IllegalStateException("Python gave no rows"))
 }
 
 /** Collects what Spark pushes down to a read of change data.

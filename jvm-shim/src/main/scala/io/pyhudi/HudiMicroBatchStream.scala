@@ -89,7 +89,7 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
       case Some(files) =>
         val rows = Json.some(answer.get("rows")).map(HudiRangeRows.parse)
         HudiBatch.ofFiles(HudiScanPlan.parse(files), snapshot.copy(rows = rows), schema)
-      case None => workers.given.fold(HudiBatch.empty)(HudiBatch.ofWorkers)
+      case None => workers.answered.fold(HudiBatch.empty)(HudiBatch.ofWorkers)
     }
 
   /** Spark calls it after [[planInputPartitions]] of the same batch. */
