@@ -34,6 +34,21 @@ class Worker:
         frame = self.spark.read.parquet(parquet)
         frame.write.format(self.format).options(**options).mode(mode).save(path)
 
+    def follow(
+        self, path: str, checkpoint: str, options: dict[str, str]
+    ) -> list[list[dict[str, Any]]]:
+        """The batches of a stream until it has read what there is; texts of images as objects."""
+        batches: list[list[dict[str, Any]]] = []
+        frame = self.spark.readStream.format(self.format).options(**options).load(path)
+        bare = frame.drop(*META)
+
+        def keep(batch: DataFrame, number: int) -> None:
+            batches.append([_change(json.loads(text)) for text in batch.toJSON().collect()])
+
+        writing = bare.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint)
+        writing.trigger(availableNow=True).start().awaitTermination()
+        return batches
+
     def sql(self, statement: str) -> dict[str, Any]:
         """Run a statement and take its rows."""
         return rows_of(self.spark.sql(statement))
@@ -70,6 +85,14 @@ def _value(value: Any) -> Any:
     return plain(value)
 
 
+def _change(row: dict[str, Any]) -> dict[str, Any]:
+    """A row, of which images are JSON texts."""
+    return {
+        name: json.loads(value) if name in ("before", "after") and value else value
+        for name, value in row.items()
+    }
+
+
 def session(format_name: str, conf: dict[str, str]) -> SparkSession:
     """A Spark session for the format; pyhudi's is set up as its users set it up."""
     builder = SparkSession.builder
@@ -90,10 +113,8 @@ def main() -> None:
     answers = claim_stdout()
     format_name, conf = sys.argv[1], json.loads(sys.argv[2])
     worker = Worker(format_name, session(format_name, conf))
-    serve(
-        answers,
-        {"read": worker.read, "write": worker.write, "sql": worker.sql, "texts": worker.texts},
-    )
+    methods = (worker.read, worker.write, worker.follow, worker.sql, worker.texts)
+    serve(answers, {method.__name__: method for method in methods})
 
 
 if __name__ == "__main__":

@@ -300,7 +300,7 @@ def _check_range(read: ReadOptions, session: Mapping[str, str], travels: bool) -
             f"'{read.query_type.value}'. Set it to 'incremental', or leave the range out.",
             key=kind,
         )
-    if incremental and not read.begin:
+    if read.follows and read.end is not None:
         raise ConfigError(
             "An incremental read needs hoodie.datasource.read.begin.instanttime: the time after "
             "which its commits begin, or earliest.",

@@ -47,6 +47,7 @@ MB = 1 << 20
 DS = "hoodie.datasource.write."
 LOGGING = "hoodie.table.cdc.supplemental.logging.mode"
 INCREMENTAL = "hoodie.datasource.read."
+STREAMING = "hoodie.datasource.streaming."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
 STREAMING = DS + "streaming."
@@ -345,9 +346,27 @@ class ReadOptions:
         "A long query has a savepoint until it ends: Hudi's cleaner knows nothing of its lease.")
     as_of: str | None = option(None, "as.of.instant", S,
         "Time travel: the table after this instant, or as of this time.")
+    start_offset: str = option("earliest", STREAMING + "startOffset", S,
+        "Stream: earliest (the rows of now, then each commit), latest, or after a time.")
+    appends_only: bool = option(False, STREAMING + "appendsOnly", S,
+        "Stream: only rows that are inserted, not those that are updated.")
+    trigger_files: int | None = option(None, STREAMING + "maxFilesPerTrigger", S,
+        "Stream: most files of one batch, which has at least one; a commit may take several.",
+        "maxFilesPerTrigger", minimum=1)
+    trigger_bytes: int | None = option(None, STREAMING + "maxBytesPerTrigger", S,
+        "Stream: most bytes of the files of one batch, but at least one file.",
+        "maxBytesPerTrigger", minimum=1)
+    trigger_rows: int | None = option(None, STREAMING + "maxRowsPerTrigger", S,
+        "Stream: most changed rows of one batch, but at least those of one file.",
+        "maxRowsPerTrigger", minimum=1)
 
     other: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+
+    @property
+    def follows(self) -> bool:
+        """Whether it has no begin, so that only a stream can answer it."""
+        return self.query_type is QueryType.INCREMENTAL and not self.begin
 # fmt: on
 
 

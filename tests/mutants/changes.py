@@ -96,4 +96,51 @@ CHANGES: Final = (
             ),
         ),
     ),
+    Guard(
+        "a stream that misses a commit, gives one twice, or finds its files gone",
+        (
+            Mutant(
+                "a part of a commit begins with its first file",
+                "Stream._plan_commits",
+                (("stats[first:last]", "stats[:last]"),),
+                ("test_limits_cut_the_first_state_and_a_huge_commit_into_files",),
+            ),
+            Mutant(
+                "a stream of version 6 passes pending writes",
+                "look",
+                (("safe = safe_checkpoint(before, now, chosen, utc, pending_clusterings(table, now))",
+                  "safe = max((time_in_order(now, c, chosen, utc) for c in now.commits), "
+                  "default=None)"),),
+                ("test_version_6_stops_before_the_first_pending_write",),
+            ),
+            Mutant(
+                "new columns are passed over",
+                "Stream._check_schema",
+                (("", "return"),),
+                ("test_a_new_column_ends_the_stream_after_all_before_it_and_a_restart_goes_on",
+                 "test_a_column_that_is_gone_is_named"),
+            ),
+            Mutant(
+                "archived changes are left out",
+                "Stream._least_end",
+                (("if passed:", "if False:"),),
+                ("test_of_each_change_archived_commits_are_refused_with_the_earliest_place",),
+            ),
+            Mutant(
+                "a stream holds nothing",
+                "Stream._hold_at",
+                (("", "return"),),
+                ("test_services_spare_what_a_running_stream_has_not_read",),
+                spark=True,
+            ),
+            Mutant(
+                "a batch takes its rows of now",
+                "Stream._plan_commits",
+                (("known = self._changes(found, begin or None, end.at)",
+                  "known = self._changes(found, begin or None, found.timeline.commits[-1].time)"),),
+                ("test_a_batch_that_failed_is_read_again_as_it_was",),
+                spark=True,
+            ),
+        ),
+    ),
 )  # fmt: skip

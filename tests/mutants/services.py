@@ -35,7 +35,7 @@ SERVICES: Final = (
         (
             Mutant(
                 "leases hold nothing",
-                "_leased",
+                "leased_files",
                 (("", "return {}"),),
                 ("test_a_clean_spares_what_a_query_reads_until_its_lease_ends",),
             ),

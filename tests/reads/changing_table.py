@@ -43,7 +43,7 @@ def time(number: int) -> InstantTime:
     return InstantTime(f"202401010000{number:05d}")
 
 
-def _schema(columns: Iterable[str]) -> dict[str, Any]:
+def schema_of(columns: Iterable[str]) -> dict[str, Any]:
     fields = [{"name": c, "type": "string", "nullable": True, "metadata": {}} for c in columns]
     return {"type": "struct", "fields": fields}
 
@@ -126,7 +126,7 @@ class Changing:
         metadata = CommitMetadata(
             "CLUSTER" if began.moves else "UPSERT",
             tuple(stats),
-            {SCHEMA_KEY: canonical_json(spark_to_avro(_schema(columns), "t"))},
+            {SCHEMA_KEY: canonical_json(spark_to_avro(schema_of(columns), "t"))},
             replaced={"p": tuple(map(FileId, began.replaced))} if replaces else None,
         )
         action = Action.REPLACECOMMIT if replaces else Action.COMMIT

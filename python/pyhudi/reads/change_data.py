@@ -7,7 +7,7 @@ whose writer did not name the older slice. A clustering changes no row, so its f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,27 +68,39 @@ def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -
     ``HistoryExpired`` if commits of the range are archived or an older slice is gone;
     ``UnsupportedTable`` for merge-on-read tables and tables without meta fields.
     """
-    _refuse(query)
+    refuse(query)
     asked = range_of(query.options, query.table.config)
     assert asked is not None, "the query reads change data"
-    timeline = query.own_timeline
-    finder = Finder(query, timeline)
-    pieces: list[ChangePiece] = []
-    sizes: list[int] = []
-    for commit in commits_of(query.table, timeline, asked):
-        ops = _ops(commit.time, filters)
-        if not ops:
-            continue
-        for piece, size in finder.pieces(commit, ops):
-            pieces.append(piece)
-            sizes.append(size)
+    commits = commits_of(query.table, query.own_timeline, asked)
+    return plan_pieces(query, wanted, pieces_of(query, commits, filters))
+
+
+def pieces_of(
+    query: Query, commits: Iterable[Instant], filters: Sequence[Filter]
+) -> Iterator[tuple[ChangePiece, int]]:
+    """What each of ``commits`` did, in its metadata's order: its files, then what it replaced."""
+    finder = Finder(query, query.own_timeline)
+    for commit in commits:
+        if ops := _ops(commit.time, filters):
+            yield from finder.pieces(commit, ops)
+
+
+def plan_pieces(
+    query: Query, wanted: SparkSchema, found: Iterable[tuple[ChangePiece, int]]
+) -> ChangePlan:
+    """The plan that reads the pieces ``found``, each with about its bytes."""
+    pieces, sizes = [], []
+    for piece, size in found:
+        pieces.append(piece)
+        sizes.append(size)
     filesystem, root = query.runtime.filesystem(query.table.storage.root)
     images = {name: _image(query, wanted, name) for name in (BEFORE, AFTER)}
     spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER])
     return ChangePlan(spec, tuple(pieces), tuple(sizes))
 
 
-def _refuse(query: Query) -> None:
+def refuse(query: Query) -> None:
+    """``UnsupportedTable`` for a table whose change data cannot be read."""
     config = query.table.config
     feature = None
     if config.table_type is TableType.MERGE_ON_READ:

@@ -131,12 +131,15 @@ def range_of(options: ReadOptions, config: TableConfig) -> Range | None:
     return Range(begin, end, order)
 
 
-def changes(table: Table, timeline: Timeline, asked: Range, of_the_rest: bool) -> Changes:
+def changes(
+    table: Table, timeline: Timeline, asked: Range, of_the_rest: bool, checked: bool = True
+) -> Changes:
     """The commits of the range and how their files are found.
 
     ``HistoryExpired``, with the earliest end that can be asked for, if the state at the end of the
     range is not kept any more. With ``of_the_rest`` the rows then come from the newest state, which
-    lacks those that a later commit has changed again.
+    lacks those that a later commit has changed again. Unless it is ``checked`` the caller itself
+    sees whether the files of the state are there.
     """
     inside, late = _split(table, timeline, asked)
     begin = asked.begin
@@ -156,7 +159,7 @@ def changes(table: Table, timeline: Timeline, asked: Range, of_the_rest: bool) -
     crossed = any(last is None or i.time < last for i in late)
     as_of = last if late and not crossed else None
     found = Changes(rows, at_end if crossed or named is not None else timeline, as_of, last, named)
-    if not late:
+    if not late or not checked:
         return found
     try:
         _check_kept(table, timeline, asked, last)

@@ -92,13 +92,17 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A table as one query sees it: all answers come from one listing."""
+    """A table as one query sees it: all answers come from one listing.
+
+    ``known`` is the range of a stream's batch, which no option says.
+    """
 
     runtime: Runtime
     table: Table
     timeline: Timeline
     as_of: InstantTime | None
     options: ReadOptions
+    known: Changes | None = None
     _found: _Found = field(default_factory=_Found, init=False, repr=False, compare=False)
 
     @property
@@ -110,9 +114,12 @@ class Query:
     def changes(self) -> Changes | None:
         """The range of an incremental read; ``HistoryExpired`` if its files are not kept.
 
-        None for change data, which is not a state (``reads/change_data.py``).
+        None for change data, which is not a state (``reads/change_data.py``), and for a stream.
         """
-        asked = None if self.of_changes else range_of(self.options, self.table.config)
+        if self.known is not None:
+            return self.known
+        none = self.of_changes or self.options.follows
+        asked = None if none else range_of(self.options, self.table.config)
         if self._found.changes is None and asked is not None:
             self._found.changes = changes(
                 self.table, self.own_timeline, asked, self.options.of_the_rest

@@ -42,6 +42,7 @@ from pyhudi.services.clean_plan import (
     earliest_kept,
     plan_clean,
 )
+from pyhudi.services.leased_files import leased_files
 from pyhudi.services.opened import open_writer
 from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
@@ -50,9 +51,7 @@ from pyhudi.timeline.read_states import completed
 from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
-from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.instants import put_instant, take_time
-from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.undoing import check_undoing
@@ -250,7 +249,7 @@ def planned_on(
     facts = CleanFacts(timeline, view.groups, view.replaced, held, recent, view.logs)
     plan = replace(plan_clean(facts, retention, since, touched), frees=frees)
     # Leases are looked at only if there is something to delete, which is seldom so.
-    leased = _leased(table, clock, timeline) if plan.doomed else {}
+    leased = leased_files(table, clock, timeline) if plan.doomed else {}
     if not leased:
         return plan
     facts = replace(facts, held={**leased, **facts.held})
@@ -265,17 +264,6 @@ def _recent(table: Table, timeline: Timeline, since_ms: int) -> frozenset[Instan
         )
     since = format_time(since_ms, table.config.utc)
     return frozenset(i.time for i in timeline.commits if completed(timeline, i) > since)
-
-
-def _leased(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[str, str], Hold]:
-    """The files that running queries read; what seems to be lost of them stops no clean."""
-    found: dict[tuple[str, str], Hold] = {}
-    for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
-        state = lease.state
-        why = f"a query of {lease.who} reads the table as of {state.instant}"
-        for file in table.view(state.on(timeline)).existing(state.instant):
-            found[file.partition_path, file.name] = Hold(state.instant, why, leased=True)
-    return found
 
 
 def _touched(
@@ -364,7 +352,7 @@ def finish_clean(writer: Writer, instant: Instant) -> list[CleanedFile]:
             plan = plan_of(table, timeline, instant, parse_cleaner_plan)
             if plan is None or all(i.time != instant.time for i in pending_cleans(timeline)):
                 return []
-            leased = _leased(table, writer.clock, timeline)
+            leased = leased_files(table, writer.clock, timeline)
             found = _looked_at(table, timeline, instant, plan, leased)
         writer = writer.on(drop_metadata_table(table, writer.lock))
     doomed: dict[str, list[str]] = {}

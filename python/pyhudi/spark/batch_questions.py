@@ -1,4 +1,4 @@
-"""The shim's question about a micro-batch of a stream, and its answer (``protocol.py``)."""
+"""What a commit answers to the shim, and its question about a micro-batch (``protocol.py``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.application.last_commit import ChangedRows, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """A commit by its instant, None without one, and the numbers that its statement answers."""
+
+    instant: str | None
+    shown: Shown | None
+    changed: ChangedRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from pyhudi.application.batches import progress_of
 from pyhudi.application.last_commit import ChangedRows, Shown, changed_rows, sql_tab
 from pyhudi.application.runtime import Runtime
 from pyhudi.reads.pins import PinnedQueries
-from pyhudi.spark import protocol
-from pyhudi.spark.batch_questions import BatchAnswer
+from pyhudi.spark.batch_questions import BatchAnswer, CommitAnswer
 from pyhudi.spark.endpoint import Handler
 from pyhudi.spark.entries import Entries
 from pyhudi.spark.read_handlers import ReadHandlers
 from pyhudi.spark.sessions import Sessions
+from pyhudi.spark.stream_handlers import StreamHandlers
 from pyhudi.spark.table_handlers import TableHandlers
 from pyhudi.spark.write_handlers import WriteHandlers
 from pyhudi.transactions.transaction import Committed
@@ -27,6 +27,7 @@ class Handlers:
         pins = PinnedQueries(runtime)
         self.runtime = runtime
         self._reads = ReadHandlers(sessions, runtime, pins)
+        self._streams = StreamHandlers(sessions, runtime)
         self._writes = WriteHandlers(sessions, runtime, pins)
         self._tables = TableHandlers(sessions, runtime)
         self._entries = Entries(runtime)
@@ -34,7 +35,7 @@ class Handlers:
     def table(self) -> dict[str, Handler]:
         """Question -> its handler; the endpoint dispatches by this table."""
         found: dict[str, Any] = {}
-        for part in (self._reads, self._writes, self._tables, self._entries):
+        for part in (self._reads, self._streams, self._writes, self._tables, self._entries):
             found |= {name: getattr(part, name) for name in part.QUESTIONS.split()}
         for part in (self._writes, self._tables):
             found |= {name: self._committing(getattr(part, name)) for name in part.COMMITS.split()}
@@ -44,8 +45,8 @@ class Handlers:
     def _committing(self, method: Callable[..., Committed | None]) -> Handler:
         """A handler that also updates the table's entry in a shared catalog after a commit."""
 
-        def answer(*asked: Any) -> protocol.CommitAnswer:
-            return protocol.CommitAnswer(*self._told(method(*asked), asked))
+        def answer(*asked: Any) -> CommitAnswer:
+            return CommitAnswer(*self._told(method(*asked), asked))
 
         return answer
 

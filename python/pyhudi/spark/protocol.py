@@ -16,7 +16,6 @@ from enum import Enum
 from typing import Any, Final
 
 from pyhudi.application.batches import Batch
-from pyhudi.application.last_commit import ChangedRows, Shown
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import ListingName
 from pyhudi.reads.conditions import Filter
@@ -31,7 +30,8 @@ from pyhudi.services.called import (
     PutBack,
     ServiceArguments,
 )
-from pyhudi.spark.batch_questions import BatchAnswer, WriteBatch
+from pyhudi.spark.batch_questions import BatchAnswer, CommitAnswer, WriteBatch
+from pyhudi.spark.stream_protocol import STREAM_QUESTIONS
 from pyhudi.spark.wire import Tree, shape
 from pyhudi.tables.column_changes import ColumnChange
 from pyhudi.writes.intent import Overwrite, SaveMode
@@ -129,7 +129,7 @@ class Described:
     columns that form partition paths. ``runtime_filters`` are columns by which a join may leave
     files out; ``travels`` says that the reader named the point in time. ``rows`` are those of an
     incremental read: the files hold others besides; ``logged``: change logs tell them for less.
-    ``changes``: it is change data.
+    ``changes``: it is change data. ``follows``: only a stream can read it, since it has no begin.
     """
 
     schema: Tree
@@ -143,6 +143,7 @@ class Described:
     rows: RowsOfCommits | None
     logged: bool
     changes: bool
+    follows: bool
     pin: str
 
 
@@ -408,15 +409,6 @@ class AlterColumns:
     changes: tuple[ColumnChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommitAnswer:
-    """A commit by its instant, None without one, and the numbers that its statement answers."""
-
-    instant: str | None
-    shown: Shown | None
-    changed: ChangedRows
-
-
 # ---- errors, and the table of all questions
 
 
@@ -452,6 +444,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "count": Question(Count, int | None, LOOKS),
     "read_changes": Question(ReadChanges, type(None), LOOKS, frame=True),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
+    **{name: Question(ask, answer, LOOKS, frame) for name, ask, answer, frame in STREAM_QUESTIONS},
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),
     "inspect": Question(Inspect, Told, LOOKS),
     "why": Question(Why, Told, LOOKS),

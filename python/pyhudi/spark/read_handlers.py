@@ -79,6 +79,7 @@ class ReadHandlers:
             rows=found.rows,
             logged=reads_logs(query),
             changes=changes,
+            follows=query.options.follows,
             pin=self._pins.pin(query),
         )
 

@@ -1,7 +1,8 @@
 """Leases of readers: a query that takes long keeps the files of its snapshot from the cleaner.
 
-Invariant: while a lease lives, no clean of pyhudi deletes a file of its snapshot. A lease lives as
-a heartbeat does: until it is stale by the storage's clock, or its process has certainly ended.
+Invariant: while a lease lives, no clean of pyhudi deletes a file of its snapshot, nor, if a stream
+holds it, one that was written later. A lease lives as a heartbeat does: until it is stale by the
+storage's clock, or its process has certainly ended.
 Layout: spec/other_files.md O8.
 """
 
@@ -27,13 +28,15 @@ MAX_BYTES = 10_000
 class Lease:
     """A query that is running: the ``state`` that it reads, and its process.
 
-    ``saves``: it has a savepoint besides, or is about to make one.
+    ``saves``: it has a savepoint besides, or is about to make one. ``follows``: it is a stream,
+    which will also read each commit after that state.
     """
 
     name: str
     state: ReadState
     process: Process | None
     saves: bool = False
+    follows: bool = False
 
     @property
     def who(self) -> str:
@@ -48,11 +51,13 @@ def lease(
     state: ReadState,
     policy: HeartbeatPolicy,
     saves: bool = False,
+    follows: bool = False,
 ) -> Heartbeat:
     """A new lease; it begins with ``start`` and ends with ``stop``."""
     process = policy.processes.this()
     owner = json.loads(process.render()) if process else {}
-    content = json.dumps({**asdict(state), "saves": saves, **owner}).encode()
+    said = {**asdict(state), "saves": saves, "follows": follows, **owner}
+    content = json.dumps(said).encode()
     return Heartbeat(storage, clock, clock.uuid(), policy, FOLDER, content)
 
 
@@ -80,6 +85,7 @@ def _parsed(name: str, words: bytes) -> Lease | None:
         said = json.loads(words)
         instant, layout = InstantTime(str(said["instant"])), int(said["layout"])
         state = ReadState(instant, layout, str(said["last"]))
-        return Lease(name, state, parse_process(words), said.get("saves") is True)
+        saves, follows = (said.get(key) is True for key in ("saves", "follows"))
+        return Lease(name, state, parse_process(words), saves, follows)
     except (ValueError, TypeError, LookupError):
         return None

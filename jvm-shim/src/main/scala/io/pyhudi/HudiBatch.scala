@@ -1,26 +1,98 @@
 package io.pyhudi
 
-import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.pyhudi.{RunningBatches, StatementPlans}
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.catalyst.{InternalRow, ProjectingInternalRow}
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
+import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.vectorized.ColumnarBatch
 
-/** The micro-batch of a stream in which a question is asked.
-  *
-  * @param query the query's id in its checkpoint
-  * @param run the id of this run of the query
-  */
-private[pyhudi] final case class HudiBatch(query: String, run: String, number: Long) {
-  def toMap: Map[String, Any] = Map("query" -> query, "run" -> run, "number" -> number)
-}
+/** What one batch of a stream reads. */
+private[pyhudi] final case class HudiBatch(
+    partitions: Array[InputPartition],
+    readers: PartitionReaderFactory,
+    metrics: Array[CustomTaskMetric])
 
 private[pyhudi] object HudiBatch {
 
-  /** The batch of this thread, if it is a stream's own; also within the user's `foreachBatch`. */
-  def here: Option[HudiBatch] = RunningBatches.onThread.map(of)
+  val empty: HudiBatch = HudiBatch(Array.empty, HudiWorkerReaders, Array.empty)
 
-  /** The batch that the rows are made of, on whatever thread they are written. */
-  def of(rows: DataFrame): Option[HudiBatch] =
-    RunningBatches.in(StatementPlans.of(rows)).map(of).orElse(here)
+  /** Files that Spark's own reader reads, as in a batch read.
+    *
+    * @param schema the columns of each row: a stream has no place to say another order
+    */
+  def ofFiles(plan: HudiScanPlan, snapshot: HudiSnapshot, schema: StructType): HudiBatch = {
+    val reading = HudiReading(HudiScanRequest(snapshot, schema, Nil, Nil, None))
+    val readers = HudiReaderFactory(plan, reading)
+    val held = reading.schema.fieldNames
+    HudiBatch(
+      HudiSplits.of(plan, reading, None),
+      if (held.sameElements(schema.fieldNames)) readers
+      else HudiOrderedReaders(readers, schema, schema.fieldNames.map(held.indexOf(_)).toSeq),
+      HudiScanMetrics.of(plan)
+    )
+  }
 
-  private def of(running: RunningBatches.Running): HudiBatch =
-    HudiBatch(running.query, running.run, running.number)
+  /** Rows of Python's workers: each partition of the DataFrame is computed where it is read. */
+  def ofWorkers(rows: RDD[Row]): HudiBatch = {
+    val internal = rows.asInstanceOf[RDD[_]].asInstanceOf[RDD[InternalRow]]
+    HudiBatch(
+      internal.partitions.map(HudiWorkerPartition(internal, _): InputPartition),
+      HudiWorkerReaders,
+      Array.empty)
+  }
+}
+
+/** A partition of an RDD without shuffles. */
+private[pyhudi] final case class HudiWorkerPartition(rows: RDD[InternalRow], partition: Partition)
+    extends InputPartition
+
+private[pyhudi] case object HudiWorkerReaders extends PartitionReaderFactory {
+
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] = {
+    val HudiWorkerPartition(rdd, part) = partition.asInstanceOf[HudiWorkerPartition]
+    new PartitionReader[InternalRow] {
+      private val rows = rdd.iterator(part, TaskContext.get())
+      private var row: InternalRow = _
+
+      override def next(): Boolean = {
+        val more = rows.hasNext
+        if (more) row = rows.next()
+        more
+      }
+      override def get(): InternalRow = row
+
+      // The task ends what the rows come from.
+      override def close(): Unit = ()
+    }
+  }
+}
+
+/** Rows with the columns of `readers` in another order.
+  *
+  * @param ordinals for each column the place that it has in `readers`
+  */
+private[pyhudi] final case class HudiOrderedReaders(
+    readers: PartitionReaderFactory,
+    schema: StructType,
+    ordinals: Seq[Int])
+    extends PartitionReaderFactory {
+
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
+    new PartitionReader[InternalRow] {
+      private val reader = readers.createReader(partition)
+      private val ordered = ProjectingInternalRow(schema, ordinals)
+
+      override def next(): Boolean = reader.next()
+      override def get(): InternalRow = {
+        ordered.project(reader.get())
+        ordered
+      }
+      override def close(): Unit = reader.close()
+    }
+
+  override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
+    throw new UnsupportedOperationException("rows are put in order one by one")
 }

@@ -115,6 +115,7 @@ private[pyhudi] object HudiCatalogTable {
     */
   val writable: util.Set[TableCapability] = util.EnumSet.of(
     TableCapability.BATCH_READ,
+    TableCapability.MICRO_BATCH_READ,
     TableCapability.BATCH_WRITE,
     TableCapability.V1_BATCH_WRITE,
     TableCapability.OVERWRITE_BY_FILTER,

@@ -3,6 +3,7 @@ package io.pyhudi
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, Row, SQLContext}
 import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.pyhudi.{FrameRows, HudiAnalysisException}
 import org.apache.spark.sql.sources.{BaseRelation, Filter, TableScan}
 import org.apache.spark.sql.types.StructType
@@ -14,8 +15,10 @@ final class HudiChangeRows {
 
   def take(answer: DataFrame): Unit = frame = Some(answer)
 
+  private[pyhudi] def answered: Option[RDD[Row]] = frame.map(FrameRows.of)
+
   private[pyhudi] def rows: RDD[Row] =
-    FrameRows.of(frame.getOrElse(throw new IllegalStateException("Python gave no rows")))
+    answered.getOrElse(throw new IllegalStateException("Python gave no rows"))
 }
 
 /** Collects what Spark pushes down to a read of change data.
@@ -73,6 +76,9 @@ private[pyhudi] final case class HudiChangesScan(
 
   override def toV1TableScan[T <: BaseRelation with TableScan](context: SQLContext): T =
     new HudiChangesRelation(context, this).asInstanceOf[T]
+
+  override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
+    new HudiMicroBatchStream(snapshot, required)
 
   def rows(): RDD[Row] = {
     val found = new HudiChangeRows

@@ -71,7 +71,7 @@ private[pyhudi] object HudiOwnReads {
     val reads = of(StatementPlans.of(rows), place.path)
     val asked = request :+ reads.question(Some(evaluated))
     try {
-      HudiCommits.askWith(method, rows, place.copy(batch = HudiBatch.of(rows)), asked: _*)
+      HudiCommits.askWith(method, rows, place.copy(batch = HudiEpoch.of(rows)), asked: _*)
       ()
     } catch {
       case LostRace(lost, waitMs) =>

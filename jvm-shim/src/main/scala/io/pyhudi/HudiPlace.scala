@@ -13,7 +13,7 @@ private[pyhudi] final case class HudiPlace(
     options: Map[String, String] = Map.empty,
     properties: Map[String, String] = Map.empty,
     entry: Option[Map[String, Any]] = None,
-    batch: Option[HudiBatch] = None) {
+    batch: Option[HudiEpoch] = None) {
 
   /** The session's own `hoodie.*` settings are sent with each request. */
   def toJson: Map[String, Any] = Map(
@@ -22,5 +22,5 @@ private[pyhudi] final case class HudiPlace(
     "properties" -> properties,
     "session" -> Compat.hoodieSettings,
     "entry" -> entry,
-    "batch" -> batch.orElse(HudiBatch.here).map(_.toMap))
+    "batch" -> batch.orElse(HudiEpoch.here).map(_.toMap))
 }

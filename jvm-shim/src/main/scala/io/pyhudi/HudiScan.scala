@@ -7,6 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 
@@ -55,8 +56,13 @@ private[pyhudi] final case class HudiScanRequest(
     }
 }
 
-/** A scan of one instant. Python plans it once, with the first question that needs the files. */
-private[pyhudi] class HudiScan(val request: HudiScanRequest)
+/** A scan of one instant. Python plans it once, with the first question that needs the files.
+  *
+  * @param streamed the columns of a stream of the table
+  */
+private[pyhudi] class HudiScan(
+    val request: HudiScanRequest,
+    streamed: Option[StructType] = None)
     extends Scan
     with Batch
     with SupportsReportStatistics
@@ -77,8 +83,18 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
 
   override def toBatch: Batch = this
 
+  // Spark does not say at first whether a stream reads the table.
+  @volatile private var stream: Option[HudiMicroBatchStream] = None
+
+  override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
+    val made = new HudiMicroBatchStream(request.snapshot, streamed.getOrElse(request.required))
+    stream = Some(made)
+    made
+  }
+
   override def columnarSupportMode(): Scan.ColumnarSupportMode =
-    if (reading.columnar) Scan.ColumnarSupportMode.SUPPORTED
+    if (stream.isDefined) Scan.ColumnarSupportMode.PARTITION_DEFINED
+    else if (reading.columnar) Scan.ColumnarSupportMode.SUPPORTED
     else Scan.ColumnarSupportMode.UNSUPPORTED
 
   override def planInputPartitions(): Array[InputPartition] =
@@ -100,18 +116,20 @@ private[pyhudi] class HudiScan(val request: HudiScanRequest)
 
   override def supportedCustomMetrics(): Array[CustomMetric] = HudiScanMetrics.all
 
-  override def reportDriverMetrics(): Array[CustomTaskMetric] = HudiScanMetrics.of(plan)
+  override def reportDriverMetrics(): Array[CustomTaskMetric] =
+    stream.fold(HudiScanMetrics.of(plan))(_.driverMetrics)
 
   override def estimateStatistics(): Statistics = new Statistics {
     // Scaled to the columns that are read, as for Spark's own Parquet tables, so that joins are
     // planned in the same way.
-    override def sizeInBytes(): OptionalLong = {
+    override def sizeInBytes(): OptionalLong = if (stream.isDefined) OptionalLong.empty()
+    else {
       val whole = math.max(1, request.snapshot.schema.defaultSize).toDouble
       val part = math.min(1.0, reading.schema.defaultSize / whole)
       OptionalLong.of(math.max(1L, (plan.sizeInBytes * part).toLong))
     }
-    override def numRows(): OptionalLong =
-      plan.rows.fold(OptionalLong.empty())(OptionalLong.of(_))
+    override def numRows(): OptionalLong = if (stream.isDefined) OptionalLong.empty()
+    else plan.rows.fold(OptionalLong.empty())(OptionalLong.of(_))
   }
 
   override def description(): String = {

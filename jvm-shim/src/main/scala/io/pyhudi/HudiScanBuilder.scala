@@ -14,7 +14,8 @@ import org.apache.spark.sql.types.StructType
 private[pyhudi] class HudiScanBuilder(
     snapshot: HudiSnapshot,
     tableSchema: StructType,
-    numbers: Option[HudiFileNumbers] = None)
+    numbers: Option[HudiFileNumbers] = None,
+    streamed: Option[StructType] = None)
     extends ScanBuilder
     with SupportsPushDownFilters
     with SupportsPushDownRequiredColumns
@@ -75,5 +76,5 @@ private[pyhudi] class HudiScanBuilder(
   override def build(): Scan =
     answers(aggregates).fold(
       if (fromLogs) HudiChangesScan(snapshot, required, filters, partitionFilters)
-      else new HudiScan(request): Scan)(new HudiAnswerScan(request, aggregates, _))
+      else new HudiScan(request, streamed): Scan)(new HudiAnswerScan(request, aggregates, _))
 }

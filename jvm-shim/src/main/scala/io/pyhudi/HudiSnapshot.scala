@@ -29,6 +29,7 @@ private[pyhudi] object AsOf {
   * @param rows those of an incremental read, none for all rows of the files
   * @param logged whether change logs tell these rows for less than the files
   * @param changes whether it is change data, which has no files of its own
+  * @param follows whether only a stream can read it
   */
 private[pyhudi] final case class HudiSnapshot(
     path: String,
@@ -45,7 +46,8 @@ private[pyhudi] final case class HudiSnapshot(
     travels: Boolean,
     rows: Option[HudiRangeRows],
     logged: Boolean,
-    changes: Boolean) {
+    changes: Boolean,
+    follows: Boolean) {
 
   /** The columns in SQL's order. `spark.read.load` gives rows in the order of `schema`. */
   def shown: StructType = HudiColumns.partitionsLast(schema, partitionColumns)
@@ -112,7 +114,8 @@ private[pyhudi] object HudiSnapshot {
       answer.get("travels").asBoolean,
       Json.some(answer.get("rows")).map(HudiRangeRows.parse),
       answer.get("logged").asBoolean,
-      answer.get("changes").asBoolean
+      answer.get("changes").asBoolean,
+      answer.get("follows").asBoolean
     )
   }
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.pyhudi.HudiAnalysisException
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A Hudi table that can be read, pinned to one instant.
@@ -30,16 +30,32 @@ private[pyhudi] class HudiTable(
 
   override def properties(): util.Map[String, String] = tableProperties.asJava
 
-  override def capabilities(): util.Set[TableCapability] =
-    util.EnumSet.of(TableCapability.BATCH_READ)
+  override def capabilities(): util.Set[TableCapability] = HudiTable.readable
 
-  override def metadataColumns(): Array[MetadataColumn] =
+  // Set when Spark looks for hidden columns: then a stream's rows end with them.
+  @volatile private var lookedUp = false
+
+  override def metadataColumns(): Array[MetadataColumn] = {
+    lookedUp = true
     if (snapshot.changes) Array.empty else HudiColumns.hidden(snapshot.metaFields)
+  }
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
     val asked = snapshot.under(options)
-    if (asked.changes) new HudiChangesBuilder(asked, schema)
-    else new HudiScanBuilder(asked, schema)
+    if (asked.follows) new HudiStreamBuilder(asked, streamed)
+    else if (asked.changes) new HudiChangesBuilder(asked, schema)
+    else new HudiScanBuilder(asked, schema, streamed = Some(streamed))
+  }
+
+  /** The columns of a stream, which Spark does not narrow: hidden ones come if a query may name
+    * them.
+    */
+  private def streamed: StructType = {
+    val hidden = if (lookedUp) metadataColumns().toSeq else Nil
+    val named = schema.fieldNames.toSet
+    StructType(
+      schema.fields ++
+        hidden.filterNot(c => named(c.name)).map(c => StructField(c.name, c.dataType)))
   }
 
   /** The table as a read with `options` sees it: change data has other columns. */
@@ -66,6 +82,9 @@ private[pyhudi] class HudiTable(
 }
 
 private[pyhudi] object HudiTable {
+
+  val readable: util.Set[TableCapability] =
+    util.EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ)
 
   /** The table at a path, with the columns that the user asked for.
     *
@@ -105,8 +124,7 @@ private[pyhudi] class HudiUnreadTable(
 
   override def name(): String = HudiDataSource.provider
 
-  override def capabilities(): util.Set[TableCapability] =
-    util.EnumSet.of(TableCapability.BATCH_READ)
+  override def capabilities(): util.Set[TableCapability] = HudiTable.readable
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder =
     described.newScanBuilder(options)

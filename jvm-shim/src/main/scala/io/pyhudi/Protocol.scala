@@ -6,11 +6,12 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "f73e8bcdbc91"
+  val version = "ca657b230ba5"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
     "aggregate",
+    "begin_stream",
     "bins",
     "can_delete_where",
     "check_properties",
@@ -18,12 +19,16 @@ private[pyhudi] object Protocol {
     "count",
     "decide",
     "describe",
+    "end_stream",
     "exists",
     "holds_locks_alone",
     "inspect",
+    "next_batch",
     "partition_values",
+    "plan_batch",
     "plan_scan",
     "read_changes",
+    "read_up_to",
     "same_tables",
     "spool_abort",
     "spool_begin",

@@ -1,0 +1,132 @@
+"""One look of a stream at its table: the commits in the order in which a stream reads them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyhudi.choices import Order
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
+from pyhudi.format.instants import Instant, InstantTime, State
+from pyhudi.reads.change_data import STILL
+from pyhudi.reads.stream_admission import Ahead, Load
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.completion_order import safe_checkpoint, time_in_order
+from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.timeline.read_states import ReadState, completed
+from pyhudi.timeline.table import Table, open_with_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStep:
+    """What completed at one time of the order: nearly always one commit."""
+
+    at: InstantTime
+    commits: tuple[Instant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLook:
+    """The commits that a stream may read, in order; those that may still be overtaken are left out.
+
+    A commit that is not among the ``steps`` comes with a later look, and then after all of them.
+    """
+
+    table: Table
+    timeline: Timeline
+    order: Order
+    steps: tuple[StreamStep, ...]
+
+    @property
+    def newest(self) -> InstantTime | None:
+        """The last time; None without commits."""
+        return self.steps[-1].at if self.steps else None
+
+    def between(self, begin: InstantTime, end: InstantTime | None = None) -> tuple[StreamStep, ...]:
+        """The steps after ``begin`` up to ``end``, inclusively."""
+        return tuple(s for s in self.steps if begin < s.at and (end is None or s.at <= end))
+
+    def before(self, at: InstantTime) -> InstantTime | None:
+        """The time of the last step before ``at``."""
+        return max((s.at for s in self.steps if s.at < at), default=None)
+
+    def state(self, at: InstantTime) -> ReadState | None:
+        """The state after all commits up to ``at``, for a lease; None if there are none."""
+        read = [c for s in self.steps if s.at <= at for c in s.commits]
+        if not read:
+            return None
+        newest = max(commit.time for commit in read)
+        last = max(completed(self.timeline, commit) for commit in read)
+        return ReadState(newest, self.timeline.layout, last)
+
+    def metadata(self, commit: Instant) -> CommitMetadata:
+        """What a commit says of itself."""
+        return COMMITS.get(self.table.storage, self.timeline, commit)
+
+    def stats(self, commit: Instant) -> list[WriteStat]:
+        """The files that a commit wrote, in the order of their ordinals; none if it moved rows."""
+        metadata = self.metadata(commit)
+        if metadata.operation in STILL:
+            return []
+        return [stat for stat in metadata.stats if stat.path]
+
+    def ahead(self, step: StreamStep) -> Ahead:
+        """What a batch reads to read a step."""
+        loads = [_load(stat) for commit in step.commits for stat in self.stats(commit)]
+        return Ahead(step.at, loads, len(step.commits) == 1)
+
+    def without(self, hidden: Callable[[Instant], bool]) -> Timeline:
+        """The timeline as if the commits for which ``hidden`` is true had not completed."""
+
+        def then(each: Instant) -> Instant:
+            if each.state is not State.COMPLETED or each not in commits or not hidden(each):
+                return each
+            return replace(each, state=State.INFLIGHT, completion_time=None)
+
+        commits = set(self.timeline.commits)
+        return self.timeline.only(map(then, self.timeline.instants))
+
+    def key(self, commit: Instant) -> InstantTime:
+        """The time of a commit by the order."""
+        return time_in_order(self.timeline, commit, self.order, self.table.config.utc)
+
+
+def look(storage: Storage, order: Order | None, default: Callable[[int], Order]) -> StreamLook:
+    """The table as it is now; None ``order`` is the ``default`` for its timeline's layout.
+
+    It is listed twice: a commit that ends during the first listing may be missed by it.
+    """
+    table, before = open_with_timeline(storage)
+    chosen = order or default(table.config.layout)
+    now = table.timeline()
+    utc = table.config.utc
+    safe = safe_checkpoint(before, now, chosen, utc, pending_clusterings(table, now))
+    return _looked(table, now, chosen, safe)
+
+
+def look_back(storage: Storage, order: Order, until: InstantTime) -> StreamLook:
+    """The same up to a time that an earlier look has found safe; it is listed once."""
+    table, now = open_with_timeline(storage)
+    return _looked(table, now, order, until)
+
+
+def _looked(table: Table, now: Timeline, order: Order, until: InstantTime | None) -> StreamLook:
+    by_time: dict[InstantTime, list[Instant]] = defaultdict(list)
+    for commit in now.commits:
+        at = time_in_order(now, commit, order, table.config.utc)
+        if until is not None and at <= until:
+            by_time[at].append(commit)
+    steps = (
+        StreamStep(at, tuple(sorted(commits, key=lambda c: c.time)))
+        for at, commits in sorted(by_time.items())
+    )
+    return StreamLook(table, now, order, tuple(steps))
+
+
+def _load(stat: WriteStat) -> Load:
+    """A file of a commit, of which the changed rows count; some writers count only all rows."""
+    changed = stat.num_inserts + stat.num_updates
+    unknown = not changed and not stat.num_deletes
+    return Load(1, stat.file_size_bytes, stat.num_writes if unknown else changed)

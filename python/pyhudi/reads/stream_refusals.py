@@ -1,0 +1,139 @@
+"""What no stream can have, and what a stream cannot have any more: its errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyhudi.choices import ChangeForm, Order
+from pyhudi.config import QueryType, ReadOptions
+from pyhudi.errors import ConfigError, HistoryExpired, UnsupportedTable
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.reads.stream_look import StreamLook
+from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.timeline.tail import ARCHIVED_TIMES
+
+START: Final = "hoodie.datasource.streaming.startOffset"
+
+
+def archived_away(found: StreamLook, start: StreamOffset) -> HistoryExpired:
+    """The error of a stream of each change, of which some are archived."""
+    archived = ARCHIVED_TIMES.newest(found.table, found.order)
+    earliest = archived or found.newest
+    return HistoryExpired(
+        f"The stream has read the table {found.table.config.name} up to {start.at or 'nothing'}, "
+        f"and the commits after that up to {archived} have been archived, so what each of them did "
+        "is not known any more. The earliest place from which changes can be read is "
+        f"{_begin_at(earliest)} keep more commits (hoodie.keep.min.commits) for one that pauses.",
+        asked=start.at,
+        earliest=earliest,
+    )
+
+
+def cleaned_away(
+    found: StreamLook, start: StreamOffset, lost: str, earliest: InstantTime | None
+) -> HistoryExpired:
+    """The error of a stream of each change that needs the file ``lost``."""
+    return HistoryExpired(
+        f"The changes after {start.at} of the table {found.table.config.name} need {lost}, which a "
+        "clean has deleted while the stream did not run. The earliest place from which changes "
+        f"can be read is {_begin_at(earliest)} keep more commits (hoodie.clean.commits.retained) "
+        "for one that pauses.",
+        asked=start.at,
+        earliest=earliest,
+    )
+
+
+def _begin_at(earliest: InstantTime | None) -> str:
+    return (
+        f"{earliest}: start the query with another checkpoint location and {START}={earliest}, or "
+        "earliest to begin with the rows of now. A stream that runs keeps what it has not read;"
+    )
+
+
+def state_gone(found: StreamLook, place: StreamOffset) -> HistoryExpired:
+    """The error of a stream that has read a part of a state which is gone."""
+    return HistoryExpired(
+        f"The stream has read a part of the table {found.table.config.name} as of {place.at}, and "
+        "files of that state have been deleted since: a clean ran while the query did not. Start "
+        "it with another checkpoint location, which begins with the rows of now; the earliest "
+        f"that can be read is {found.newest}.",
+        asked=place.at,
+        earliest=found.newest,
+    )
+
+
+def refuse_hidden(own: SparkSchema, asked: SparkSchema) -> None:
+    """``ConfigError`` for hidden columns, which the images of changes lack."""
+    hidden = [name for name in asked.names if name not in own.names]
+    if hidden:
+        key = "hoodie.datasource.streaming.appendsOnly"
+        raise ConfigError(
+            f"The query asks for the hidden column {hidden[0]}, and with '{key}' some batches come "
+            "from change data, which has the table's own columns only. Leave the column or the "
+            "option out.",
+            key=key,
+        )
+
+
+def check_options(options: ReadOptions) -> None:
+    """``ConfigError`` for options that a stream does not have, or cannot have together."""
+    kind = "hoodie.datasource.query.type"
+    ranged = {
+        "hoodie.datasource.read.begin.instanttime": options.begin,
+        "hoodie.datasource.read.end.instanttime": options.end,
+        "as.of.instant": options.as_of,
+    }
+    for key, given in ranged.items():
+        if given is not None:
+            raise ConfigError(
+                f"'{key}' is an option of one read, and a stream follows the table from its place "
+                f"on. Leave it out; {START} says where a new stream begins.",
+                key=key,
+            )
+    if options.query_type is QueryType.READ_OPTIMIZED:
+        raise ConfigError(
+            f"{kind} is 'read_optimized', and a stream cannot tell from base files alone when a "
+            "row changed. Leave it out.",
+            key=kind,
+        )
+    form = options.change_form
+    if form is not ChangeForm.LATEST_STATE and options.query_type is not QueryType.INCREMENTAL:
+        raise ConfigError(
+            f"hoodie.datasource.query.incremental.format is '{form.value}', but {kind} is "
+            f"'{options.query_type.value}', so nothing of it counts. Set {kind} to 'incremental' "
+            "as well.",
+            key=kind,
+        )
+    if options.order is Order.REQUESTED:
+        key = "hoodie.datasource.read.incr.order"
+        raise ConfigError(
+            f"{key} is 'requested', by which a stream would miss commits that end late. Leave it "
+            "out, or set it to 'fenced' or 'completed'.",
+            key=key,
+        )
+    if options.appends_only and form is not ChangeForm.LATEST_STATE:
+        key = "hoodie.datasource.streaming.appendsOnly"
+        raise ConfigError(
+            f"'{key}' gives rows, and hoodie.datasource.query.incremental.format is "
+            f"'{form.value}', which gives changes with their images. Choose one of "
+            "them.",
+            key=key,
+        )
+
+
+def refuse_table(found: StreamLook) -> None:
+    """``UnsupportedTable`` for a table that no stream can read yet."""
+    config = found.table.config
+    feature = None
+    if config.table_type is TableType.MERGE_ON_READ:
+        feature = "streams of merge-on-read tables"
+    elif not config.populate_meta_fields:
+        feature = "streams of tables without meta fields"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"The table {config.name} at {found.table.storage.root} cannot be read as a stream: "
+            f"{feature} are not supported yet. Read it by batches, or with Apache Hudi.",
+            feature=feature,
+        )
