@@ -151,7 +151,7 @@ protocol: $(VENV)/.ready ## Write what the shim needs of the bridge's protocol
 
 # ---- checks
 
-PYTHON_CODE := python tests integration benchmarks docs/generate.py setup.py
+PYTHON_CODE := python tests integration benchmarks docs/generate.py docs/run_page.py setup.py
 SCALA_CODE := build.sbt jvm-shim/src
 
 .PHONY: check
@@ -270,6 +270,10 @@ bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and p
 quickstart: $(VENV)/.ready ## The main job on a table on local disk, in four minutes with the set-up
 	@$(MAKE) --no-print-directory jars JARS=$(firstword $(JARS)) SBT_TASK=spark35/jars CLASSPATH=
 	@PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pyhudi.cli.quickstart $(ARGS)
+
+.PHONY: pipeline
+pipeline: $(VENV)/.ready jars ## Three tables by three streams: the example of docs/pipeline.md
+	@PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python docs/run_page.py docs/pipeline.md
 
 .PHONY: wheel
 wheel: $(VENV)/.ready jars ## Build dist/*.whl, the jars of all Spark lines inside
