@@ -53,6 +53,8 @@ class EngineProcess:
             conf["spark.jars"] = ",".join(str(maven.jar(j)) for j in kind.jars())
         command = [sys.executable, "-m", "benchmarks.worker", name, str(root), json.dumps(conf)]
         env = child_environment(sys.executable)
+        # That has the JVMs of tests compile little; here they run as those of users do.
+        env.pop("SPARK_SUBMIT_OPTS")
         if checkout is not None:
             env["PYTHONPATH"] = os.pathsep.join([str(REPO), str(checkout / "python")])
         self._process = LineProcess(self.name, command, env, scratch / "log")

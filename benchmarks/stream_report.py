@@ -12,7 +12,6 @@ from pathlib import Path
 
 from benchmarks.engines import ENGINES
 
-RESULTS = Path(__file__).with_name("results") / "streams"
 #: of all epochs the share at each end between which growth is told
 END = 0.1
 
@@ -50,7 +49,7 @@ class Findings:
         """The turns of an engine in their order."""
         return [t for t in self.turns if (t.workload, t.engine) == (workload, engine)]
 
-    def save(self, name: str, folder: Path = RESULTS) -> None:
+    def save(self, name: str, folder: Path) -> None:
         """Write ``<name>.json``."""
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(dataclasses.asdict(self), separators=(",", ":"))
@@ -64,7 +63,7 @@ def load(file: Path) -> Findings:
     return Findings(**raw)
 
 
-def section(folder: Path = RESULTS) -> str:
+def section(folder: Path) -> str:
     """The page's section "Streams", or "" without findings."""
     runs = [load(file) for file in sorted(folder.glob("*.json"))]
     if not runs:

@@ -24,14 +24,14 @@ from benchmarks.events import WORKLOADS, Stream
 from benchmarks.memory import PeakMemory
 from benchmarks.report import write_page
 from benchmarks.run import agree
-from benchmarks.stream_report import RESULTS, Findings, Turn, line, section
+from benchmarks.stream_report import Findings, Turn, line
 
 DEFAULT = ["pyhudi-sink", "hudi-sink", "hudi-log-sink", "delta-sink", "iceberg-sink",
            "iceberg-deletes"]  # fmt: skip
 NAMES = {"append": WORKLOADS[0], "recent": WORKLOADS[1], "spread": WORKLOADS[2]}
 #: Spark keeps what it says of an epoch for so many of them
 MORE = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+REPO = Path(__file__).resolve().parents[1]
 
 
 class Feed:
@@ -41,27 +41,27 @@ class Feed:
         self.stream = stream
         self.table = stream.workload.replace(",", "").replace(" ", "_")
         self.epochs = epochs
-        self._work = work / self.table
-        self._files = stream.write_epochs(self._work / "epochs", epochs)
+        self.folder = work / self.table
+        self._files = stream.write_epochs(self.folder / "epochs", epochs)
 
     def bulk(self) -> str:
         """The rows of the table before the first epoch."""
-        return str(self.stream.write_bulk(self._work / "bulk"))
+        return str(self.stream.write_bulk(self.folder / "bulk"))
 
     def expected(self) -> str:
         """The rows of the table after the last epoch."""
-        return str(self.stream.write_expected(self._work / "expected", self.epochs))
+        return str(self.stream.write_expected(self.folder / "expected", self.epochs))
 
     def turn(self, engine: EngineProcess, first: int, last: int) -> Turn:
         """The engine takes epochs ``first`` to before ``last``."""
-        source = self._work / "sources" / engine.name
+        source = self.folder / "sources" / engine.name
         source.mkdir(parents=True, exist_ok=True)
         for file in self._files[first:last]:
             os.link(file, source / file.name)
         with PeakMemory(engine.pid) as memory:
             measured, told = engine.measure(
                 self.stream.workload, first, "stream", table=self.table, source=str(source),
-                checkpoint=str(self._work / "checkpoints" / engine.name),
+                checkpoint=str(self.folder / "checkpoints" / engine.name),
                 kind=APPEND if self.stream.workload == WORKLOADS[0] else UPSERT,
             )  # fmt: skip
         epochs, sinks = ([one[part] for one in told] for part in ("triggerExecution", "addBatch"))
@@ -74,7 +74,7 @@ class Feed:
 
     def drop(self) -> None:
         """Remove the files."""
-        shutil.rmtree(self._work)
+        shutil.rmtree(self.folder)
 
 
 def run_workload(feed: Feed, engines: Sequence[EngineProcess], found: Findings, turn: int) -> None:
@@ -147,20 +147,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--memory", default="2g", help="heap of each engine's JVM")
     parser.add_argument("--work", type=Path, help="folder for the data; default: a temporary one")
     parser.add_argument("--note", default="", help="what a reader must know of the machine")
-    parser.add_argument("--name", default="", help="of the findings; without: print them only")
+    parser.add_argument("--name", default="sinks", help="of the findings; each is on the page")
+    parser.add_argument("--results", type=Path, default=REPO / "benchmarks" / "results")
+    parser.add_argument("--page", type=Path, default=REPO / "docs" / "benchmarks.md")
     given = parser.parse_args(arguments)
     if given.batches:
         given.engines = ["pyhudi-batches" if e == "pyhudi-sink" else e for e in given.engines]
     with tempfile.TemporaryDirectory(prefix="streams-", dir=given.work) as scratch:
         found = run(given, Path(scratch))
-    if given.name:
-        found.save(given.name)
-        write_page(RESULTS.parent, PAGE)
-        print(f"written: {PAGE}")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            found.save("this run", Path(folder))
-            print(section(Path(folder)))
+    found.save(given.name, given.results / "streams")
+    write_page(given.results, given.page)
+    print(f"written: {given.page}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ there ``foreachBatch`` runs it for each epoch.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,9 +41,9 @@ class Streams(Engine):
         query.awaitTermination()
         return [dict(p["durationMs"]) for p in query.recentProgress if p["numInputRows"]]
 
+    @abstractmethod
     def start(self, writer: DataStreamWriter, table: str, kind: str) -> StreamingQuery:
         """Start the query that writes into the table."""
-        raise NotImplementedError
 
     def facts(self, rows: DataFrame) -> list[str]:
         """Number of rows and two sums over a hash of all columns."""
