@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--days", type=int, default=10, help="of these rows, the partitions")
     parser.add_argument("--size", type=int, default=10_000, help="rows of an epoch")
     parser.add_argument("--epochs", type=int, default=30, help="that count")
-    parser.add_argument("--warm-up", type=int, default=5, help="epochs before them; 5")
+    parser.add_argument("--warm-up", type=int, default=20, help="epochs before them")
     parser.add_argument("--turn", type=int, default=10, help="epochs of an engine in a row")
     parser.add_argument("--workloads", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--engines", nargs="+", choices=list(STREAMS), default=DEFAULT)
