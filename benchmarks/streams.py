@@ -112,8 +112,8 @@ def tell(turn: Turn) -> None:
     )
 
 
-def run(given: argparse.Namespace, work: Path) -> Findings:
-    """All workloads with one process of each engine."""
+def run(given: argparse.Namespace, work: Path) -> None:
+    """All workloads with one process of each engine; published after each of them."""
     found = Findings(given.rows, given.days, given.size, given.warm_up, given.note)
     engines: list[EngineProcess] = []
     try:
@@ -124,14 +124,15 @@ def run(given: argparse.Namespace, work: Path) -> Findings:
             feed = Feed(stream, work / "input", given.warm_up + given.epochs)
             run_workload(feed, engines, found, given.turn)
             feed.drop()
+            found.save(given.name, given.results / "streams")
+            write_page(given.results, given.page)
     finally:
         for engine in engines:
             engine.close()
-    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse, run, keep the findings and write the page."""
+    """Parse and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000, help="in the table before")
     parser.add_argument("--days", type=int, default=10, help="of these rows, the partitions")
@@ -154,9 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.batches:
         given.engines = ["pyhudi-batches" if e == "pyhudi-sink" else e for e in given.engines]
     with tempfile.TemporaryDirectory(prefix="streams-", dir=given.work) as scratch:
-        found = run(given, Path(scratch))
-    found.save(given.name, given.results / "streams")
-    write_page(given.results, given.page)
+        run(given, Path(scratch))
     print(f"written: {given.page}")
 
 
