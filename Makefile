@@ -263,6 +263,7 @@ mutants: $(VENV)/.ready jars dynamodb ## Take each guard away, see its tests tur
 bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and plain Parquet
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.concurrency)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.streams)
 
 # ---- products
 

@@ -37,7 +37,7 @@ class TreeClock:
 
     def look(self) -> float:
         """The seconds of all processes that were ever seen, and of those that they reaped."""
-        now = _tree(self._root)
+        now = tree(self._root)
         for pid, process in now.items():
             before = self._known.get(pid)
             same = before is not None and before.born == process.born
@@ -67,7 +67,7 @@ class _Process:
         return self.own + self.reaped
 
 
-def _tree(root: int) -> dict[int, _Process]:
+def tree(root: int) -> dict[int, _Process]:
     """The root and its living descendants by their numbers."""
     found: dict[int, _Process] = {}
     for entry in _PROC.iterdir():
@@ -87,7 +87,7 @@ def _tree(root: int) -> dict[int, _Process]:
 
 
 def _walk(root: int) -> float:
-    return sum(process.ticks for process in _tree(root).values()) / _TICKS_PER_SECOND
+    return sum(process.ticks for process in tree(root).values()) / _TICKS_PER_SECOND
 
 
 def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:

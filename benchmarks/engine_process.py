@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,17 @@ class EngineProcess:
     """One engine: a Python driver, its JVM and its workers. ``root`` holds its tables.
 
     ``checkout`` has the pyhudi that it runs, under the name ``label``; this one's unless told.
+    ``more`` is added to the settings of its session.
     """
 
     def __init__(
-        self, name: str, root: Path, memory: str, label: str = "", checkout: Path | None = None
+        self,
+        name: str,
+        root: Path,
+        memory: str,
+        label: str = "",
+        checkout: Path | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.name = label or name
         self.root = root
@@ -39,14 +47,22 @@ class EngineProcess:
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             **kind.conf(root),
+            **(more or {}),
         }
         if kind.jars():
             conf["spark.jars"] = ",".join(str(maven.jar(j)) for j in kind.jars())
         command = [sys.executable, "-m", "benchmarks.worker", name, str(root), json.dumps(conf)]
         env = child_environment(sys.executable)
+        # That has the JVMs of tests compile little; here they run as those of users do.
+        env.pop("SPARK_SUBMIT_OPTS")
         if checkout is not None:
             env["PYTHONPATH"] = os.pathsep.join([str(REPO), str(checkout / "python")])
         self._process = LineProcess(self.name, command, env, scratch / "log")
+
+    @property
+    def pid(self) -> int:
+        """Its process id, the root of its tree."""
+        return self._process.pid
 
     def measure(
         self, operation: str, number: int, method: str, times: int = 1, **params: Any

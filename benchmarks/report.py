@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from benchmarks import stream_report
 from benchmarks.engines import ENGINES
 from benchmarks.results import Measurement, Results, load
 
@@ -32,6 +33,7 @@ def write_page(results: Path, page: Path) -> None:
     for run in runs:
         if run.of("append", run.engines()[0]):
             parts.append(f"## {run.appends} tiny appends\n\n" + _appends(run))
+    parts += filter(None, [stream_report.section(results / "streams")])
     if NOTES.exists():
         parts.append(NOTES.read_text().strip())
     page.parent.mkdir(parents=True, exist_ok=True)

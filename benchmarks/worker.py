@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from benchmarks.data import COLUMNS
 from benchmarks.engines import ENGINES, Engine
 from benchmarks.engines.change_reads import ReadsChanges
+from benchmarks.engines.streams import Streams, heap_megabytes
 from integration.peers.process import claim_stdout, serve
 
 
@@ -134,6 +135,26 @@ class Worker:
         """What the changes are, to compare."""
         return self._feed.facts(table)
 
+    def stream(self, table: str, source: str, checkpoint: str, kind: str) -> dict[str, Any]:
+        """All epochs that wait in the folder ``source``; the milliseconds of each."""
+        return timed(lambda: self._sink.stream(table, source, checkpoint, kind))
+
+    def stream_facts(self, table: str) -> list[str]:
+        """A checksum of the table."""
+        return self._sink.facts(self.engine.frame(table))
+
+    def source_facts(self, source: str) -> list[str]:
+        """The same of plain Parquet."""
+        return self._sink.facts(self._rows(source))
+
+    def heap(self) -> float:
+        """Megabytes of the heap that are in use."""
+        return heap_megabytes(self.engine)
+
+    @property
+    def _sink(self) -> Streams:
+        return self.engine  # type: ignore[return-value]
+
     @property
     def _feed(self) -> ReadsChanges:
         return self.engine  # type: ignore[return-value]
@@ -197,7 +218,7 @@ def main() -> None:
     names = [
         "create", "append", "upsert", "delete", "merge", "full_read", "column_sum", "lookup",
         "range_filter", "plan", "race", "count_up", "overtaken", "checksum", "size", "drop",
-        "changed", "changes", "change_facts",
+        "changed", "changes", "change_facts", "stream", "stream_facts", "source_facts", "heap",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 

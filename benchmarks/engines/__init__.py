@@ -9,11 +9,12 @@ from benchmarks.engines.hudi import ApacheHudi, ApacheHudiWithoutMetadata
 from benchmarks.engines.iceberg import Iceberg
 from benchmarks.engines.parquet import PlainParquet
 from benchmarks.engines.pyhudi import Pyhudi
+from benchmarks.engines.streams import STREAMS
 
 ENGINES: dict[str, type[Engine]] = {
     engine.name: engine
     for engine in (PlainParquet, Pyhudi, ApacheHudi, ApacheHudiWithoutMetadata, Delta, Iceberg)
 }
-ENGINES |= FEEDS
+ENGINES |= FEEDS | STREAMS
 
 __all__ = ["ENGINES", "Engine"]

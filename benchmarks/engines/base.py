@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.data import PARTITION
+
 #: of a MERGE of a source ``s`` into a table ``t``
 ON = "ON t.id = s.id AND t.region = s.region"
 #: conditions that exclude each other: Apache Hudi tries every UPDATE before a DELETE
@@ -26,6 +28,7 @@ class Engine(ABC):
     label: ClassVar[str]
     notes: ClassVar[str]
     """How it is set up and which statement does each operation, for the result page."""
+    partition: ClassVar[str] = PARTITION
 
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self.spark = spark
@@ -61,7 +64,7 @@ class Engine(ABC):
 
     @abstractmethod
     def create(self, table: str, rows: DataFrame) -> None:
-        """Make the table from ``rows`` (bulk insert), partitioned by region."""
+        """Make the table from ``rows`` (bulk insert), partitioned by ``partition``."""
 
     @abstractmethod
     def append(self, table: str, rows: DataFrame) -> None:

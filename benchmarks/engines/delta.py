@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from benchmarks.data import PARTITION
 from benchmarks.engines.base import Engine
 from integration.peers.maven import DELTA
 
@@ -35,7 +34,7 @@ class Delta(Engine):
         }
 
     def create(self, table: str, rows: DataFrame) -> None:
-        rows.write.format("delta").partitionBy(PARTITION).save(str(self.path(table)))
+        rows.write.format("delta").partitionBy(self.partition).save(str(self.path(table)))
 
     def append(self, table: str, rows: DataFrame) -> None:
         rows.write.format("delta").mode("append").save(str(self.path(table)))

@@ -57,14 +57,18 @@ class HudiFamily(Engine):
     def frame(self, table: str) -> DataFrame:
         return self.spark.read.format(self.source).load(str(self.path(table)))
 
-    def _write(self, table: str, rows: DataFrame, operation: str, mode: str) -> None:
-        chosen = {
+    def options(self, table: str, operation: str) -> dict[str, str]:
+        """What a write of the table is told."""
+        return {
             **OPTIONS,
             **self.extra,
             **(self.many if self._among_others else {}),
             "hoodie.table.name": table,
             "hoodie.datasource.write.operation": operation,
         }
+
+    def _write(self, table: str, rows: DataFrame, operation: str, mode: str) -> None:
+        chosen = self.options(table, operation)
         rows.write.format(self.source).options(**chosen).mode(mode).save(str(self.path(table)))
 
 

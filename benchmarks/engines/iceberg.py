@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from benchmarks.data import PARTITION
 from benchmarks.engines.base import Engine
 from integration.peers.maven import ICEBERG
 
@@ -28,6 +28,7 @@ class Iceberg(Engine):
         "distribution-mode=none` and fan-out writers, its fastest way here for inserts; upsert "
         "and delete by MERGE on id and region"
     )
+    extra: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def jars(cls) -> tuple[str, ...]:
@@ -47,8 +48,8 @@ class Iceberg(Engine):
         return self.root / "db" / table
 
     def create(self, table: str, rows: DataFrame) -> None:
-        writer = rows.writeTo(self.sql_name(table)).partitionedBy(rows[PARTITION])
-        for key, value in PROPERTIES.items():
+        writer = rows.writeTo(self.sql_name(table)).partitionedBy(rows[self.partition])
+        for key, value in {**PROPERTIES, **self.extra}.items():
             writer = writer.tableProperty(key, value)
         writer.create()
 
