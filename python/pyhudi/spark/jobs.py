@@ -8,7 +8,8 @@ runs again.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import RDD
@@ -38,22 +39,24 @@ class SparkJobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        #: the shim's classes: the JVM looks for a name in each of Spark's jars
+        self._classes: dict[str, Any] = {}
 
     def install(self) -> None:
         """Make the shim listen to the attempts of tracked jobs, and to queries."""
         context = live(self._spark)
         self._tracker(context).install(context._jsc)
-        context._jvm.io.pyhudi.RunningReads.install(context._jsc)
+        self._class(context, "RunningReads").install(context._jsc)
 
     def estimated_bytes(self, rows: DataFrame) -> int:
         """Spark's estimate of the size; 0 if Spark cannot estimate it but can cut the rows off."""
-        return int(self._shim(rows).BoundedRows.estimate(rows._jdf))
+        return int(self._of(rows, "BoundedRows").estimate(rows._jdf))
 
     def collect(self, rows: DataFrame, limit_bytes: int, description: str) -> pa.Table | None:
         """``rows`` as one Arrow table on the driver; None if they exceed the limit."""
         session = rows.sparkSession
         with job(session, description):
-            bounded = self._shim(rows).BoundedRows.of(rows._jdf, limit_bytes)
+            bounded = self._of(rows, "BoundedRows").of(rows._jdf, limit_bytes)
             batches = DataFrame(bounded.frame(), session)._collect_as_arrow()
         if bounded.exceeded():
             return None
@@ -63,12 +66,12 @@ class SparkJobs:
 
     def held(self, result: DataFrame) -> DataFrame:
         """The same rows, in tasks whose attempts end only after their Python workers end."""
-        return DataFrame(self._shim(result).HeldAttempts.frame(result._jdf), result.sparkSession)
+        return DataFrame(self._of(result, "HeldAttempts").frame(result._jdf), result.sparkSession)
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
         """``held`` for a Python RDD."""
         given: Any = tasks
-        attempts = given.context._jvm.org.apache.spark.sql.pyhudi.HeldAttempts
+        attempts = self._class(given.context, "HeldAttempts")
         return RDD(attempts.rows(given._jrdd), given.context, given._jrdd_deserializer)
 
     def text_hash(self, text: Column) -> Column:
@@ -88,18 +91,30 @@ class SparkJobs:
     def reading(self, seconds: float) -> list[str]:
         """The pins of the states that queries have been reading for so long."""
         context = live(self._spark)
-        reads = context._jvm.io.pyhudi.RunningReads
+        reads = self._class(context, "RunningReads")
         return str(reads.olderThan(context._jsc, int(seconds * 1000))).split()
 
     def forget(self, key: str) -> None:
         """Make the listener forget the jobs of ``key``."""
         self._tracker(self._spark.sparkContext).forget(key)
 
-    @staticmethod
-    def _tracker(context: Any) -> Any:
-        return context._jvm.io.pyhudi.AttemptTracker
+    def _tracker(self, context: Any) -> Any:
+        return self._class(context, "AttemptTracker")
 
-    @staticmethod
-    def _shim(rows: DataFrame) -> Any:
-        context: Any = rows.sparkSession.sparkContext
-        return context._jvm.org.apache.spark.sql.pyhudi
+    def _of(self, rows: DataFrame, name: str) -> Any:
+        return self._class(rows.sparkSession.sparkContext, name)
+
+    def _class(self, context: Any, name: str) -> Any:
+        found = self._classes.get(name)
+        if found is None:
+            found = getattr(_PLACES[name](context._jvm), name)
+            self._classes[name] = found
+        return found
+
+
+_PLACES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "AttemptTracker": lambda jvm: jvm.io.pyhudi,
+    "RunningReads": lambda jvm: jvm.io.pyhudi,
+    "BoundedRows": lambda jvm: jvm.org.apache.spark.sql.pyhudi,
+    "HeldAttempts": lambda jvm: jvm.org.apache.spark.sql.pyhudi,
+}

@@ -9,10 +9,12 @@ Everything is decided before the first file is written.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
@@ -22,6 +24,7 @@ from pyhudi.format.schemas import HIDDEN_COLUMNS
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import Fields, merged_type, missing, typed
+from pyhudi.recent import Recent
 from pyhudi.rows.spec import DELETE
 from pyhudi.tables.columns import check_distinct, check_names
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
@@ -76,19 +79,58 @@ def prepare(
     ``SchemaConflict`` (column, ours, theirs, rule) if the types do not fit;
     ``ConfigError`` if a key or partition column is missing.
     """
-    incoming = without_hidden_columns(df)
-    schema = table_schema_after(incoming.schema, current, config.name, operation, options)
+    incoming = own_columns(df.schema)
+    session = df.sparkSession.sparkContext
+    asked = f"{incoming.json()}{current!r}{config!r}{options!r}{operation}{named_keys}"
+    shape = _SHAPES.get(asked)
+    if shape is None or shape.session is not session:
+        shape = _shape(session, incoming, config, current, operation, options, named_keys)
+        _SHAPES.put(asked, shape)
+    rows = df.select(*shape.aligned).select(*shape.placed)
+    if shape.without_deletes:
+        rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
+    schema = shape.schema
+    return Prepared(rows, schema, schema.arrow(), schema.names, shape.has_deletes, named_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The expressions of ``prepare``, for all frames of the same columns in one application.
+
+    Each costs some calls into the JVM, and a stream asks for the same ones with each batch.
+    """
+
+    session: SparkContext
+    schema: SparkSchema
+    aligned: Sequence[Column]
+    placed: Sequence[Column]
+    has_deletes: bool
+    without_deletes: bool
+
+
+_SHAPES: Recent[str, _Shape] = Recent(32)
+
+
+def _shape(
+    session: SparkContext,
+    incoming: StructType,
+    config: TableConfig,
+    current: SparkSchema | None,
+    operation: Operation,
+    options: WriteOptions,
+    named_keys: bool,
+) -> _Shape:
+    schema = table_schema_after(incoming, current, config.name, operation, options)
     if current is not None:
-        schema = with_key_columns(schema, incoming.schema, current, config, operation, options)
+        schema = with_key_columns(schema, incoming, current, config, operation, options)
     target = StructType.fromJson(schema.json())
-    given = {f.name.lower(): f for f in incoming.schema.fields}
-    data = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
-    aligned = incoming.select(*data)
+    given = {f.name.lower(): f for f in incoming.fields}
+    aligned = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     columns = []
     if config.record_key_fields:
-        key = record_key(aligned.schema, config.record_key_fields, named_keys)
+        key = record_key(target, config.record_key_fields, named_keys)
         columns.append(key.alias(RECORD_KEY))
-    path = partition_path(aligned.schema, config, timestamp_format(options))
+    path = partition_path(target, config, timestamp_format(options))
     columns.append(path.alias(PARTITION_PATH))
     soft = SOFT_DELETE in target.fieldNames()
     deletes = operation is Operation.DELETE or soft
@@ -96,10 +138,9 @@ def prepare(
         marked = F.coalesce(F.col(SOFT_DELETE), F.lit(False)) if soft else F.lit(True)
         mark = F.lit(True) if operation is Operation.DELETE else marked
         columns.append(mark.alias(DELETE))
-    rows = aligned.select(*columns, *map(named, target.fieldNames()))
-    if soft and operation in OVERWRITES and not options.combine_before_insert:
-        rows = rows.where(~F.col(DELETE))  # combined rows are judged later, by the winner of a key
-    return Prepared(rows, schema, schema.arrow(), schema.names, deletes, named_keys)
+    without = soft and operation in OVERWRITES and not options.combine_before_insert
+    placed = [*columns, *map(named, target.fieldNames())]
+    return _Shape(session, schema, aligned, placed, deletes, without)
 
 
 def prepare_partitions(
@@ -125,14 +166,14 @@ def named(column: str) -> Column:
     return F.col("`" + column.replace("`", "``") + "`")
 
 
-def without_hidden_columns(df: DataFrame) -> DataFrame:
-    """``df`` without the columns that Hudi adds: rows read from a table may be written back.
+def own_columns(given: StructType) -> StructType:
+    """``given`` without the columns that Hudi adds: rows read from a table may be written back.
 
     ``SchemaConflict`` if no column is left, or two have one name.
     """
-    own = [field for field in df.schema.fields if field.name not in HIDDEN_COLUMNS]
-    check_distinct(StructType(own))
-    return df.select(*[named(field.name) for field in own])
+    own = StructType([field for field in given.fields if field.name not in HIDDEN_COLUMNS])
+    check_distinct(own)
+    return own
 
 
 def _aligned(given: StructField | None, name: str, kind: DataType) -> Column:

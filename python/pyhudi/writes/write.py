@@ -61,10 +61,10 @@ from pyhudi.writes.own_reads import OwnReads, given_up
 from pyhudi.writes.placement.indexes import INDEXES
 from pyhudi.writes.prepare import (
     Prepared,
+    own_columns,
     prepare,
     prepare_partitions,
     table_schema_after,
-    without_hidden_columns,
 )
 from pyhudi.writes.row_changes import prepare_changes
 from pyhudi.writes.stage import tracked_key, worker_error
@@ -256,7 +256,7 @@ def _locked(request: Request, table: Table) -> Committed:
 def _new_table(storage: Storage, request: Request) -> Table:
     """Create the table after all checks that need no data have passed; ``TableExists``."""
     df, operation, options = request.df, request.operation, request.options
-    incoming = without_hidden_columns(df).schema
+    incoming = own_columns(df.schema)
     schema = table_schema_after(incoming, None, "table", operation, options)
     config = new_table_config(storage.root, options, schema, record_schema=False)
     refuse_writes_to(Table(storage, config))
