@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.application.after_commit import http_callback
-from pyhudi.application.batches import Batch, Turn
+from pyhudi.application.batches import MicroBatch, Turn
 from pyhudi.config import WriteOptions, resolve_write, sql_insert_operation
 from pyhudi.errors import HudiError
 from pyhudi.format.spark_schema import Column, SparkSchema
@@ -78,7 +78,7 @@ def made(options: WriteOptions) -> object:
 
 
 def turn(options: WriteOptions) -> object:
-    return Turn(Batch("query", "run", 3), 0).epoch(options)
+    return Turn(MicroBatch("query", "run", 3), 0).epoch(options)
 
 
 def operation(options: WriteOptions) -> object:

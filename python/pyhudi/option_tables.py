@@ -50,7 +50,7 @@ INCREMENTAL = "hoodie.datasource.read."
 STREAMING = "hoodie.datasource.streaming."
 CALLBACK = "hoodie.write.commit.callback."
 MARKERS = "hoodie.markers.timeline_server_based."
-STREAMING = DS + "streaming."
+SINK = DS + "streaming."
 CHECK = "hoodie.consistency.check."
 CLUSTERING = "hoodie.clustering.plan.strategy."
 #: Spark's own setting for the same
@@ -153,11 +153,11 @@ class WriteOptions:
         "With hoodie.sql.insert.mode=non-strict INSERT INTO is a bulk_insert.")
 
     # ---- the micro-batches of a stream
-    stream_name: str = option("default_single_writer", STREAMING + "checkpoint.identifier", W,
+    stream_name: str = option("default_single_writer", SINK + "checkpoint.identifier", W,
         "Names the stream: the table knows the last batch of each name, so two streams need two.")
-    stream_replaces: str | None = option(None, STREAMING + "checkpoint.replaces", W,
+    stream_replaces: str | None = option(None, SINK + "checkpoint.replaces", W,
         "The query that this one takes its stream over from, as after a fresh checkpoint; * any.")
-    stream_evolves: bool = option(True, STREAMING + "schema.evolve", W,
+    stream_evolves: bool = option(True, SINK + "schema.evolve", W,
         "Whether a stream may add or widen columns; false ends it before it does.")
 
     # ---- which file a row goes to

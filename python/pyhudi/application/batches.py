@@ -16,7 +16,7 @@ from pyhudi.transactions.transaction import Committed
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MicroBatch:
     """A micro-batch that a statement writes: the query's id and run, and the batch's number."""
 
     query: str
@@ -28,7 +28,7 @@ class Batch:
 class Turn:
     """The write number ``ordinal`` of a batch to one table."""
 
-    batch: Batch
+    batch: MicroBatch
     ordinal: int
 
     def epoch(self, options: WriteOptions) -> Epoch:
@@ -47,7 +47,7 @@ class Ordinals:
         self._known: Recent[tuple[str, str], tuple[str, int, int]] = Recent(limit)
         self._lock = Lock()
 
-    def turn(self, root: str, batch: Batch | None, again: bool = False) -> Turn | None:
+    def turn(self, root: str, batch: MicroBatch | None, again: bool = False) -> Turn | None:
         """The turn of this write, None outside of a batch; ``again``: its statement repeats it."""
         if batch is None:
             return None

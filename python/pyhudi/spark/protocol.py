@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from pyhudi.application.batches import Batch
+from pyhudi.application.batches import MicroBatch
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import ListingName
 from pyhudi.reads.conditions import Filter
@@ -66,7 +66,7 @@ class Place:
     properties: Options
     session: Options
     entry: EntryName | None
-    batch: Batch | None
+    batch: MicroBatch | None
 
 
 @dataclass(frozen=True, slots=True)

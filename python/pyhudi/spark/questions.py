@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.application.batches import Batch
+from pyhudi.application.batches import MicroBatch
 from pyhudi.catalogs.hudi_entry import EntryName
 from pyhudi.listing import Listing
 from pyhudi.option_names import refuse_near_properties, refuse_unknown_write
@@ -37,7 +37,7 @@ class Target:
     properties: Options
     session: Options
     entry: EntryName | None
-    batch: Batch | None = None
+    batch: MicroBatch | None = None
 
     @classmethod
     def at(cls, place: Place) -> Target:

@@ -127,14 +127,7 @@ def write_table(
     storage = runtime.storage(root)
     for _ in range(CREATION_RACES):
         found = find_table(storage, runtime.clock)
-        try:
-            intent = intent_of(found is not None)
-        except TableExists:
-            if written_by is None or found is None:
-                raise
-            if not _is_in(found, written_by, options, session):
-                raise
-            return None  # the batch is repeated, and it made the table itself
+        intent = _intended(intent_of, found, written_by, options, session)
         if intent is None:
             return None
         if found is None and intent.route is Route.SQL:
@@ -154,14 +147,13 @@ def write_table(
             continue
         _warn(resolved)
         try:
-            done = _written_or_again(request, table, reads if found else None, found is None)
+            done = _written_if_new(request, table, reads if found else None, found is None)
         except TableNotFound:
             if found is None or intent.route is Route.SQL:
                 raise
             # Its creator's write failed, and the creator removed it: this write is the first.
             continue
-        except (EpochDone, NothingArrived) as nothing:
-            log.info("%s: nothing to write: %s", table.config.name, nothing)
+        if done is None:
             return None
         tasks = SparkTasks(runtime, df.sparkSession, table) if resolved.cluster_inline else None
         after_commit(runtime, table, resolved, action_of(operation), done, tasks)
@@ -196,14 +188,41 @@ def write_changes(
     intent = Intent(Route.SQL)
     epoch = None if written_by is None else written_by.epoch(resolved)
     request = Request(runtime, changes, resolved, operation, intent, changes=True, epoch=epoch)
-    try:
-        done = _written_or_again(request, table, reads, created=False)
-    except (EpochDone, NothingArrived) as nothing:
-        log.info("%s: nothing to write: %s", table.config.name, nothing)
+    done = _written_if_new(request, table, reads, created=False)
+    if done is None:
         return None
     tasks = SparkTasks(runtime, changes.sparkSession, table) if resolved.cluster_inline else None
     after_commit(runtime, table, resolved, action_of(operation), done, tasks)
     return done
+
+
+def _intended(
+    intent_of: Callable[[bool], Intent | None],
+    found: Table | None,
+    written_by: Turn | None,
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+) -> Intent | None:
+    """The intent, None for a batch that is repeated and had made the table itself."""
+    try:
+        return intent_of(found is not None)
+    except TableExists:
+        if found is None or written_by is None:
+            raise
+        if not _is_in(found, written_by, options, session):
+            raise
+        return None
+
+
+def _written_if_new(
+    request: Request, table: Table, reads: OwnReads | None, created: bool
+) -> Committed | None:
+    """``_written_or_again``; None if the table has the micro-batch, or it has no rows."""
+    try:
+        return _written_or_again(request, table, reads, created)
+    except (EpochDone, NothingArrived) as nothing:
+        log.info("%s: nothing to write: %s", table.config.name, nothing)
+        return None
 
 
 def _written_or_again(
