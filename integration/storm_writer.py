@@ -294,7 +294,7 @@ def run(spec: Spec, answers: TextIO) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     for noisy in ("kazoo", "botocore", "boto3", "urllib3", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("pyhudi.writes.write").addHandler(Retries(tell))
+    logging.getLogger("pyhudi.writes.retries").addHandler(Retries(tell))
     upsert = upserts_by_spark(spec) if spec.spark else upserts_without_spark(spec, tell)
     tell("ready")
     sys.stdin.readline()

@@ -250,8 +250,8 @@ RACING: Final = (
             ),
             Mutant(
                 "a lost race is repeated with the same rows",
-                "_with_retries",
-                (("if request.since is not None:", "if False:"),),
+                "Retries.run",
+                (("if self.once:", "if False:"),),
                 ("test_rows_that_were_read_from_the_table_are_not_written_a_second_time",),
             ),
         ),

@@ -248,7 +248,7 @@ def test_a_write_that_is_repeated_does_not_tell_its_user_to_run_it_again(
 ) -> None:
     lost = CommitConflict(f"It lost a race. {advice} The reason: a clean.", theirs=TIMES[1])
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        write._pause_ms(World(tmp_path).request(None), lost)
+        write._retries(World(tmp_path).request(None)).pause_ms(lost)
     (record,) = caplog.records
     assert record.getMessage().startswith(
         "[COMMIT_CONFLICT] It lost a race. The reason: a clean. Retry 1 of "

@@ -71,7 +71,7 @@ def own_marks(extra: Mapping[str, str]) -> dict[str, Mark] | None:
             )
             for name, said in told.items()
         }
-    except (TypeError, LookupError, ValueError):
+    except (TypeError, LookupError, ValueError, OverflowError):
         return None
 
 
@@ -82,7 +82,7 @@ def hudi_batches(extra: Mapping[str, str]) -> dict[str, int] | None:
         return None
     try:
         return {name: int(batch) for name, batch in told.items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

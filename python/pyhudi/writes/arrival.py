@@ -16,8 +16,6 @@ from pyhudi.writes.collected import COLLECT_BYTES, may_be_collected
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.prepare import Prepared
 
-#: lost races, timeouts of the lock and unknown outcomes after which an epoch is written again
-EPOCH_RETRIES = 60
 #: operations that replace rows: without rows they still do something
 _REPLACING = frozenset(
     {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}

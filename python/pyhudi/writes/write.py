@@ -8,7 +8,6 @@ instant.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,13 +17,11 @@ from pyspark.sql import DataFrame
 from pyhudi.application.after_commit import after_commit
 from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import FailedWrites, Operation, WriteOptions, ignored_warning, resolve_write
+from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     HistoryExpired,
-    HudiError,
-    LockTimeout,
     StreamConflict,
     TableCorrupt,
     TableExists,
@@ -32,7 +29,7 @@ from pyhudi.errors import (
 )
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.stream_marks import Epoch
-from pyhudi.locks.cancelling import pause, to_its_end
+from pyhudi.locks.cancelling import to_its_end
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.timed import TimedLock
 from pyhudi.reads.filters import require_whole_partitions
@@ -47,11 +44,10 @@ from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.epochs import EpochDone, check_epoch
 from pyhudi.transactions.pessimistic import declare_pessimistic, is_pessimistic
 from pyhudi.transactions.presence import find_table
-from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
-from pyhudi.writes.arrival import EPOCH_RETRIES, NothingArrived, check_columns_stay, receive
+from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
 from pyhudi.writes.kept import Kept
@@ -66,24 +62,19 @@ from pyhudi.writes.prepare import (
     prepare_partitions,
     table_schema_after,
 )
+from pyhudi.writes.retries import Retries, most_retries
 from pyhudi.writes.row_changes import prepare_changes
 from pyhudi.writes.stage import tracked_key, worker_error
 from pyhudi.writes.write_context import Write
 
 log = logging.getLogger(__name__)
 
-BACKOFF_MS = 50
 #: operations that read no rows of what they replace: they work even if a file was lost
 REPLACING = frozenset(
     {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
 )
 #: how often another writer may make the table between the look for it and its creation
 CREATION_RACES = 5
-BACKOFF_CAP_MS = 2_000
-#: what a conflict tells its caller to do; a write that is repeated anyway does not say it
-_ADVICE = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
-#: how often a pessimistic write begins again because groups changed while it waited for locks
-MOST_WAITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +229,7 @@ def _written_or_again(
         request = replace(request, kept=kept)
         if reads.evaluated is None or reads.evaluated >= request.options.conflict_retries:
             raise (conflict if request.changes else given_up(conflict)) from None
-        conflict.again_in_ms = _pause_ms(request, conflict)
+        conflict.again_in_ms = _retries(request).pause_ms(conflict)
         raise
 
 
@@ -284,40 +275,17 @@ def _new_table(storage: Storage, request: Request) -> Table:
 
 
 def _with_retries(request: Request, table: Table) -> Committed:
-    clock, options = request.runtime.clock, request.options
-    retries, waits = _most_retries(request), 0
-    for _ in range(retries + MOST_WAITS + 1):
-        try:
-            done = _tried(request, table)
-            kept = request.kept
-            waited_ms = round(kept.lock_wait_s * 1000)
-            rows_in = None if kept.table is None else kept.table.num_rows
-            return replace(
-                done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries, rows_in=rows_in
-            )
-        except CommitConflict as conflict:
-            if request.since is not None:
-                raise
-            if conflict.before_data and waits < MOST_WAITS:
-                # Not a lost race: the write has waited for its locks, keeps them and begins again.
-                waits += 1
-                log.info("%s It had waited for locks, and no work is lost.", _told(conflict))
-            else:
-                if request.kept.retries == retries:
-                    raise
-                pause(clock, _pause_ms(request, conflict) / 1000)
-                request.kept.retries += 1
-            table = open_table(table.storage)
-        except (LockTimeout, CommitUnknown) as late:
-            if request.epoch is None or request.since is not None:
-                raise
-            if request.kept.retries == retries:
-                raise
-            request.kept.retries += 1
-            table = _looked_again(request, table, late)
+    kept = request.kept
+
+    def attempt(table: Table, again: bool) -> Committed:
         # The rows have all columns of the old table; a column added since then is null.
-        request = replace(request, options=replace(options, null_for_missing=True))
-    raise AssertionError("unreachable")
+        options = replace(request.options, null_for_missing=True) if again else request.options
+        return _tried(replace(request, options=options), table)
+
+    done = _retries(request).run(attempt, table)
+    waited_ms = round(kept.lock_wait_s * 1000)
+    rows_in = None if kept.table is None else kept.table.num_rows
+    return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries, rows_in=rows_in)
 
 
 def _is_in(
@@ -334,35 +302,16 @@ def _is_in(
     return False
 
 
-def _most_retries(request: Request) -> int:
-    """How often the write is done again; a stream does not end because of others."""
-    least = 0 if request.epoch is None else EPOCH_RETRIES
-    return max(request.options.conflict_retries, least)
-
-
-def _looked_again(request: Request, table: Table, late: HudiError) -> Table:
-    """The table on which an epoch is tried again, after an outcome that nobody knew is settled."""
-    log.warning("%s The epoch %s is tried again.", late, request.epoch)
-    table = open_table(table.storage)
-    if isinstance(late, CommitUnknown):
-        writer = request.runtime.writer(table, request.options)
-        settled = replace(writer.policy, failed_writes=FailedWrites.EAGER)
-        settle_failed_writes(replace(writer, policy=settled))
-    return table
-
-
-def _pause_ms(request: Request, conflict: CommitConflict) -> int:
-    """The pause of a write that lost a race before its next attempt."""
-    lost, retries = request.kept.retries, _most_retries(request)
-    most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
-    wait = most // 2 + request.runtime.clock.random_int(most)
-    log.warning("%s Retry %d of %d in %d ms.", _told(conflict), lost + 1, retries, wait)
-    return wait
-
-
-def _told(conflict: CommitConflict) -> CommitConflict:
-    """The conflict for the log of a write that runs again by itself: without that advice."""
-    return conflict.restated(_ADVICE.sub("", str(conflict).partition("] ")[2]))
+def _retries(request: Request) -> Retries:
+    runtime, options, epoch = request.runtime, request.options, request.epoch
+    return Retries(
+        runtime.clock,
+        most_retries(options.conflict_retries, epoch),
+        request.kept,
+        lambda table: runtime.writer(table, options),
+        epoch,
+        once=request.since is not None,
+    )
 
 
 def _tried(request: Request, table: Table) -> Committed:

@@ -1,0 +1,111 @@
+"""When a write is done again: after a lost race, and an epoch after all that may have no effect.
+
+Invariant: after an unknown outcome an epoch is tried again on a table that was looked at since, and
+in which that outcome is settled (docs/decisions/stream_epochs.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from pyhudi.clock import Clock
+from pyhudi.config import FailedWrites
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
+from pyhudi.format.stream_marks import Epoch
+from pyhudi.locks.cancelling import pause
+from pyhudi.timeline.table import Table, open_table
+from pyhudi.transactions.recovery.settle import settle_failed_writes
+from pyhudi.transactions.transaction import Committed
+from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
+
+BACKOFF_MS: Final = 50
+BACKOFF_CAP_MS: Final = 2_000
+#: how often a pessimistic write begins again because groups changed while it waited for locks
+MOST_WAITS: Final = 20
+#: lost races, timeouts of the lock and unknown outcomes after which an epoch is written again
+EPOCH_RETRIES: Final = 60
+#: what a conflict tells its caller to do; a write that is repeated anyway does not say it
+_ADVICE: Final = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
+
+
+class Counted(Protocol):
+    """Where it is counted how often a write was done again."""
+
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How one write is done again, at most ``most`` times in all.
+
+    ``writer`` gives the process as a writer of a table, ``epoch`` is the micro-batch that is
+    written. ``once``: the rows were read from the table, so they cannot be written a second time.
+    """
+
+    clock: Clock
+    most: int
+    count: Counted
+    writer: Callable[[Table], Writer]
+    epoch: Epoch | None = None
+    once: bool = False
+
+    def run(self, attempt: Callable[[Table, bool], Committed], table: Table) -> Committed:
+        """What the first ``attempt(table, again)`` returns that is not to be made again."""
+        waits, again = 0, False
+        for _ in range(self.most + MOST_WAITS + 1):
+            try:
+                return attempt(table, again)
+            except CommitConflict as conflict:
+                if self.once:
+                    raise
+                if conflict.before_data and waits < MOST_WAITS:
+                    # Not a lost race: the write has waited for its locks, keeps them and goes on.
+                    waits += 1
+                    log.info("%s It had waited for locks, and no work is lost.", _told(conflict))
+                else:
+                    if self.count.retries == self.most:
+                        raise
+                    pause(self.clock, self.pause_ms(conflict) / 1000)
+                    self.count.retries += 1
+                table = open_table(table.storage)
+            except (LockTimeout, CommitUnknown) as late:
+                if self.epoch is None or self.once or self.count.retries == self.most:
+                    raise
+                self.count.retries += 1
+                table = self._looked_again(table, late)
+            again = True
+        raise AssertionError("unreachable")
+
+    def pause_ms(self, conflict: CommitConflict) -> int:
+        """The pause of a write that lost a race before its next attempt."""
+        lost = self.count.retries
+        most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
+        wait = most // 2 + self.clock.random_int(most)
+        log.warning("%s Retry %d of %d in %d ms.", _told(conflict), lost + 1, self.most, wait)
+        return wait
+
+    def _looked_again(self, table: Table, late: HudiError) -> Table:
+        """The table on which an epoch is tried again, after an unknown outcome is settled."""
+        log.warning("%s The epoch %s is tried again.", late, self.epoch)
+        table = open_table(table.storage)
+        if isinstance(late, CommitUnknown):
+            writer = self.writer(table)
+            settled = replace(writer.policy, failed_writes=FailedWrites.EAGER)
+            settle_failed_writes(replace(writer, policy=settled))
+        return table
+
+
+def most_retries(asked: int, epoch: Epoch | None) -> int:
+    """How often a write is done again; a stream does not end because of others."""
+    return max(asked, 0 if epoch is None else EPOCH_RETRIES)
+
+
+def _told(conflict: CommitConflict) -> CommitConflict:
+    """The conflict for the log of a write that runs again by itself: without that advice."""
+    return conflict.restated(_ADVICE.sub("", str(conflict).partition("] ")[2]))

@@ -1,0 +1,92 @@
+"""What commits say of streams: their marks, in pyhudi's form and in Apache Hudi's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.stream_marks import (
+    HUDI_KEY,
+    MOST_STREAMS,
+    STREAMS_KEY,
+    Epoch,
+    Mark,
+    hudi_batches,
+    own_marks,
+    render_marks,
+    with_mark,
+)
+
+T1, T2 = InstantTime("20260101000000001"), InstantTime("20260101000000002")
+
+instants = st.integers(0, 10**17 - 1).map(lambda n: InstantTime(f"{n:017d}"))
+numbers = st.integers(0, 2**63 - 1)
+marks = st.builds(Mark, st.none() | st.text(), numbers, numbers, instants)
+
+
+@given(st.dictionaries(st.text(), marks))
+def test_marks_that_are_rendered_and_parsed_are_the_same(known: dict[str, Mark]) -> None:
+    extra = render_marks(known)
+    assert own_marks(extra) == known
+    assert hudi_batches(extra) == {name: mark.batch for name, mark in known.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        '{"a": {"query": "q", "batch": 1, "wri',
+        "[]",
+        "7",
+        '{"a": 7}',
+        '{"a": []}',
+        '{"a": {"query": "q", "batch": 1, "writes": 1}}',
+        '{"a": {"query": "q", "batch": "one", "writes": 1, "instant": "1"}}',
+        '{"a": {"query": "q", "batch": null, "writes": 1, "instant": "1"}}',
+        '{"a": {"query": "q", "batch": Infinity, "writes": 1, "instant": "1"}}',
+        '{"a": {"query": "q", "batch": NaN, "writes": 1, "instant": "1"}}',
+        "[" * 100_000,
+    ],
+)
+def test_marks_that_cannot_be_read_are_none(text: str | None) -> None:
+    assert own_marks({} if text is None else {STREAMS_KEY: text}) is None
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"a": "x"}', '{"a": null}', '{"a": Infinity}'])
+def test_apache_hudis_numbers_that_cannot_be_read_are_none(text: str | None) -> None:
+    assert hudi_batches({} if text is None else {HUDI_KEY: text}) is None
+
+
+def test_apache_hudi_writes_its_numbers_as_text() -> None:
+    assert hudi_batches({HUDI_KEY: '{"default_single_writer":"12"}'}) == {
+        "default_single_writer": 12
+    }
+    written = json.loads(render_marks({"a": Mark("q", 12, 1, T1)})[HUDI_KEY])
+    assert written == {"a": "12"}
+
+
+def test_the_mark_of_an_epoch_counts_the_writes_of_its_batch() -> None:
+    known = {"b": Mark("q2", 7, 1, T1)}
+    assert with_mark(known, Epoch("a", "q", 3, ordinal=1), T2) == {
+        "b": Mark("q2", 7, 1, T1),
+        "a": Mark("q", 3, 2, T2),
+    }
+
+
+def test_above_the_most_streams_the_one_that_was_written_first_goes() -> None:
+    known = {
+        f"s{n}": Mark("q", 0, 1, InstantTime(f"{n:017d}")) for n in reversed(range(MOST_STREAMS))
+    }
+    after = with_mark(known, Epoch("new", "q", 0), InstantTime(f"{MOST_STREAMS:017d}"))
+    assert len(after) == MOST_STREAMS
+    assert known.keys() - after.keys() == {"s0"}
+
+
+def test_a_known_stream_drives_no_other_out() -> None:
+    known = {f"s{n}": Mark("q", 0, 1, InstantTime(f"{n:017d}")) for n in range(MOST_STREAMS)}
+    assert with_mark(known, Epoch("s5", "q", 1), T1).keys() == known.keys()

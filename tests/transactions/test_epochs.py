@@ -1,0 +1,288 @@
+"""Epochs of streams: the judgement, where the marks are found, and the fence under the lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
+from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.transactions.epochs import (
+    REPLACES,
+    EpochDone,
+    check_epoch,
+    check_marks,
+    fence_epoch,
+    forget_marks,
+    judge_epoch,
+    known_marks,
+)
+from pyhudi.transactions.transaction import Committed, Transaction
+from tests.archiver import archive
+from tests.transactions.world import LAZY, VERSIONS, World, finish, footprint, work
+
+T1 = InstantTime("20260101000000001")
+OURS, THEIRS = Mark("q", 5, 2, T1), Mark("other", 5, 2, T1)
+HUDIS, HUDIS_FIRST = Mark(None, 5, 1, T1), Mark(None, 0, 1, T1)
+WRITE = None
+
+
+def epoch(batch: int, ordinal: int = 0, replaces: str | None = None, query: str = "q") -> Epoch:
+    return Epoch("s", query, batch, ordinal, replaces)
+
+
+@pytest.mark.parametrize(
+    ("mark", "asked", "verdict"),
+    [
+        (None, epoch(0), WRITE),
+        (None, epoch(9), WRITE),
+        (OURS, epoch(6), WRITE),
+        (OURS, epoch(9), WRITE),
+        (OURS, epoch(5, 0), EpochDone),
+        (OURS, epoch(5, 1), EpochDone),
+        (OURS, epoch(5, 2), WRITE),
+        (OURS, epoch(4), StreamConflict),
+        (OURS, epoch(4, replaces="*"), StreamConflict),
+        (THEIRS, epoch(0), StreamConflict),
+        (THEIRS, epoch(5), StreamConflict),
+        (THEIRS, epoch(6), StreamConflict),
+        (THEIRS, epoch(0, replaces="other"), WRITE),
+        (THEIRS, epoch(6, replaces="*"), WRITE),
+        (THEIRS, epoch(0, replaces="a third"), StreamConflict),
+        (HUDIS, epoch(6), WRITE),
+        (HUDIS, epoch(5), EpochDone),
+        (HUDIS, epoch(5, 1), EpochDone),
+        (HUDIS, epoch(4), StreamConflict),
+        (HUDIS, epoch(0), StreamConflict),
+        (HUDIS, epoch(0, replaces="*"), WRITE),
+        (HUDIS, epoch(0, replaces="other"), StreamConflict),
+        (HUDIS_FIRST, epoch(0), StreamConflict),
+        (HUDIS_FIRST, epoch(1), WRITE),
+    ],
+)
+def test_an_epoch_is_written_skipped_or_refused(
+    mark: Mark | None, asked: Epoch, verdict: type[Exception] | None
+) -> None:
+    marks = {"another stream": replace(OURS, batch=99)} | ({"s": mark} if mark else {})
+    if verdict is None:
+        judge_epoch(asked, marks)
+        return
+    with pytest.raises(verdict) as told:
+        judge_epoch(asked, marks)
+    if isinstance(told.value, HudiError):
+        assert REPLACES in str(told.value), "the error names its remedy"
+    if isinstance(told.value, EpochDone):
+        assert told.value.instant == T1
+
+
+class Streams:
+    """A table, and streams that write to it, each write in a process of its own."""
+
+    def __init__(self, version: int = 9) -> None:
+        self.world = World(version)
+        self.rows = 0
+        forget_marks()
+
+    def begin(self, asked: Epoch | None) -> Transaction:
+        transaction = self.world.begin(policy=LAZY)
+        transaction.epoch = asked
+        return transaction
+
+    def commit(self, transaction: Transaction) -> Committed:
+        self.rows += 1
+        with transaction:
+            return finish(transaction, work(transaction, {f"k{self.rows}": "v"}, f"p{self.rows}"))
+
+    def write(self, asked: Epoch | None) -> Committed:
+        done = self.commit(self.begin(asked))
+        forget_marks()
+        return done
+
+    def write_by(self, extra: dict[str, str]) -> Committed:
+        """A commit with this extra metadata, by a writer that carries no marks, as Hudi's are."""
+        transaction = self.world.begin()
+        self.rows += 1
+        with transaction:
+            written = work(transaction, {f"k{self.rows}": "v"}, f"p{self.rows}")
+            transaction.seal(lambda timeout_s: True, [s.path for s in written.stats])
+            metadata = CommitMetadata("UPSERT", written.stats, extra)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(
+                    "pyhudi.transactions.transaction.with_marks",
+                    lambda table, now, metadata, epoch, instant: metadata,
+                )
+                return transaction.commit(metadata, footprint(transaction, written))
+
+    def known(self, archived: bool = True) -> dict[str, Mark]:
+        forget_marks()
+        COMMITS.forget_all()
+        table = self.world.table()
+        return dict(known_marks(table, table.timeline(), archived))
+
+    def verdict(self, asked: Epoch) -> None:
+        table = self.world.table()
+        check_epoch(table, table.timeline(), asked)
+
+    def timeline(self) -> Timeline:
+        return self.world.table().timeline()
+
+    def close(self) -> None:
+        self.world.close()
+
+
+@pytest.fixture(params=VERSIONS)
+def streams(request: pytest.FixtureRequest) -> Iterator[Streams]:
+    found = Streams(request.param)
+    yield found
+    found.close()
+
+
+def test_a_table_without_streams_gets_no_marks(streams: Streams) -> None:
+    done = streams.write(None)
+    assert not done.metadata.extra.keys() & {STREAMS_KEY, HUDI_KEY}
+    assert streams.known() == {}
+
+
+def test_every_commit_carries_the_marks_of_all_streams(streams: Streams) -> None:
+    first = streams.write(Epoch("a", "qa", 3))
+    second = streams.write(Epoch("b", "qb", 0))
+    last = streams.write(None)
+    marks = {"a": Mark("qa", 3, 1, first.instant), "b": Mark("qb", 0, 1, second.instant)}
+    assert own_marks(last.metadata.extra) == marks == streams.known()
+
+
+def test_an_epoch_that_the_table_has_is_found_by_a_new_driver(streams: Streams) -> None:
+    done = streams.write(epoch(3))
+    streams.write(None)
+    with pytest.raises(EpochDone) as told:
+        streams.verdict(epoch(3))
+    assert told.value.instant == done.instant
+    streams.verdict(epoch(3, 1))
+
+
+def test_where_apache_hudis_sink_went_on_its_number_counts(streams: Streams) -> None:
+    streams.write(epoch(3))
+    hudis = streams.write_by({HUDI_KEY: '{"s":"5","other":"2"}'})
+    assert streams.known() == {
+        "s": Mark(None, 5, 1, hudis.instant),
+        "other": Mark(None, 2, 1, hudis.instant),
+    }
+    streams.verdict(epoch(6))
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(5))
+    with pytest.raises(StreamConflict, match="Apache Hudi's sink"):
+        streams.verdict(epoch(4))
+
+
+def test_apache_hudis_number_counts_only_above_ours(streams: Streams) -> None:
+    ours = streams.write(epoch(3))
+    streams.write_by({HUDI_KEY: '{"s":"3"}'})
+    assert streams.known() == {"s": Mark("q", 3, 1, ours.instant)}
+
+
+def test_a_stream_that_comes_back_from_apache_hudi_is_ours_again(streams: Streams) -> None:
+    streams.write_by({HUDI_KEY: '{"s":"5"}'})
+    back = streams.write(epoch(6))
+    assert streams.known() == {"s": Mark("q", 6, 1, back.instant)}
+    assert json.loads(back.metadata.extra[HUDI_KEY]) == {"s": "6"}
+
+
+def test_a_query_that_replaces_another_goes_on_from_its_own_numbers(streams: Streams) -> None:
+    streams.write(epoch(7, query="old"))
+    streams.write(epoch(0, replaces="old"))
+    streams.verdict(epoch(1, replaces="old"))
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(0, replaces="old"))
+    with pytest.raises(StreamConflict, match="a second stream"):
+        streams.verdict(epoch(8, query="old"))
+
+
+@pytest.mark.parametrize("torn", ['{"s": {"query": "q", "ba', "[]", '{"s": {"batch": 4}}'])
+def test_marks_that_cannot_be_read_are_those_of_the_commit_before(
+    streams: Streams, torn: str
+) -> None:
+    done = streams.write(epoch(3))
+    streams.write_by({STREAMS_KEY: torn})
+    assert streams.known() == {"s": Mark("q", 3, 1, done.instant)}
+
+
+def test_marks_are_found_in_the_archive_if_no_active_commit_has_any(streams: Streams) -> None:
+    first, second = streams.write(epoch(3)), streams.write(Epoch("t", "q2", 1))
+    streams.write_by({})
+    archive(streams.world.table(), first.instant, second.instant)
+    assert streams.known(archived=False) == {}
+    assert streams.known() == {
+        "s": Mark("q", 3, 1, first.instant),
+        "t": Mark("q2", 1, 1, second.instant),
+    }
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(3))
+    carried = streams.write(epoch(4))
+    assert own_marks(carried.metadata.extra) == streams.known()
+
+
+def test_apache_hudis_number_counts_above_marks_in_the_archive(streams: Streams) -> None:
+    first = streams.write(epoch(3))
+    hudis = streams.write_by({HUDI_KEY: '{"s":"5"}'})
+    archive(streams.world.table(), first.instant)
+    assert streams.known() == {"s": Mark(None, 5, 1, hudis.instant)}
+
+
+def test_what_is_known_of_a_table_is_not_asked_again(streams: Streams) -> None:
+    streams.write(epoch(3))
+    table, timeline = streams.world.table(), streams.timeline()
+    known = known_marks(table, timeline)
+    COMMITS.forget_all()
+    assert known_marks(table, timeline) == known
+
+
+@pytest.fixture
+def ordered() -> Iterator[Streams]:
+    """In version 6 an older instant never completes after a newer one: it is a conflict before."""
+    found = Streams(9)
+    yield found
+    found.close()
+
+
+def test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock(
+    ordered: Streams,
+) -> None:
+    streams = ordered
+    stale = streams.begin(epoch(3))
+    streams.write(epoch(3))
+    with pytest.raises(EpochDone):
+        streams.commit(stale)
+    assert streams.world.leftovers() == []
+    assert set(streams.world.rows().values()) == {"v"}
+    assert len(streams.world.rows()) == 1
+
+
+def test_a_driver_that_others_have_overtaken_is_fenced_under_the_lock(ordered: Streams) -> None:
+    streams = ordered
+    stale = streams.begin(epoch(3))
+    streams.write(epoch(3))
+    streams.write(epoch(4))
+    with pytest.raises(WriterFenced, match="Another driver of this stream"):
+        streams.commit(stale)
+    assert streams.world.leftovers() == []
+
+
+def test_a_write_that_no_stream_makes_is_never_fenced(streams: Streams) -> None:
+    streams.write(epoch(3))
+    fence_epoch(streams.world.table(), streams.timeline(), None)
+
+
+def test_a_stream_that_moved_since_the_judgement_is_a_conflict(streams: Streams) -> None:
+    streams.write(epoch(3))
+    table, judged = streams.world.table(), streams.timeline()
+    streams.write(None)
+    check_marks(table, judged, streams.timeline(), T1)
+    streams.write(epoch(4))
+    with pytest.raises(CommitConflict, match="A stream has committed a batch"):
+        check_marks(table, judged, streams.timeline(), T1)

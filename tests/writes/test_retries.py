@@ -1,0 +1,123 @@
+"""When a write is done again: a stream's epoch does not end because of others, any other does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
+from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.instants import InstantTime
+from pyhudi.format.stream_marks import Epoch
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.transaction import Committed
+from pyhudi.writes.retries import EPOCH_RETRIES, MOST_WAITS, Retries, most_retries
+from tests.transactions.world import LAZY, World, die, work
+
+T1 = InstantTime("20260101000000001")
+DONE = Committed(T1, T1, CommitMetadata())
+EPOCH = Epoch("s", "q", 3)
+LATE = [LockTimeout("It is taken."), CommitUnknown("No answer.", instant=T1)]
+
+
+@dataclass
+class Count:
+    retries: int = 0
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    found = World()
+    yield found
+    found.close()
+
+
+def retries(world: World, most: int = 3, epoch: Epoch | None = None, once: bool = False) -> Retries:
+    def writer(table: Table) -> object:
+        return world.writer(policy=LAZY, table=table)
+
+    return Retries(world.clock, most, Count(), writer, epoch, once)  # type: ignore[arg-type]
+
+
+def failing(*errors: HudiError) -> tuple[Callable[[Table, bool], Committed], list[bool]]:
+    """An attempt that raises these in turn, then succeeds; and whether each was one again."""
+    left, seen = list(errors), list[bool]()
+
+    def attempt(table: Table, again: bool) -> Committed:
+        seen.append(again)
+        if left:
+            raise left.pop(0)
+        return DONE
+
+    return attempt, seen
+
+
+@pytest.mark.parametrize("epoch", [None, EPOCH])
+def test_a_lost_race_is_written_again_after_a_pause(world: World, epoch: Epoch | None) -> None:
+    attempt, seen = failing(CommitConflict("Lost."), CommitConflict("Lost."))
+    again = retries(world, epoch=epoch)
+    assert again.run(attempt, world.table()) is DONE
+    assert seen == [False, True, True]
+    assert again.count.retries == len(world.clock.slept) == 2
+
+
+def test_a_write_that_has_lost_too_often_says_so(world: World) -> None:
+    attempt, seen = failing(*[CommitConflict("Lost.") for _ in range(9)])
+    with pytest.raises(CommitConflict):
+        retries(world, most=3).run(attempt, world.table())
+    assert len(seen) == 4
+
+
+def test_a_wait_for_locks_is_no_lost_race(world: World) -> None:
+    waits = [CommitConflict("It waited.", before_data=True) for _ in range(MOST_WAITS)]
+    attempt, _ = failing(*waits)
+    again = retries(world, most=0)
+    assert again.run(attempt, world.table()) is DONE
+    assert again.count.retries == 0
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_what_may_have_had_an_effect_ends_a_write_but_no_stream(
+    world: World, late: HudiError
+) -> None:
+    attempt, seen = failing(late)
+    with pytest.raises(type(late)):
+        retries(world).run(attempt, world.table())
+    assert seen == [False]
+    attempt, seen = failing(late, late)
+    assert retries(world, epoch=EPOCH).run(attempt, world.table()) is DONE
+    assert seen == [False, True, True]
+
+
+@pytest.mark.parametrize("late", [*LATE, CommitConflict("Lost.")])
+def test_rows_that_were_read_from_the_table_are_written_once(world: World, late: HudiError) -> None:
+    attempt, seen = failing(late)
+    with pytest.raises(type(late)):
+        retries(world, epoch=EPOCH, once=True).run(attempt, world.table())
+    assert seen == [False]
+
+
+def test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again(world: World) -> None:
+    """The files of the first try go, and no try after it takes them for another running write."""
+    pending = []
+
+    def attempt(table: Table, again: bool) -> Committed:
+        pending.append([i.time for i in table.timeline().pending])
+        if again:
+            return DONE
+        transaction = world.begin(policy=LAZY)
+        work(transaction, {"k": "v"})
+        die(transaction)
+        raise CommitUnknown("No answer.", instant=transaction.instant)
+
+    retries(world, epoch=EPOCH).run(attempt, world.table())
+    assert pending == [[], []]
+    assert world.leftovers() == []
+
+
+def test_a_stream_tries_often_and_any_other_write_as_often_as_was_asked() -> None:
+    assert most_retries(3, None) == 3
+    assert most_retries(3, EPOCH) == EPOCH_RETRIES
+    assert most_retries(100, EPOCH) == 100
