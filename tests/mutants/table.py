@@ -12,10 +12,11 @@ from tests.mutants.mutant import Guard, Mutant
 from tests.mutants.racing import RACING
 from tests.mutants.services import SERVICES
 from tests.mutants.shim import SHIM
+from tests.mutants.streams import STREAMS
 from tests.mutants.tables import TABLES
 
 GUARDS: Final[tuple[Guard, ...]] = tuple(
     replace(guard, mutants=(*guard.mutants, *SHIM.get(guard.row, ())))
-    for guard in (*RACING, *LOCKING, *FILES, *TABLES, *SERVICES, *CHANGES)
+    for guard in (*RACING, *LOCKING, *FILES, *TABLES, *SERVICES, *CHANGES, *STREAMS)
 )
 MUTANTS: Final[tuple[Mutant, ...]] = tuple(mutant for guard in GUARDS for mutant in guard.mutants)

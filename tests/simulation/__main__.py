@@ -2,10 +2,10 @@
 
 ``python -m tests.simulation --seeds N`` sets how many seeds each configuration gets, ``--near``
 explores no further than `make test` does, ``--own`` explores pyhudi's own services alone and
-renews their sections of the page. The page's parts are explored in ``--jobs`` processes,
-one part in one; what is printed and published is the same whatever their number. Ends with 1 where
-anything was found that the table does not tell; its schedule is printed, and runs again by
-``explore.judge``.
+renews their sections of the page, ``--streams`` does so with streams. The page's parts are explored
+in ``--jobs`` processes, one part in one; what is printed and published is the same whatever their
+number. Ends with 1 where anything was found that the table does not tell; its schedule is printed,
+and runs again by ``explore.judge``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,24 @@ from typing import Final, TextIO
 from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
-from tests.simulation.invariants import PAGE, page, with_own_part
+from tests.simulation.invariants import (
+    PAGE,
+    page,
+    stream_part,
+    with_own_part,
+    with_stream_part,
+)
 from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
 from tests.simulation.rows import Row
 from tests.simulation.scenarios import FAR, NEAR, ROWS
 from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
+from tests.simulation.stream_guards import STREAM_CASES, STREAM_GUARDS
+from tests.simulation.stream_scenarios import STREAM_ROWS
 from tests.simulation.world import Scenario
 
-ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS
+ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS | STREAM_GUARDS
 ALL_CASES: Final = (*CASES, *SERVICE_CASES, *ALL_OWN_CASES)
 
 
@@ -116,26 +124,29 @@ def main() -> int:
     given.add_argument("--seeds", type=int, default=3_000)
     given.add_argument("--near", action="store_true")
     given.add_argument("--own", action="store_true")
+    given.add_argument("--streams", action="store_true")
     given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
     seeds, bounds = range(options.seeds), NEAR if options.near else FAR
     if options.own:
         return own_alone(seeds, options.jobs)
+    if options.streams:
+        return streams_alone(seeds, options.jobs)
     # What takes longest comes first, so that all processes end at about the same time.
     parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
     parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS, *OWN_ROWS)]
     parts += [partial(without, case) for case in ALL_CASES]
+    parts += stream_parts(seeds)
     found = run(parts, options.jobs)
     told = iter(found)
     whole = [(bound[0], next(told).explored) for bound in reversed(bounds)][::-1]
     by_seed = [(row, next(told).explored) for row in ROWS]
     beside = [(row, next(told).explored) for row in SERVICE_ROWS]
     own = [(row, next(told).explored) for row in OWN_ROWS]
-    off_in_turn = [
-        (case, each.explored, each.history) for case, each in zip(ALL_CASES, told, strict=True)
-    ]
-    return publish(page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES), found)
+    off_in_turn = [(case, one.explored, one.history) for case in ALL_CASES for one in [next(told)]]
+    lines = stream_lines(list(told))
+    return publish(page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES, lines), found)
 
 
 def own_alone(seeds: range, jobs: int) -> int:
@@ -147,6 +158,27 @@ def own_alone(seeds: range, jobs: int) -> int:
     own = [(row, next(told).explored) for row in OWN_ROWS]
     guards = [(c, each.explored, each.history) for c, each in zip(ALL_OWN_CASES, told, strict=True)]
     return publish(with_own_part(PAGE.read_text(encoding="utf-8"), own, guards), found)
+
+
+def stream_parts(seeds: range) -> list[Part]:
+    """What is explored of streams: each configuration, and each guard switched off."""
+    parts: list[Part] = [partial(searched, row, seeds) for row in STREAM_ROWS]
+    return parts + [partial(without, case) for case in STREAM_CASES]
+
+
+def stream_lines(found: Sequence[Told]) -> list[str]:
+    """What the page says of them."""
+    told = iter(found)
+    rows = [(row, next(told).explored) for row in STREAM_ROWS]
+    guards = [(c, each.explored, each.history) for c, each in zip(STREAM_CASES, told, strict=True)]
+    return stream_part(rows, guards)
+
+
+def streams_alone(seeds: range, jobs: int) -> int:
+    """Explore streams, and renew what the page says of them."""
+    found = run(stream_parts(seeds), jobs)
+    known = PAGE.read_text(encoding="utf-8")
+    return publish(with_stream_part(known, stream_lines(found)), found)
 
 
 def publish(text: str, found: Sequence[Told]) -> int:

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from pyhudi.format.instants import Instant, State
+from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.locks.filesystem import LOCK_PATH
 from pyhudi.locks.open import GROUPS_PATH
 from tests.simulation.explore import Finding, shrink
@@ -18,6 +18,7 @@ from tests.simulation.programs import outcome_of
 from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, FaultKind, Kind
 from tests.simulation.seams import SERVICES
+from tests.simulation.streams import CHECKPOINTS, ENDS, keys_by_epoch
 from tests.simulation.world import SETTLER, Run
 
 MOST_LINES = 25
@@ -46,11 +47,17 @@ class Names:
         texts += [f.path for f in run.files.walk("")]
         times = sorted({t for text in texts for t in _TIME.findall(text)})
         self._times = {time: f"t{n}" for n, time in enumerate(times, 1)}
+        epochs = keys_by_epoch(run.scenario.programs)
+        self._epochs = {t: f.writer for t, f in run.truth.published.items() if f.writer in epochs}
         self._groups: dict[str, str] = {}
         self._files: dict[str, list[str]] = {}
 
     def time(self, time: str) -> str:
         return self._times.get(time, time)
+
+    def epoch(self, time: InstantTime) -> str:
+        """The epoch that a commit has; empty for none."""
+        return self._epochs.get(time, "")
 
     def slice(self, path: str) -> str:
         found = _DATA.search(path)
@@ -157,6 +164,9 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
         return "writes the archive", ROOM
     if path.endswith(".parquet"):
         return f"writes {names.slice(path)}", ALWAYS
+    if path.startswith(CHECKPOINTS):
+        log, number = path.split("/")[-2:]
+        return f"logs that batch {number} {'ends' if log == ENDS else 'begins'}", ALWAYS
     instant = timeline_entry(path)
     if instant is not None:
         return _timeline(instant, op.what.startswith("late"), names)
@@ -171,6 +181,8 @@ def _timeline(instant: Instant, late: bool, names: Names) -> tuple[str, int]:
     if instant.state is State.INFLIGHT:
         return f"marks {what} inflight", ROOM
     verb = "the late put lands and publishes" if late else "PUBLISHES"
+    if epoch := names.epoch(instant.time):
+        what = f"epoch {epoch} as {what}"
     return f"{verb} {what} (completed at {names.time(instant.completion_time or '')})", ALWAYS
 
 

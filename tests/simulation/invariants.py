@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulation.checkers import CHECKERS
+from tests.simulation.checkers import CHECKERS, STREAM_CHECKERS
 from tests.simulation.explore import Explored
 from tests.simulation.guards import Case
 from tests.simulation.residuals import RESIDUALS
@@ -13,6 +13,7 @@ from tests.simulation.rows import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "invariants.md"
 INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in CHECKERS)
+STREAM_INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in STREAM_CHECKERS)
 
 HEAD = """\
 <!-- Made by `make simulate`, which runs what the tables say. -->
@@ -30,9 +31,9 @@ in two threads that share its caches and its marker service.
 `make simulate` made this page: it runs as many seeds as the tables say, and all schedules within
 the bounds. `make test` uses most schedules where it must find something: it switches off each
 guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
-configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 40 with each guard
-against Apache Hudi's on, 200 for each gap that no guard covers, and the schedules within three of
-the bounds.
+configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 20 of each
+configuration of streams, 40 with each guard against Apache Hudi's on, 200 for each gap that no
+guard covers, and the schedules within three of the bounds.
 
 Six things must hold in each run:
 """
@@ -56,6 +57,25 @@ OWN = """\
 pyhudi's clean, archive and clustering run as they are, beside the same writers. They crash, stop
 longer than the lease and lose requests and replies; one that died is run again.
 """.rstrip().split("\n")
+STREAMS = """\
+## Streams
+
+Drivers of streams write micro-batches beside each other and a batch writer. They play Spark's part:
+a batch's offsets are logged before it and its end after it, and a driver that starts repeats the
+batch whose end is missing (`tests/simulation/streams.py`). The epoch, its judgement, the retries
+and the commit are the product's code. Each driver is started again at some time, perhaps while the
+old one still runs. They crash at any write, stop longer than the lease, and lose requests and
+replies; a driver that came to no end is started once more. Three more things must hold:
+""".rstrip().split("\n")
+NEEDLESS = """\
+Nothing of this breaks without the judgements before the write and after the begin, which save work
+that the one under the lock would undo; without the marks in the commits of batch writers, which
+save a look into the archive; without the second comparison of marks at a repeated put, which is for
+writers that take no lock; and without the settling before an epoch is tried again, since the last
+put has been waited for by then: it spares the next try a conflict with its own dead write.
+
+Each guard of streams and what comes of it if it is switched off:
+""".rstrip().split("\n")
 GUARDED = """\
 Each guard of these services, what comes of it if it is switched off, and who runs then. Below, each
 run is told; the mutant is in [mutants.md](mutants.md).
@@ -68,6 +88,10 @@ MEANINGS = {
     "restore or rollback undid them",
     "what was undone stays undone": "no row of a commit that a restore or rollback undid returns",
     "every read is serial": "there is one order of the commits, and each read shows a prefix of it",
+    "an epoch is committed once": "one commit has it, however many drivers write it",
+    "the rows of a batch are there once": "none is there twice in any read; none is lost once the "
+    "batch has ended",
+    "marks never go back": "each commit that has marks has those of all streams, and no older ones",
     "every instant settles": "after the last writer one settling leaves nothing incomplete: no "
     "pending instant, file, marker or heartbeat",
 }
@@ -85,10 +109,12 @@ def page(
     beside: Sequence[tuple[Row, Explored]] = (),
     own: Sequence[tuple[Row, Explored]] = (),
     own_cases: Sequence[Case] = (),
+    streams: Sequence[str] = (),
 ) -> str:
     """The page as Markdown.
 
-    ``beside`` are the runs beside Apache Hudi's services, ``own`` those beside pyhudi's.
+    ``beside`` are the runs beside Apache Hudi's services, ``own`` those beside pyhudi's, and
+    ``streams`` is the part on streams.
     """
     parts = [HEAD, *(f"* **{name}**: {MEANINGS[name]};" for name in INVARIANTS), ""]
     parts += _table(("configuration", *INVARIANTS, "schedules"), [_line(*one) for one in searched])
@@ -97,7 +123,7 @@ def page(
     parts += ["", *SERVICES, ""]
     parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in beside])
     parts += _reasons([row for row, _ in beside])
-    parts += ["", *own_part(own, own_cases)]
+    parts += ["", *streams, *own_part(own, own_cases)]
     parts += ["", AFTER_OWN, ""]
     parts += ["Found wherever it may happen, and nothing else is:", ""]
     parts += [f"* {r.name}: then it does not hold that {r.breaks}." for r in RESIDUALS]
@@ -132,6 +158,32 @@ def with_own_part(
     lines = [*own_part(own, cases), ""]
     told = [line for one in guards for line in guard_part(*one)]
     return before + "\n".join(lines) + "\n" + middle + "\n".join(told).rstrip() + "\n"
+
+
+def with_stream_part(known: str, lines: Sequence[str]) -> str:
+    """The page ``known`` with a new part on streams, which stands before that on our services."""
+    before, _, rest = known.partition(OWN[0])
+    before = before.partition(STREAMS[0])[0]
+    return "\n".join([before.rstrip("\n"), "", *lines]) + "\n" + OWN[0] + rest
+
+
+def stream_part(
+    searched: Sequence[tuple[Row, Explored]], guards: Sequence[tuple[Case, Explored, str]]
+) -> list[str]:
+    """The lines of the page on streams and their guards."""
+    parts = [*STREAMS, "", *(f"* **{n}**: {MEANINGS[n]};" for n in STREAM_INVARIANTS), ""]
+    head = ("configuration", "the six above", *STREAM_INVARIANTS, "schedules")
+    parts += _table(head, [stream_line(row, explored) for row, explored in searched])
+    parts += ["", *NEEDLESS, ""]
+    head = ("guard", "without it", "programs", "mutant")
+    parts += [*_table(head, [guard_line(case) for case, _, _ in guards]), ""]
+    return parts + [line for one in guards for line in guard_part(*one)]
+
+
+def stream_line(row: Row, explored: Explored) -> tuple[str, ...]:
+    """A configuration in which streams write: nothing may be broken there."""
+    assert not row.broken
+    return (row.name, *["holds"] * (1 + len(STREAM_INVARIANTS)), f"{explored.schedules:,}")
 
 
 def own_part(own: Sequence[tuple[Row, Explored]], cases: Sequence[Case]) -> list[str]:

@@ -108,7 +108,7 @@ class Upsert:
         A pessimistic write that only waited its turn goes on with its locks in hand.
         """
         lost = 0
-        with _hand(machine) as groups:
+        with hand_of(machine) as groups:
             for _ in range(self.retries + MOST_WAITS + 1):
                 try:
                     return self._attempt(machine, who, policy, groups)
@@ -143,7 +143,7 @@ class Upsert:
             stats = self._write(transaction, machine, who, mark, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
-            ours = _footprint(transaction, stats, self.buckets > 0)
+            ours = footprint_of(transaction, stats, self.buckets > 0)
             return self._commit(transaction, machine, metadata, ours)
 
     def _commit(
@@ -376,7 +376,8 @@ def outcome_of(error: BaseException | None) -> str:
     return error.code() if isinstance(error, HudiError) else "died"
 
 
-def _hand(machine: Machine) -> AbstractContextManager[GroupLocks | None]:
+def hand_of(machine: Machine) -> AbstractContextManager[GroupLocks | None]:
+    """The hand for locks of file groups that a write holds from its begin, if it is pessimistic."""
     return nullcontext() if machine.groups is None else machine.groups()
 
 
@@ -425,7 +426,10 @@ def put_file(
     )
 
 
-def _footprint(transaction: Transaction, stats: tuple[WriteStat, ...], bucketed: bool) -> Footprint:
+def footprint_of(
+    transaction: Transaction, stats: tuple[WriteStat, ...], bucketed: bool = False
+) -> Footprint:
+    """What a write has changed, and what it has added."""
     groups = {(s.partition_path, s.file_id) for s in stats}
     old = {(s.partition_path, s.file_id) for s in stats if s.prev_commit}
     return Footprint(

@@ -26,6 +26,7 @@ from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.strays import ARCHIVES, ROLLBACKS
 from pyhudi.timeline.table import PROPERTIES, open_table
 from pyhudi.timeline.view import VIEWS
+from pyhudi.transactions.epochs import forget_marks
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.markers.marker_service import MarkerService
 from pyhudi.transactions.pessimistic import MARK
@@ -47,6 +48,7 @@ from tests.simulation.seams import (
     TrueClock,
     real_threads_replaced,
 )
+from tests.simulation.streams import Stream, streams_of
 from tests.simulation.truth import Truth
 
 LEASE_S = 0.6
@@ -103,6 +105,11 @@ class Scenario:
         """The processes that are services, of Apache Hudi's or pyhudi's own."""
         services = HudiService | OwnService
         return tuple(n for n, p in self.programs.items() if isinstance(p, services))
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """The processes that drive a stream."""
+        return streams_of(self.programs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,11 +369,11 @@ class World:
     def _settle(self) -> None:
         """When all are dead or done and every lease has run out, one settling.
 
-        Services that came to no end are run again before that.
+        Services and drivers of streams that came to no end are run again before that.
         """
         self.settling = True
         self.scheduler.now += LONG_S
-        for name in self.scenario.services:
+        for name in (*self.scenario.services, *self.scenario.streams):
             if self.outcomes.get(name, self) is not None:
                 self._spawn(f"{name}{AGAIN}", self.scenario.programs[name])
                 self.scheduler.run()
@@ -382,6 +389,7 @@ def _forget_caches() -> None:
         cache.forget_all()
     for known in (ARCHIVES._known, ROLLBACKS._known):
         known.forget()
+    forget_marks()
 
 
 class Quiet:

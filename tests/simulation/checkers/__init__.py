@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from tests.simulation.checkers.epoch_rows import the_rows_of_a_batch_are_there_once
+from tests.simulation.checkers.epochs_once import an_epoch_is_committed_once
 from tests.simulation.checkers.live_files import nothing_live_is_deleted
+from tests.simulation.checkers.marks import marks_never_go_back
 from tests.simulation.checkers.nothing_lost import nothing_committed_is_lost
 from tests.simulation.checkers.one_home import a_key_has_one_home
 from tests.simulation.checkers.serial import every_read_is_serial
@@ -23,13 +26,20 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     every_read_is_serial,
     every_instant_settles,
 )
+#: of runs in which streams write
+STREAM_CHECKERS: Final[tuple[Checker, ...]] = (
+    an_epoch_is_committed_once,
+    the_rows_of_a_batch_are_there_once,
+    marks_never_go_back,
+)
 
 
 def anomalies(run: Run) -> list[tuple[str, str]]:
     """(invariant, what was found) for each that does not hold."""
+    checkers = (*CHECKERS, *(STREAM_CHECKERS if run.scenario.streams else ()))
     found = [
         (checker.__name__.replace("_", " "), wrong)
-        for checker in CHECKERS
+        for checker in checkers
         for wrong in checker(run)
     ]
     if run.twin is not None:

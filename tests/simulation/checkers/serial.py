@@ -15,6 +15,7 @@ from itertools import permutations
 
 from tests.simulation.hudi_compact import HudiCompact
 from tests.simulation.programs import Upsert
+from tests.simulation.streams import keys_by_epoch
 from tests.simulation.world import Observation, Run, initial_rows
 
 State = dict[str, tuple[str, ...]]
@@ -86,6 +87,12 @@ def _orders(run: Run) -> Iterator[tuple[Deed, ...]]:
         Deed(who, program.keys, run.begun[who], run.ended.get(who, _NEVER))
         for who, program in programs.items()
         if isinstance(program, Upsert | HudiCompact) and (who in run.committed or who in steps)
+    ]
+    epochs = keys_by_epoch(programs)
+    deeds += [
+        Deed(fact.writer, epochs[fact.writer], fact.step, fact.step)
+        for fact in run.truth.published.values()
+        if fact.writer in epochs
     ]
     undoings = [
         Deed(u.fact.writer, (), u.step, u.step, undoes=True) for u in run.truth.undone.values()

@@ -1,0 +1,99 @@
+"""Mutants of the guards around streams: a micro-batch is in the table once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Guard, Mutant
+
+STREAMS: Final = (
+    Guard(
+        "a micro-batch that comes twice: it is repeated, or a stale driver writes it too",
+        (
+            Mutant(
+                "an epoch is not judged under the lock",
+                "fence_epoch",
+                (("", "return"),),
+                (
+                    "test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock",
+                    "test_a_driver_that_others_have_overtaken_is_fenced_under_the_lock",
+                    "test_every_schedule_of_a_driver_that_is_started_again_is_right[one preemption]",
+                ),
+            ),
+            Mutant(
+                "an epoch that the table has is written again",
+                "judge_epoch",
+                (("if mark.writes > epoch.ordinal:", "if False:"),),
+                (
+                    "test_an_epoch_that_the_table_has_is_found_by_a_new_driver",
+                    "test_a_batch_whose_end_was_not_logged_is_repeated_without_an_instant",
+                ),
+            ),
+            Mutant(
+                "where Apache Hudi's sink went on does not count",
+                "_take",
+                (("since.setdefault(name, Mark(None, batch, 1, time))", "pass"),),
+                ("test_where_apache_hudis_sink_went_on_its_number_counts",),
+            ),
+        ),
+        unproven="The judgements before the write and after the begin only save work: without them "
+        "the explorer finds nothing wrong, since the one under the lock has the last word "
+        "(`test_a_batch_whose_end_was_not_logged_is_repeated_without_an_instant`).",
+    ),
+    Guard(
+        "a stream whose last batch is hidden by another's commit, or archived",
+        (
+            Mutant(
+                "a commit forgets the marks before it",
+                "with_marks",
+                (
+                    (
+                        "marks = known_marks(table, now, archived=epoch is not None)",
+                        "marks: Marks = {}",
+                    ),
+                ),
+                ("test_every_commit_carries_the_marks_of_all_streams",),
+            ),
+            Mutant(
+                "the archive is not asked for marks",
+                "known_marks",
+                (("if archived and not whole:", "if False:"),),
+                ("test_marks_are_found_in_the_archive_if_no_active_commit_has_any",),
+            ),
+            Mutant(
+                "marks are put again over those of a stream that moved",
+                "check_marks",
+                (("", "return"),),
+                ("test_a_stream_that_moved_since_the_judgement_is_a_conflict",),
+            ),
+        ),
+    ),
+    Guard(
+        "rows that are skipped: of a second query, a fresh checkpoint, or a batch's second write",
+        (
+            Mutant(
+                "a batch's number says all, whichever query has it",
+                "judge_epoch",
+                (("if mark.query == epoch.query:", "if True:"),),
+                ("test_an_epoch_is_written_skipped_or_refused",),
+            ),
+            Mutant(
+                "each write of a batch is its first",
+                "Ordinals.turn",
+                (("return Turn(batch, count)", "return Turn(batch, 0)"),),
+                ("test_the_writes_of_a_batch_to_one_table_are_numbered_in_their_order",),
+            ),
+        ),
+    ),
+    Guard(
+        "an epoch that is tried again while the outcome of its last try is unknown",
+        (
+            Mutant(
+                "an epoch is tried again before its last try is settled",
+                "Retries._looked_again",
+                (("settle_failed_writes(replace(writer, policy=settled))", "pass"),),
+                ("test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again",),
+            ),
+        ),
+    ),
+)
