@@ -108,6 +108,8 @@ def check_marks(table: Table, judged: Timeline, later: Timeline, instant: Instan
         raise CommitConflict(
             f"A stream has committed a batch while {instant} was about to be put. {RETRY}",
             ours=instant,
+            theirs="a batch of a stream",
+            overlap=("streams",),
         )
 
 

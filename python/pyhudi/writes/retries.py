@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.config import FailedWrites
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout, StorageError
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.cancelling import pause
 from pyhudi.timeline.table import Table, open_table
@@ -94,10 +94,12 @@ class Retries:
         """The table on which an epoch is tried again, after an unknown outcome is settled."""
         log.warning("%s The epoch %s is tried again.", late, self.epoch)
         table = open_table(table.storage)
-        if isinstance(late, CommitUnknown):
-            writer = self.writer(table)
-            settled = replace(writer.policy, failed_writes=FailedWrites.EAGER)
-            settle_failed_writes(replace(writer, policy=settled))
+        if isinstance(late, CommitUnknown) and late.instant is not None:
+            # The last put cannot land any more (``publish.py``), so nobody need wait for the beat.
+            try:
+                settle_failed_writes(self.writer(table), forced=(InstantTime(late.instant),))
+            except (LockTimeout, StorageError) as busy:
+                log.warning("%s The next writer settles it: %s", late, busy)
         return table
 
 
