@@ -91,7 +91,12 @@ STREAMS: Final = (
             Mutant(
                 "an epoch is tried again before its last try is settled",
                 "Retries._looked_again",
-                (("settle_failed_writes(replace(writer, policy=settled))", "pass"),),
+                (
+                    (
+                        "settle_failed_writes(self.writer(table), forced=(InstantTime(late.instant),))",
+                        "pass",
+                    ),
+                ),
                 ("test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again",),
             ),
         ),

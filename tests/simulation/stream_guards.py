@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from pyhudi.application.batches import Batch, Ordinals, Turn
+from pyhudi.application.batches import MicroBatch, Ordinals, Turn
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.epochs import Epoch, Marks, render_marks, with_mark
 from pyhudi.format.instants import InstantTime
+from pyhudi.format.stream_marks import Epoch, Marks, render_marks, with_mark
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.epochs import EpochDone
@@ -48,7 +48,7 @@ def _by_number_alone(epoch: Epoch, marks: Marks) -> None:
         raise EpochDone(epoch, mark)
 
 
-def _first_write(self: Ordinals, root: str, batch: Batch | None, again: bool = False) -> Turn:
+def _first_write(self: Ordinals, root: str, batch: MicroBatch | None, again: bool = False) -> Turn:
     assert batch is not None
     return Turn(batch, 0)
 

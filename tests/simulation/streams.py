@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.application.batches import Batch, Ordinals
+from pyhudi.application.batches import MicroBatch, Ordinals
 from pyhudi.config import resolve_write
 from pyhudi.errors import CommitConflict, HistoryExpired
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.epochs import Epoch
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action
+from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
@@ -92,7 +92,7 @@ class Stream:
             if number > begun:
                 checkpoint.put(OFFSETS, number)
             for _ in range(self.writes):
-                turn = ordinals.turn(machine.storage.root, Batch(self.query, run, number))
+                turn = ordinals.turn(machine.storage.root, MicroBatch(self.query, run, number))
                 assert turn is not None
                 named = {NAME: self.name} | ({REPLACES: self.replaces} if self.replaces else {})
                 self._write(machine, policy, turn.epoch(resolve_write(named)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.format.epochs import Mark, own_marks
+from pyhudi.format.stream_marks import Mark, own_marks
 from tests.simulation.world import Run
 
 
