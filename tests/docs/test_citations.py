@@ -23,7 +23,11 @@ SUFFIXES = {".py", ".scala", ".java", ".md", ".sql"}
 EXAMPLES = ("tests/docs/test_citations.py", "tests/test_tidy.py")
 
 #: Apache Hudi's requests for comments that the code goes by
-RFCS = {22: "concurrent writers, numbered locks, incremental reads", 82: "schema conflicts"}
+RFCS = {
+    22: "concurrent writers, numbered locks, incremental reads",
+    24: "a state in front of the index",
+    82: "schema conflicts",
+}
 
 RULE = r"[A-Z]{1,2}\d+"
 CITED_PAGE = re.compile(rf"(\]\()?\bspec/(\w+\.md)(#[\w-]+)?((?:(?:,| and| to)? {RULE}\b)*)")
