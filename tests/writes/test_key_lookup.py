@@ -82,11 +82,12 @@ def look_up(
     sought: Mapping[str, Sequence[str]],
     sure: bool = False,
     most_bytes: int = PLENTY,
+    at_once_bytes: int = PLENTY,
 ) -> tuple[dict[str, set[str]], Files]:
     """The groups of each key of each partition, as ``p/key``."""
     files = [as_base_file(f) for f in view.values() if f.partition in sought]
     reader = Files(view)
-    lookup = StatefulLookup(states, ROOT, most_bytes, reader, lambda: 10)
+    lookup = StatefulLookup(states, ROOT, most_bytes, reader, lambda: 10, at_once_bytes)
     wanted = {partition: pa.array(list(some), pa.string()) for partition, some in sought.items()}
     found, figures = lookup.places(wanted, files, {}, sure)
     places: dict[str, set[str]] = {}
@@ -288,6 +289,13 @@ def test_the_second_lookup_of_a_file_reads_nothing() -> None:
     places, second = look_up(states, view, {"p": ["b", "y"]})
     assert (first.read, second.read) == (["p/one"], [])
     assert places == {"p/b": {"g1"}}
+
+
+def test_large_files_are_remembered_from_the_second_lookup_in_their_partition_on() -> None:
+    states, view = KeyStates(), view_of(ONE, TWO)
+    for files_read in (2, 2, 0):
+        places, reader = look_up(states, view, {"p": ["a", "c"]}, at_once_bytes=10)
+        assert (len(reader.read), places) == (files_read, {"p/a": {"g1"}, "p/c": {"g2"}})
 
 
 def test_a_file_that_changed_is_read_and_no_other() -> None:

@@ -86,7 +86,7 @@ class KeyState:
                 waiting += sum(FILE_BYTES + hashes.nbytes for hashes in step.values())
             else:
                 waiting += sum(FILE_BYTES + c.added.nbytes + c.deleted.nbytes for c in step)
-        names = len(self.files) + len(self.pruned)
+        names = 1 + len(self.files) + len(self.pruned)
         return self.entries.nbytes + waiting + FILE_BYTES * names
 
     def after(self, changes: Sequence[GroupChange]) -> KeyState:

@@ -8,7 +8,7 @@ are looked up in them, since each copy of a key changes. ``sure`` looks all of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +67,10 @@ class KeyStates:
     def of(self, root: str, partition: str) -> KeyState:
         """The state of a partition, empty if there is none."""
         return self._states.get((root, partition)) or KeyState(unused_bits=self._unused_bits)
+
+    def met(self, root: str, partition: str) -> bool:
+        """Whether an earlier lookup in this partition has left a state, perhaps an empty one."""
+        return self._states.get((root, partition)) is not None
 
     def keep(self, root: str, partition: str, state: KeyState, most_bytes: int) -> None:
         """Put a state in place of an earlier one; a state above the bound is not kept."""
@@ -128,7 +132,9 @@ class _Places:
 class StatefulLookup:
     """Lookups in one table within ``most_bytes`` for the states; 0 leaves them out.
 
-    ``row_bytes`` says what a row of the table takes in a file, about.
+    ``row_bytes`` says what a row of the table takes in a file, about. Files of more than
+    ``at_once_bytes`` together are read by executors, and their hashes have to travel: they are
+    remembered from the second lookup in their partition on, so a single write pays nothing.
     """
 
     states: KeyStates
@@ -136,6 +142,7 @@ class StatefulLookup:
     most_bytes: int
     ask: Ask
     row_bytes: Callable[[], int]
+    at_once_bytes: int
 
     def places(
         self, wanted: Wanted, files: Sequence[BaseFile], read: dict[str, bytes], sure: bool = False
@@ -150,14 +157,16 @@ class StatefulLookup:
             if file.partition_path in by_partition:
                 by_partition[file.partition_path].append(file)
         states: dict[str, KeyState] = {}
-        known = 0
+        known, first = 0, set()
         for partition, mine in by_partition.items() if self.most_bytes else ():
+            if not self.states.met(self.root, partition):
+                first.add(partition)
             states[partition] = state = self.states.of(self.root, partition).of_view(
                 {file.path for file in mine}
             )
             known += len(state.files)
             found[partition].likely = dict(state.find(key_hashes(wanted[partition])))
-        unknown = self._read(found, by_partition, states, read)
+        unknown = self._read(found, by_partition, states, first, read)
         verified = self._verified(found, by_partition, sure)
         answers, nothing = [], _Places(pa.array([], pa.string()))
         for ordinal, file in enumerate(files):
@@ -175,6 +184,7 @@ class StatefulLookup:
         found: Mapping[str, _Places],
         files: Mapping[str, Sequence[BaseFile]],
         states: Mapping[str, KeyState],
+        first: Collection[str],
         read: dict[str, bytes],
     ) -> int:
         """Read the files that no state covers, and remember them; their number."""
@@ -185,7 +195,7 @@ class StatefulLookup:
             if file.path not in read
             and (partition not in states or file.path not in states[partition].files)
         ]
-        remembered = self._remembered(unknown, states)
+        remembered = self._remembered(unknown, states, first)
         wanted = {partition: places.keys for partition, places in found.items()}
         loaded: dict[str, dict[str, Hashes]] = {}
         pruned: dict[str, set[str]] = {}
@@ -214,12 +224,17 @@ class StatefulLookup:
         return len(unknown)
 
     def _remembered(
-        self, unknown: Sequence[BaseFile], states: Mapping[str, KeyState]
+        self,
+        unknown: Sequence[BaseFile],
+        states: Mapping[str, KeyState],
+        first: Collection[str],
     ) -> dict[str, bool]:
-        """Those of the unknown files for which there is room, and whether a footer is enough.
+        """Those of the unknown files for which there is room, and whether the keys must be read.
 
         A file whose footer alone answered a lookup is read at the next one: footers cost as well.
         """
+        if sum(file.size_bytes for file in unknown) > self.at_once_bytes:
+            unknown = [file for file in unknown if file.partition_path not in first]
         if not unknown or not states:
             return {}
         room = self.most_bytes - sum(state.nbytes for state in states.values())

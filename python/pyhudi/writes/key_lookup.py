@@ -57,6 +57,7 @@ def look_up(
         most_bytes,
         partial(_asked, write),
         lambda: sizing_of(write, files).row_bytes,
+        HERE_BASE_BYTES,
     )
     found, figures = lookup.places(wanted, files, write.kept.matches, sure)
     write.kept.lookup = figures if most_bytes else None
