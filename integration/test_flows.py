@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[1]
 LINE = re.compile(r"(\w+): (\d+) modules, (\d+) returns, (\d+) callbacks")
 #: returns and callbacks of each operation: less is better, and more needs a reason. Clean and
 #: archive after a commit took three returns, the logs beside base files one of a read, the choice
-#: of partitions and pending clusterings two of a write, dead clusterings one of a rollback
-MOST = {"upsert": (56, 8), "read": (6, 0), "ALTER": (32, 4), "rollback": (3, 0)}
+#: of partitions and pending clusterings two of a write, dead clusterings one of a rollback; the
+#: state in front of the index took eight of an upsert, and a callback that reads what it lacks
+MOST = {"upsert": (64, 9), "read": (6, 0), "ALTER": (32, 4), "rollback": (3, 0)}
 
 
 def test_no_operation_goes_back_more_often_than_it_did() -> None:

@@ -172,6 +172,9 @@ class WriteOptions:
         "Whether the global simple index moves a row whose partition changed.")
     bloom_update_partition_path: bool = option(True, "hoodie.bloom.index.update.partition.path", W,
         "Whether the global bloom index moves a row whose partition changed.")
+    key_state_bytes: int = option(256 * MB, "hoodie.index.key.state.max.bytes", W,
+        "Memory of the driver, for all tables, that remembers the file of each key; 0: none.",
+        minimum=0)
     bloom_type: BloomType = option(BloomType.SIMPLE, "hoodie.bloom.index.filter.type", W,
         "SIMPLE is sized to the rows of its file; Hudi's default DYNAMIC_V0 begins at 431 kB.")
     bloom_entries: int = option(60_000, "hoodie.index.bloom.num_entries", W,

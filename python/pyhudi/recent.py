@@ -47,6 +47,18 @@ class Recent(Generic[Key, Value]):
             for key in [key for key in self._values if belongs(key)]:
                 self._drop(key)
 
+    def shrink(self, most: int) -> None:
+        """Drop the least recently used values until the weights together stay within ``most``."""
+        with self._lock:
+            while self._values and self._weight > most:
+                self._drop(next(iter(self._values)))
+
+    @property
+    def weight(self) -> int:
+        """The weights of all values together."""
+        with self._lock:
+            return self._weight
+
     def kept(self) -> tuple[Key, ...]:
         """The keys of what is kept, the least recently used first."""
         with self._lock:

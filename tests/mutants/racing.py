@@ -446,4 +446,48 @@ RACING: Final = (
             ),
         ),
     ),
+    Guard(
+        "a key that the state in front of the index misses, or sees where it is not",
+        (
+            Mutant(
+                "the state answers for files that others have replaced",
+                "KeyState.of_view",
+                (("if path not in paths]", "if False]"),),
+                ("test_files_that_are_not_in_the_view_are_forgotten",),
+            ),
+            Mutant(
+                "a key that several files may have is in all of them",
+                "_Places.doubtful",
+                (("(files > 1) | sure", "sure"),),
+                ("test_a_key_that_two_files_may_have_is_looked_up_in_both",),
+            ),
+            Mutant(
+                "a key is known by its hash where only certainty will do",
+                "_Places.doubtful",
+                (("(files > 1) | sure", "files > 1"),),
+                ("test_a_lookup_that_must_be_sure_reads_the_files_that_may_have_a_key",),
+            ),
+            Mutant(
+                "entries of deleted keys go without a count of the deleted rows",
+                "KeyState._dead",
+                (("if len(entry) == change.deletes", "if len(entry)"),),
+                (
+                    "test_a_deletion_beside_a_key_of_the_same_hash_drops_nothing",
+                    "test_deletes_drop_entries_only_if_the_commit_counted_as_many_rows",
+                ),
+            ),
+            Mutant(
+                "a merge is learned though it inserted other keys",
+                "changes_of",
+                (("if stat.num_inserts != len(fresh):", "if False:"),),
+                ("test_a_merge_that_inserted_a_key_taken_for_known_is_not_learned",),
+            ),
+            Mutant(
+                "a file is covered though it has more rows than entries",
+                "KeyState._changed",
+                (("if not 0 <= entries", "if not -99 <= entries"),),
+                ("test_a_file_with_more_rows_than_entries_is_read_again",),
+            ),
+        ),
+    ),
 )

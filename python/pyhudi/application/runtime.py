@@ -14,6 +14,7 @@ from pyhudi.application.jobs import Jobs
 from pyhudi.application.last_commit import LastCommit
 from pyhudi.clock import Clock
 from pyhudi.config import ConcurrencyMode, WriteOptions
+from pyhudi.index.stateful_lookup import KeyStates
 from pyhudi.locks.base import TableLock
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.rows.spec import FileSystemSpec
@@ -37,8 +38,8 @@ class Runtime:
     Without ``markers`` every write leaves direct markers. ``spark_errors`` are the classes by which
     PySpark raises errors of the JVM. ``group_lock`` gives the lock of a file group by its name;
     without it there are no pessimistic writes. ``last_commit`` notes each commit; ``callbacks`` and
-    ``services`` are called after it. ``ordinals`` number the writes of
-    micro-batches. ``cancelled`` says whether the client has cancelled this
+    ``services`` are called after it. ``ordinals`` number the writes of micro-batches. ``key_states``
+    remember in which files keys are. ``cancelled`` says whether the client has cancelled this
     thread's statement.
     """
 
@@ -54,6 +55,7 @@ class Runtime:
     last_commit: LastCommit = field(default_factory=LastCommit)
     services: ServicePlanners = field(default_factory=ServicePlanners)
     ordinals: Ordinals = field(default_factory=Ordinals)
+    key_states: KeyStates = field(default_factory=KeyStates)
     cancelled: Callable[[], bool] = never_cancelled
 
     def writer(self, table: Table, options: WriteOptions) -> Writer:

@@ -1,7 +1,7 @@
 """A 64-bit hash of record keys, over whole columns.
 
 It distributes keys but does not identify them: its users still compare the keys themselves. It is
-used only within one task, so it may change with any release.
+used only within one application, so it may change with any release.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Hashes = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
 
 _WORD_BYTES = 8
 _MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
@@ -58,3 +59,24 @@ def _mix(hashes: Hashes, words: Hashes) -> None:
     hashes ^= mixed
     hashes *= _MULTIPLY
     hashes ^= hashes >> _HALF
+
+
+def ranges(entries: Hashes, stems: Hashes, low: np.uint64) -> tuple[Positions, Positions]:
+    """Where sorted ``entries`` that differ from each stem in its ``low`` bits begin, and their
+    number."""
+    first = np.searchsorted(entries, stems)
+    counts = np.zeros(len(stems), dtype=np.int64)
+    if len(entries):
+        hit = np.flatnonzero(entries[np.minimum(first, len(entries) - 1)] & ~low == stems)
+        hit = hit[first[hit] < len(entries)]
+        last = np.searchsorted(entries, stems[hit] | low, side="right")
+        counts[hit] = last - first[hit]
+    return first, counts
+
+
+def spread(first: Positions, counts: Positions) -> tuple[Positions, Positions]:
+    """(range, entry) for each entry of ranges that begin at ``first``."""
+    total = int(counts.sum())
+    which = np.repeat(np.arange(len(counts)), counts)
+    begins = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return which, begins + np.arange(total)

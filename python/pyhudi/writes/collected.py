@@ -20,11 +20,10 @@ from pyhudi.config import DuplicatePolicy, Operation, WriteOptions
 from pyhudi.format.keys import java_string_hashes
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
-from pyhudi.index.matches import File, Match, MatchSpec, match_files
 from pyhudi.rows.spec import DELETE, GROUP
 from pyhudi.rows.stored_types import incoming_keys
-from pyhudi.rows.task import telling
 from pyhudi.slices.files import BaseFile
+from pyhudi.writes.key_lookup import HERE_BASE_BYTES, PlacedRows, look_up, note_changes
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import INSERTS, combining, group_work, group_work_here, write_spec
@@ -35,14 +34,13 @@ from pyhudi.writes.placement.workload import new_file_id, workload
 from pyhudi.writes.plan import Plan, Replaced
 from pyhudi.writes.prepare import HOME, Prepared
 from pyhudi.writes.row_changes import SHOWN, check_homes, refuse_known_keys
-from pyhudi.writes.stage import Written, job, run_here
+from pyhudi.writes.stage import Written, run_here
 from pyhudi.writes.write_context import Write
 
 #: the largest input that is collected
 COLLECT_BYTES = 64 << 20
-#: below both, the driver itself writes: a Spark job would take longer than the work
+#: below this and ``HERE_BASE_BYTES`` the driver itself writes: a Spark job would take longer
 HERE_BYTES = 2 << 20
-HERE_BASE_BYTES = 16 << 20
 
 Ints = npt.NDArray[np.int64]
 
@@ -135,9 +133,10 @@ class Collected:
         }
         sizing = sizing_of(write, files)
         assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+        fresh = groups < 0
         _place(table, keys, assignment.slots, groups)
         return Plan(
-            partial(_write, write, table, groups, assignment),
+            partial(_written, write, PlacedRows(table, groups, fresh, assignment)),
             assignment.updated(),
             profile=workload(write, assignment, updates, inserts),
         )
@@ -159,9 +158,9 @@ def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
     if homes.null_count:
         keys = Keys.of(table.filter(homes.is_null()))
         position = {name: at for at, name in enumerate(keys.partitions)}
-        for ordinal, found in _matches(write, keys, files):
+        for ordinal, found in _matches(write, keys, files, sure=True):
             known = keys.distinct[position[files[ordinal].partition_path]]
-            shown = known.take(pa.array(np.frombuffer(found, np.int32)[:SHOWN]))
+            shown = known.take(pa.array(found[:SHOWN]))
             refuse_known_keys(shown.to_pylist(), write.config)
     return groups
 
@@ -179,7 +178,7 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
     homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
     for ordinal, found in _matches(write, keys, files):
         number = position[files[ordinal].partition_path]
-        home, at = homes[number], np.unique(np.frombuffer(found, np.int32))
+        home, at = homes[number], np.unique(found)
         taken = at[home[at] >= 0]
         home[at[home[at] < 0]] = ordinal
         if len(taken):
@@ -191,47 +190,12 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
     return np.concatenate(more_rows), np.concatenate(more_homes)
 
 
-def _matches(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
-    """The places of the keys; files that an earlier attempt has read are not read again."""
-    known = write.kept.matches
-    unknown = [file for file in files if file.path not in known]
-    for number, found in _ask(write, keys, unknown) if unknown else ():
-        known[unknown[number].path] = found
-    return [(o, known[file.path]) for o, file in enumerate(files) if file.path in known]
-
-
-def _ask(write: Write, keys: Keys, files: Sequence[BaseFile]) -> list[Match]:
+def _matches(
+    write: Write, keys: Keys, files: Sequence[BaseFile], sure: bool = False
+) -> list[tuple[int, Ints]]:
+    """The places of the keys, through the state; see ``StatefulLookup.places``."""
     wanted = dict(zip(keys.partitions, keys.distinct, strict=True))
-    sizes = {file.path: file.size_bytes for file in files}
-    asked = [(o, f.path, f.partition_path) for o, f in enumerate(files)]
-    return find_keys(write, wanted, asked, sizes, "find file groups")
-
-
-def find_keys(
-    write: Write,
-    wanted: Mapping[str, pa.Array],
-    asked: Sequence[File],
-    size_bytes: Mapping[str, int],
-    step: str,
-) -> list[Match]:
-    """Look up keys in base files: here if that is little work, otherwise on executors.
-
-    ``wanted`` maps partition paths to distinct keys, ``size_bytes`` is by path; ``step`` names the
-    Spark job, if there is one.
-    """
-    filesystem, root = write.runtime.filesystem(write.table.storage.root)
-    use_bloom = write.index.filtered
-    spec = MatchSpec(root, filesystem, wanted, use_bloom)
-    if sum(size_bytes[path] for _, path, _ in asked) <= HERE_BASE_BYTES:
-        return list(match_files(spec)(asked))
-    context = write.spark.sparkContext
-    slices = task_count(len(asked), context.defaultParallelism)
-    largest = sorted(asked, key=lambda file: -size_bytes[file[1]])
-    spread = [file for first in range(slices) for file in largest[first::slices]]
-    with job(write.spark, write.describe(step)):
-        return (
-            context.parallelize(spread, slices).mapPartitions(telling(match_files(spec))).collect()
-        )
+    return look_up(write, wanted, files, sure)
 
 
 def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], groups: Ints) -> None:
@@ -244,6 +208,13 @@ def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], grou
             hashed = java_string_hashes(distinct).astype(np.int64) % len(choice)
             fresh = groups[rows] < 0
             groups[rows[fresh]] = choice[hashed[codes[fresh]]]
+
+
+def _written(write: Write, placed: PlacedRows) -> Written:
+    """Write the rows, and note what the state is told of it after the commit."""
+    written = _write(write, placed.table, placed.groups, placed.assignment)
+    note_changes(write, placed, written.files)
+    return written
 
 
 def _write(write: Write, table: pa.Table, groups: Ints, assignment: Assignment) -> Written:

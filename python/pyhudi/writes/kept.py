@@ -7,13 +7,15 @@ neither repeats the caller's query nor looks up keys in files that nobody has ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pyhudi.index.key_state import GroupChange
+from pyhudi.index.stateful_lookup import KeyLookup
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.schema_saving import check_columns
@@ -42,6 +44,10 @@ class Kept:
     table: pa.Table | None = None
     #: positions of keys (``index.matches``) by the path of the base file that holds them
     matches: dict[str, bytes] = field(default_factory=dict)
+    #: the figures of the last lookup through the state; None if there was none
+    lookup: KeyLookup | None = None
+    #: what the state is told once the attempt has committed, by partition
+    changes: Mapping[str, Sequence[GroupChange]] | None = None
     _shape: Any = None
 
     def check_columns(self, history: SchemaHistory) -> None:
@@ -59,6 +65,7 @@ class Kept:
         Another writer may have added a column meanwhile, or decided how keys are written. Then the
         rows differ, and the input is evaluated once more.
         """
+        self.changes = None
         shape = (prepared.schema, prepared.named_keys)
         if shape != self._shape:
             self.rows = self.tagged = self.table = None

@@ -23,7 +23,8 @@ from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.index.lookup import KEY
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.states import COMMIT_ACTIONS
-from pyhudi.writes.collected import Keys, find_keys
+from pyhudi.writes.collected import Keys
+from pyhudi.writes.key_lookup import find_keys
 from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
 from pyhudi.writes.stage import job, worker_error
 from pyhudi.writes.write_context import Write
@@ -162,7 +163,7 @@ class KeyCheck:
         sizes = {file.path: file.file_size_bytes for file in asked}
         places = [(o, f.path, f.partition_path) for o, f in enumerate(asked)]
         found: dict[str, list[np.ndarray[tuple[int], np.dtype[np.int32]]]] = {}
-        for ordinal, at in find_keys(self._write, wanted, places, sizes, _STEP):
+        for ordinal, at, _ in find_keys(self._write, wanted, places, sizes, _STEP):
             if at:
                 held = found.setdefault(asked[ordinal].partition_path, [])
                 held.append(np.frombuffer(at, np.int32))

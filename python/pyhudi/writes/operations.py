@@ -21,6 +21,7 @@ from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.collected import Collected, collected
 from pyhudi.writes.grouped import Grouped
 from pyhudi.writes.key_conflicts import KeyCheck, checks_keys
+from pyhudi.writes.key_lookup import learn
 from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
 from pyhudi.writes.plan import Replaced, Way
@@ -44,7 +45,9 @@ def run_operation(write: Write) -> Committed:
     replaced = way.replaced(written)
     if replaced is not None:
         transaction.check_targets(replaced.slices)
-    return commit(write, written, replaced)
+    done = commit(write, written, replaced)
+    learn(write)
+    return done
 
 
 def way_of(write: Write) -> Way:
