@@ -56,10 +56,7 @@ class Following:
         try:
             query.awaitTermination()
         finally:
-            self.progress = [
-                json.dumps(each) if isinstance(each, dict) else each.json
-                for each in query.recentProgress
-            ]
+            self.progress = [each.json() for each in query._jsq.recentProgress()]
             query.stop()
         return [sorted(batch, key=repr) for batch in self.batches[count:]]
 

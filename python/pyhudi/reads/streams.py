@@ -455,7 +455,7 @@ class Stream:
     ) -> Changes:
         timeline = self._timeline(found, end)
         asked = Range(begin or None, end, found.order)
-        return changes(found.table, timeline, asked, self.options.of_the_rest, checked)
+        return changes(found.table, timeline, asked, of_the_rest=False, checked=checked)
 
     def _timeline(self, found: StreamLook, end: InstantTime) -> Timeline:
         """Without commits that the stream does not know, after the batch: its columns count."""
