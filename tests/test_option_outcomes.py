@@ -257,6 +257,11 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "end_schema": ("tests/reads/test_incremental.py", "END_SCHEMA"),
     "saves": ("integration/test_query_savepoint.py", "read.savepoint.enable"),
     "as_of": ("tests/spark/test_time_travel.py", "as__of__instant"),
+    "start_offset": ("tests/reads/test_streams.py", "START"),
+    "appends_only": ("tests/spark/test_stream_source.py", "streaming.appendsOnly"),
+    "trigger_files": ("tests/reads/test_streams.py", "LIMIT_FILES"),
+    "trigger_bytes": ("tests/spark/test_stream_source.py", "maxBytesPerTrigger"),
+    "trigger_rows": ("tests/reads/test_streams.py", "LIMIT_ROWS"),
 }
 
 ROWS = {row.name: row for row in (*WRITE_TABLE, *READ_TABLE)}

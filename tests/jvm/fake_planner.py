@@ -29,6 +29,7 @@ from pyhudi.spark.protocol import (
     Made,
     ScanPlan,
 )
+from pyhudi.spark.stream_protocol import BatchEnd, BatchPlan, Begun
 from pyhudi.spark.wire import decode, encode
 
 META = [
@@ -204,6 +205,7 @@ class FakePlanner:
             rows=None,
             logged=False,
             changes=changes,
+            follows=False,
         )
 
     def on_read_changes(self, request: dict[str, Any], holder: DataFrame) -> None:
@@ -212,6 +214,23 @@ class FakePlanner:
         row = {"op": "i", "after": "{}"}
         frame = self.spark.createDataFrame([tuple(row[n] for n in names)], names)
         holder._jdf.take(frame._jdf)
+
+    def on_begin_stream(self, request: dict[str, Any]) -> Begun:
+        return Begun("begin", True, "2")
+
+    def on_next_batch(self, request: dict[str, Any]) -> BatchEnd:
+        """Two batches, the places 1 and 2."""
+        end = "1" if request["start"] == "begin" else "2"
+        return BatchEnd(end, "2", {"backlogCommits": "0"})
+
+    def on_plan_batch(self, request: dict[str, Any], holder: DataFrame) -> BatchPlan:
+        return BatchPlan(None, None)
+
+    def on_read_up_to(self, request: dict[str, Any]) -> None:
+        pass
+
+    def on_end_stream(self, request: dict[str, Any]) -> None:
+        pass
 
     def on_discard_table(self, request: dict[str, Any]) -> bool:
         shutil.rmtree(local(request["made"]))

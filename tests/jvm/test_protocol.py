@@ -80,6 +80,10 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
     spark.createDataFrame([(1, "mon")], "id long, day string").write.format("pyhudi").save(path)
     assert load(spark, path).count() == 1
     assert rows(load(spark, path, changes="true").select("after")) == [("{}",)]
+    stream = spark.readStream.format("pyhudi").load(path).writeStream.format("noop")
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream.trigger(availableNow=True).start().awaitTermination()
+    assert [r["end"] for name, r in planner.calls if name == "plan_batch"] == ["1", "2"]
     spark.sql(f"CREATE TABLE IF NOT EXISTS pyhudi.`{path}` (id BIGINT, day STRING)")
     spark.sql("CREATE TABLE trips (id BIGINT, day STRING) USING pyhudi PARTITIONED BY (day)")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")

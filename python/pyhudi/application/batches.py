@@ -87,5 +87,6 @@ def progress_of(done: Committed | None, seconds: float) -> dict[str, str]:
             "bytesWritten": sum(s.file_size_bytes for s in stats),
             "lockWaitMs": done.lock_wait_ms,
             "retries": done.conflicts_retried,
+            **done.looked_up,
         }
     return {name: str(value) for name, value in told.items()}

@@ -38,9 +38,9 @@ class Runtime:
     Without ``markers`` every write leaves direct markers. ``spark_errors`` are the classes by which
     PySpark raises errors of the JVM. ``group_lock`` gives the lock of a file group by its name;
     without it there are no pessimistic writes. ``last_commit`` notes each commit; ``callbacks`` and
-    ``services`` are called after it. ``ordinals`` number the writes of micro-batches. ``key_states``
-    remember in which files keys are. ``cancelled`` says whether the client has cancelled this
-    thread's statement.
+    ``services`` are called after it. ``ordinals`` number the writes of micro-batches, and
+    ``key_states`` remember in which files keys are. ``cancelled`` says whether the client has
+    cancelled this thread's statement.
     """
 
     clock: Clock

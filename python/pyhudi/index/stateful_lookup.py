@@ -47,6 +47,16 @@ class KeyLookup:
     files_verified: int = 0
     bytes_held: int = 0
 
+    def figures(self) -> dict[str, int]:
+        """The same by the names under which a stream shows them."""
+        return {
+            "indexProbed": self.probed,
+            "indexHits": self.hits,
+            "indexFilesKnown": self.files_known,
+            "indexFilesRead": self.files_read + self.files_verified,
+            "indexBytes": self.bytes_held,
+        }
+
 
 class KeyStates:
     """The states of an application, by table and partition; for any thread.

@@ -271,12 +271,16 @@ class Stream:
             return None
         ends = [s.at for s in steps if archived is None or s.at > archived]
         first = ends[0] if ends else steps[-1].at
+        least = ""
         for at in (first, *ends[1:]):
+            if at < least and at != ends[-1]:
+                continue
             try:
                 self._changes(found, start.at, at)
-            except HistoryExpired:
-                if at == ends[-1]:
+            except HistoryExpired as expired:
+                if not ends or at == ends[-1]:
                     raise
+                least = expired.earliest or ""
                 continue
             return at if passed or at != steps[0].at else None
         return None
@@ -455,7 +459,7 @@ class Stream:
     ) -> Changes:
         timeline = self._timeline(found, end)
         asked = Range(begin or None, end, found.order)
-        return changes(found.table, timeline, asked, self.options.of_the_rest, checked)
+        return changes(found.table, timeline, asked, of_the_rest=False, checked=checked)
 
     def _timeline(self, found: StreamLook, end: InstantTime) -> Timeline:
         """Without commits that the stream does not know, after the batch: its columns count."""

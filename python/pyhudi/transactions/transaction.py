@@ -10,9 +10,9 @@ rolled back, and a timeline without conflicts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyhudi.errors import (
     CommitConflict,
@@ -74,7 +74,8 @@ class Committed:
 
     ``rows_moved`` counts the updated rows that went to another partition; the metadata has each as
     an insert and a delete. ``rows_replaced`` are those of the replaced slices, None if unknown.
-    ``rows_in`` counts the rows that were given, None where nobody counted them.
+    ``rows_in`` counts the rows that were given, None where nobody counted them. ``looked_up`` are
+    figures of the lookup of their keys, by name.
     """
 
     instant: InstantTime
@@ -85,6 +86,7 @@ class Committed:
     lock_wait_ms: int = 0
     conflicts_retried: int = 0
     rows_in: int | None = None
+    looked_up: Mapping[str, int] = field(default_factory=dict)
 
 
 class Transaction(RunningInstant):

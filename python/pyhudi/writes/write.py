@@ -285,7 +285,13 @@ def _with_retries(request: Request, table: Table) -> Committed:
     done = _retries(request).run(attempt, table)
     waited_ms = round(kept.lock_wait_s * 1000)
     rows_in = None if kept.table is None else kept.table.num_rows
-    return replace(done, lock_wait_ms=waited_ms, conflicts_retried=kept.retries, rows_in=rows_in)
+    return replace(
+        done,
+        lock_wait_ms=waited_ms,
+        conflicts_retried=kept.retries,
+        rows_in=rows_in,
+        looked_up=kept.lookup.figures() if kept.lookup is not None else {},
+    )
 
 
 def _is_in(

@@ -6,7 +6,6 @@ import java.util.{Optional, UUID}
 import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
@@ -38,6 +37,7 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
   @volatile private var newest: Option[String] = None
   @volatile private var backlog: Map[String, String] = Map.empty
   @volatile private var batch: HudiBatch = HudiBatch.empty
+  @volatile private var between: Option[(String, String)] = None
 
   private def question(more: (String, Any)*): Seq[(String, Any)] =
     Seq("stream" -> id) ++ snapshot.question ++ more
@@ -73,24 +73,30 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
   override def metrics(latestConsumedOffset: Optional[Offset]): util.Map[String, String] =
     backlog.asJava
 
+  /** Spark asks several times for one batch, since each rewriting of its plan asks again. */
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    val asked = start.json -> end.json
+    if (!between.contains(asked)) {
+      batch = planned(start, end)
+      between = Some(asked)
+    }
+    batch.partitions
+  }
+
+  private def planned(start: Offset, end: Offset): HudiBatch = {
     val workers = new HudiChangeRows
     val answer = Bridge.askWith(
       "plan_batch",
       workers,
       snapshot.place,
       question("start" -> start.json, "end" -> end.json, "schema" -> Json.of(schema)): _*)
-    batch = planned(answer, workers)
-    batch.partitions
-  }
-
-  private def planned(answer: JsonNode, workers: HudiChangeRows): HudiBatch =
     Json.some(answer.get("files")) match {
       case Some(files) =>
         val rows = Json.some(answer.get("rows")).map(HudiRangeRows.parse)
         HudiBatch.ofFiles(HudiScanPlan.parse(files), snapshot.copy(rows = rows), schema)
       case None => workers.answered.fold(HudiBatch.empty)(HudiBatch.ofWorkers)
     }
+  }
 
   /** Spark calls it after [[planInputPartitions]] of the same batch. */
   override def createReaderFactory(): PartitionReaderFactory = batch.readers
