@@ -32,6 +32,7 @@ from integration.stream_kills import (
     troubles_of,
 )
 from integration.stream_source import SCHEMA
+from pyhudi.errors import HudiError
 from pyhudi.storage.open import open_storage
 from tests.sessions import SETTINGS
 
@@ -105,7 +106,7 @@ def main() -> None:
     spark = pyhudi.attach(session(spec))
     try:
         stream(spark, spec)
-    except StreamingQueryException:
+    except (StreamingQueryException, HudiError):
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(FAILED)

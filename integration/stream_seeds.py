@@ -5,12 +5,14 @@ A seed is one table. What must be true after it is in ``stream_lives``.
 
 from __future__ import annotations
 
+import queue
 import random
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +28,10 @@ MANY = {
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.wait_time_ms": "180000",
 }
+#: processes; they mostly wait for leases
+AT_ONCE = 24
+#: what every error of a life must go back to
+INJECTED = "A fault was injected"
 #: lives that are troubled, before those that are not
 TROUBLED = 5
 #: and as many that may follow, where others stand in the way
@@ -80,18 +86,45 @@ def ends(code: int, log: str) -> str:
     return names[code]
 
 
-def lives(spec: WriterSpec, seed: str, played: Played) -> None:
+class Pool:
+    """Some processes that fork lives, each of which any thread may ask for (a ``with`` block)."""
+
+    def __init__(self, size: int, log: Path) -> None:
+        self._all = [Forks(log) for _ in range(size)]
+        self._free: queue.SimpleQueue[Forks] = queue.SimpleQueue()
+        for each in self._all:
+            self._free.put(each)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._all:
+            each.close()
+
+    def live(self, spec: WriterSpec, kill_after_s: float | None = None) -> int:
+        """One life; its exit code."""
+        forks = self._free.get()
+        try:
+            return forks.live(spec, kill_after_s)
+        finally:
+            self._free.put(forks)
+
+
+def lives(spec: WriterSpec, seed: str, pool: Pool, played: Played) -> None:
     """Troubled lives, and then as many as the rest of the stream needs."""
     lots = random.Random(f"{seed}/{spec.source.prefix}/troubles")
-    with Forks(Path(spec.log)) as forks:
-        for number in range(TROUBLED + AGAIN):
-            troubles, kill_after_s = drawn(lots) if number < TROUBLED else ((), None)
-            end = ends(forks.live(replace(spec, troubles=troubles), kill_after_s), spec.log)
-            played.ended[end] += 1
-            if end == "failed":
-                played.errors.append(Path(spec.log).read_text().strip().splitlines()[-1][:300])
-            if end == "done":
-                return
+    for number in range(TROUBLED + AGAIN):
+        troubles, kill_after_s = drawn(lots) if number < TROUBLED else ((), None)
+        end = ends(pool.live(replace(spec, troubles=troubles), kill_after_s), spec.log)
+        played.ended[end] += 1
+        if end == "failed":
+            text = Path(spec.log).read_text().strip().rpartition("Traceback")[2]
+            played.errors.append(text.splitlines()[-1][:300])
+            if INJECTED not in text:
+                played.problems.append(f"a stream ended by what nobody caused: {text[-600:]}")
+        if end == "done":
+            return
     played.problems.append(f"the stream {spec.source.prefix} does not get through: {played.errors}")
 
 
@@ -103,8 +136,18 @@ def stream_of(folder: Path, source: Source, table: Path, options: dict[str, str]
     return WriterSpec(str(table), source, *places, options)
 
 
-def play(seed: str, folder: Path, streams: int = 1, more: dict[str, str] | None = None) -> Played:
-    """The streams of one table, side by side, until all is in; ``judge`` looks at it then."""
+def play(
+    seed: str,
+    folder: Path,
+    pool: Pool,
+    streams: int = 1,
+    more: dict[str, str] | None = None,
+    beside: Callable[[Played], AbstractContextManager[object]] = nullcontext,
+) -> Played:
+    """The streams of one table, side by side, until all is in; ``judge`` looks at it then.
+
+    ``more`` are options, and what ``beside`` gives runs meanwhile.
+    """
     lots = random.Random(f"{seed}/streams")
     version, operation = lots.choice(VERSIONS), lots.choice(OPERATIONS)
     table = folder / "table"
@@ -119,9 +162,9 @@ def play(seed: str, folder: Path, streams: int = 1, more: dict[str, str] | None 
         stream_of(folder, source, table, {**options, NAME: f"stream-{source.prefix}"})
         for source in sources
     ]
-    with ThreadPoolExecutor(streams) as pool:
-        for _ in pool.map(lambda spec: lives(spec, seed, played), specs):
-            pass
+    with beside(played), ThreadPoolExecutor(streams) as threads:
+        for _ in threads.map(lambda spec: lives(spec, seed, pool, played), specs):
+            """An error of a life is raised here."""
     for spec in specs:
         if Path(spec.deaths).exists():
             played.deaths.update(map(step_of, Path(spec.deaths).read_text().splitlines()))
@@ -129,7 +172,7 @@ def play(seed: str, folder: Path, streams: int = 1, more: dict[str, str] | None 
 
 
 def play_many(
-    seeds: list[str], folder: Path, judge: Callable[[Played], list[str]], streams: int = 1
+    seeds: Sequence[str], folder: Path, judge: Callable[[Played], list[str]], streams: int = 1
 ) -> list[Played]:
     """All seeds, some at once, since they mostly wait for leases; a folder with problems stays."""
 
@@ -137,15 +180,14 @@ def play_many(
         own = folder / seed
         own.mkdir()
         try:
-            played = play(seed, own, streams)
+            played = play(seed, own, pool, streams)
+            played.problems += judge(played)
         except Exception as error:
             played = Played(seed, 0, "", own / "table", {}, Counter())
             played.problems.append(repr(error)[:3000])
-            return played
-        played.problems += judge(played)
         if not played.problems:
             shutil.rmtree(own)
         return played
 
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(one, seeds))
+    with Pool(AT_ONCE, folder / "log") as pool, ThreadPoolExecutor(AT_ONCE // streams) as threads:
+        return list(threads.map(one, seeds))

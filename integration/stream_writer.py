@@ -167,16 +167,14 @@ def live(spec: dict[str, Any], kill_after_s: float | None) -> int:
 
 
 class Forks:
-    """A process that has everything imported and forks lives, one at a time (a ``with`` block)."""
+    """A process that has everything imported and forks lives, one at a time."""
 
     def __init__(self, log: Path) -> None:
         command = [sys.executable, "-m", "integration.stream_writer"]
         self._process = LineProcess("forks", command, child_environment(sys.executable), log)
 
-    def __enter__(self) -> Forks:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End it."""
         self._process.close()
 
     def live(self, spec: WriterSpec, kill_after_s: float | None = None) -> int:

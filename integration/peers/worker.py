@@ -34,6 +34,17 @@ class Worker:
         frame = self.spark.read.parquet(parquet)
         frame.write.format(self.format).options(**options).mode(mode).save(path)
 
+    def stream(
+        self, path: str, source: str, schema: str, checkpoint: str, options: dict[str, str]
+    ) -> str:
+        """Stream the JSON files of a folder, one a batch, until all are in; the query's id."""
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        writer = reader.json(source).writeStream.format(self.format).options(**options)
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        query = writer.start(path)
+        query.awaitTermination()
+        return str(query.id)
+
     def sql(self, statement: str) -> dict[str, Any]:
         """Run a statement and take its rows."""
         return rows_of(self.spark.sql(statement))
@@ -92,7 +103,13 @@ def main() -> None:
     worker = Worker(format_name, session(format_name, conf))
     serve(
         answers,
-        {"read": worker.read, "write": worker.write, "sql": worker.sql, "texts": worker.texts},
+        {
+            "read": worker.read,
+            "write": worker.write,
+            "stream": worker.stream,
+            "sql": worker.sql,
+            "texts": worker.texts,
+        },
     )
 
 
