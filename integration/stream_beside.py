@@ -45,6 +45,9 @@ class Neighbour:
         self._thread = threading.Thread(target=self._run, name="neighbour")
 
     def __enter__(self) -> Neighbour:
+        # Apache Hudi lists the timeline also of a table without commits, and wants its columns.
+        (self._table / ".hoodie" / "timeline").mkdir(exist_ok=True)
+        self._write(0)
         self._peer.sql(f"create table {self._name} using hudi location '{self._table}'")
         self._thread.start()
         return self
@@ -55,8 +58,8 @@ class Neighbour:
         self._peer.close()
 
     def _run(self) -> None:
-        turn = 0
-        while not self._stop.is_set() or turn < len(SERVICES):
+        turn = 1
+        while not self._stop.is_set() or turn <= len(SERVICES):
             self._write(turn)
             self._serve(SERVICES[turn % len(SERVICES)])
             turn += 1
@@ -90,7 +93,7 @@ class Neighbour:
             self.done[service] += 1
 
     def _note(self, what: str, error: PeerError) -> None:
-        if error.kind == "Died":
+        if error.kind == "Died" or not self._thread.is_alive():
             raise error
         self.done[what] += 1
         self.failed.append(f"{what}: {causes(error)[:600]}")
