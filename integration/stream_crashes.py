@@ -22,6 +22,7 @@ from pathlib import Path
 from integration.chaos import Killer
 from integration.cluster import standalone
 from integration.peers import HudiRs, SparkPeer, apache_hudi
+from integration.peers.spark import child_environment
 from integration.stream_beside import play_beside
 from integration.stream_kills import IN_A_TASK, Trouble
 from integration.stream_lives import Lives, problems_of
@@ -54,6 +55,7 @@ CHAOS = {
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",
     "spark.driver.host": "127.0.0.1",
+    "spark.executorEnv.PYTHONPATH": child_environment(sys.executable)["PYTHONPATH"],
 }
 Judge = Callable[[Played], list[str]]
 
