@@ -189,5 +189,6 @@ def play_many(
             shutil.rmtree(own)
         return played
 
-    with Pool(AT_ONCE, folder / "log") as pool, ThreadPoolExecutor(AT_ONCE // streams) as threads:
+    size = min(AT_ONCE, len(seeds) * streams)
+    with Pool(size, folder / "log") as pool, ThreadPoolExecutor(size // streams) as threads:
         return list(threads.map(one, seeds))
