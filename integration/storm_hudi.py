@@ -291,12 +291,12 @@ class Services:
             kept.write(f"{time.time():.3f} {service} {instant} {what}\n")
 
 
-def archive(spark: Any, path: str) -> None:
+def archive(spark: Any, path: str, name: str = NAME) -> None:
     """Archive by the write client of Hudi's other procedures, which takes the table's lock."""
     jvm = spark._jvm
     none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
     make = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
-    client = make(spark._jsparkSession, path, none, jvm.scala.Option.apply(NAME))
+    client = make(spark._jsparkSession, path, none, jvm.scala.Option.apply(name))
     try:
         client.archive()
     finally:
@@ -313,8 +313,9 @@ def main() -> None:
         answers,
         {
             "read": worker.read,
+            "write": worker.write,
             "sql": worker.sql,
-            "archive": lambda path: archive(worker.spark, path),
+            "archive": lambda path, **named: archive(worker.spark, path, **named),
         },
     )
 

@@ -49,6 +49,17 @@ class Worker:
         writing.trigger(availableNow=True).start().awaitTermination()
         return batches
 
+    def stream(
+        self, path: str, source: str, schema: str, checkpoint: str, options: dict[str, str]
+    ) -> str:
+        """Stream the JSON files of a folder, one a batch, until all are in; the query's id."""
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        writer = reader.json(source).writeStream.format(self.format).options(**options)
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        query = writer.start(path)
+        query.awaitTermination()
+        return str(query.id)
+
     def sql(self, statement: str) -> dict[str, Any]:
         """Run a statement and take its rows."""
         return rows_of(self.spark.sql(statement))
@@ -113,7 +124,7 @@ def main() -> None:
     answers = claim_stdout()
     format_name, conf = sys.argv[1], json.loads(sys.argv[2])
     worker = Worker(format_name, session(format_name, conf))
-    methods = (worker.read, worker.write, worker.follow, worker.sql, worker.texts)
+    methods = (worker.read, worker.write, worker.stream, worker.follow, worker.sql, worker.texts)
     serve(answers, {method.__name__: method for method in methods})
 
 

@@ -67,6 +67,24 @@ def test_a_function_that_fails_is_told_in_one_line(lake: Lake, way: str) -> None
         table.write(table.frame(rows_of(0, 3, "a")).withColumn("name", bad("name")))
 
 
+def test_a_batch_of_a_stream_that_cannot_be_evaluated_is_told_in_one_line(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = lake.table()
+    table.write(rows_of(0, 3, "a"))
+    table.frame(rows_of(0, 3, "b")).write.parquet(str(tmp_path / "in"))
+    before = sorted(Path(table.path).rglob("*"))
+    given = lake.spark.readStream.schema("id long, name string, ts long, dt string")
+    rows = given.parquet(str(tmp_path / "in"))
+    rows = rows.withColumn("name", F.expr("cast(raise_error('boom') as string)"))
+    writer = rows.writeStream.format("pyhudi").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(WriteFailed, match=r"^\[WRITE_FAILED\] pyhudi upsert t.*boom") as failed:
+        writer.trigger(availableNow=True).start(table.path).awaitTermination()
+    assert "\tat " not in str(failed.value)
+    assert sorted(Path(table.path).rglob("*")) == before
+    assert table.rows() == {row[0]: row for row in rows_of(0, 3, "a")}
+
+
 STATEMENTS = {
     "a merge of doubles": (
         (

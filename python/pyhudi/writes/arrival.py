@@ -15,6 +15,7 @@ from pyhudi.format.table_config import TableConfig
 from pyhudi.writes.collected import COLLECT_BYTES, may_be_collected
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.prepare import Prepared
+from pyhudi.writes.stage import worker_error
 
 #: operations that replace rows: without rows they still do something
 _REPLACING = frozenset(
@@ -37,22 +38,27 @@ def receive(
 ) -> None:
     """Evaluate an epoch's input and keep it for all attempts; ``NothingArrived`` if it is empty.
 
-    A single pass keeps nothing: it evaluates its rows as it writes them.
+    A single pass keeps nothing: it evaluates its rows as it writes them. ``WriteFailed`` if the
+    input cannot be evaluated.
     """
     if operation in _REPLACING or single_pass:
         return
     kept.fit(prepared)
-    if kept.table is None and kept.rows is None:
-        what = f"pyhudi {operation.value} {config.name}: read the input"
-        if may_be_collected(config, options, operation, prepared):
-            kept.table = runtime.jobs.collect(prepared.rows, COLLECT_BYTES, what)
-        if kept.table is None:
-            kept.checkpointed(prepared, what)
-    if kept.table is not None:
-        empty = not kept.table.num_rows
-    else:
-        assert kept.rows is not None
-        empty = kept.rows.isEmpty()
+    what = f"pyhudi {operation.value} {config.name}"
+    try:
+        if kept.table is None and kept.rows is None:
+            job = f"{what}: read the input"
+            if may_be_collected(config, options, operation, prepared):
+                kept.table = runtime.jobs.collect(prepared.rows, COLLECT_BYTES, job)
+            if kept.table is None:
+                kept.checkpointed(prepared, job)
+        if kept.table is not None:
+            empty = not kept.table.num_rows
+        else:
+            assert kept.rows is not None
+            empty = kept.rows.isEmpty()
+    except runtime.spark_errors as e:
+        raise worker_error(e, what) from e
     if empty:
         raise NothingArrived
 
