@@ -127,7 +127,8 @@ class HudiDataSource
     throw new HudiAnalysisException(
       "[CONFIG_ERROR] spark.sql.streaming.disabledV2MicroBatchReaders names pyhudi's source, " +
         "which has no other form. Take it out of that setting.",
-      "ConfigError")
+      "ConfigError"
+    )
 
   private def snapshot(properties: util.Map[String, String]): HudiSnapshot =
     described.filter(_._1 == properties).map(_._2).getOrElse {

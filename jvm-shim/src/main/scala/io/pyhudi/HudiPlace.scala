@@ -22,5 +22,6 @@ private[pyhudi] final case class HudiPlace(
     "properties" -> properties,
     "session" -> Compat.hoodieSettings,
     "entry" -> entry,
-    "batch" -> batch.orElse(HudiEpoch.here).map(_.toMap))
+    "batch" -> batch.orElse(HudiEpoch.here).map(_.toMap)
+  )
 }
