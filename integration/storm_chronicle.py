@@ -61,11 +61,16 @@ class Restoring:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The timeline that a look was made by: requested times of its instants."""
+    """The timeline that a look was made by: requested times of its instants.
+
+    ``begun_ms``: when the look began, if it told. A listing is not a snapshot: while an archiver
+    deletes instants, it may show an older one and lack a newer one.
+    """
 
     commits: frozenset[str]
     pending: frozenset[str]
     saved: frozenset[str]
+    begun_ms: int = 0
 
     @property
     def first(self) -> str:
@@ -148,7 +153,8 @@ class Chronicle:
                 return False
             if entry.time in listing.commits:
                 return True
-            archived = entry.time < first and entry.time not in listing.pending
+            gone = entry.time < first or self.ended_ms[entry.time] < listing.begun_ms
+            archived = gone and entry.time not in listing.pending
             return archived and entry.time not in self.undone
 
         return [entry for entry in self.in_order() if shown(entry)]
@@ -268,4 +274,5 @@ class Chronicler:
 
 def listing_of(event: Mapping[str, Any]) -> Listing:
     """The listing that a reader tells of a look."""
-    return Listing(*(frozenset(event[name]) for name in ("commits", "pending", "saved")))
+    named = (frozenset(event[name]) for name in ("commits", "pending", "saved"))
+    return Listing(*named, begun_ms=event.get("begun_ms", 0))

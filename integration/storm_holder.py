@@ -83,6 +83,7 @@ class Holder:
         """One query of ``hold_s`` seconds, as events."""
         spec, storage = self.spec, self.runtime.storage(self.spec.root)
         forget_everything(storage)
+        begun_ms = self.clock.now_ms()
         pins = PinnedQueries(self.runtime)
         query = open_query(self.runtime, spec.root, {}, {})
         pin = pins.pin(query)
@@ -106,6 +107,7 @@ class Holder:
         newest = {file.path for file in table.view(table.timeline()).latest()}
         tell(
             "look",
+            begun_ms=begun_ms,
             commits=[i.time for i in timeline.commits],
             pending=[i.time for i in timeline.pending],
             saved=[i.time for i in timeline.completed if i.action is Action.SAVEPOINT],

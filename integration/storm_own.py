@@ -390,6 +390,7 @@ def main() -> int:
     parser.add_argument("--span", type=float, help="seconds of each of the parts that are counted")
     parser.add_argument("--spans", type=int, help="how many parts are counted")
     parser.add_argument("--rest", type=float, help="seconds between two turns of a service then")
+    parser.add_argument("--pace", type=float, help="twice the seconds between two upserts")
     parser.add_argument("--try", action="store_true", dest="only_try", help="publish nothing")
     given = parser.parse_args()
     os.environ.update(BRIEF_SPARK)
@@ -399,6 +400,7 @@ def main() -> int:
     for name in given.place or LOCKS:
         season = Season.on(name)
         season = replace(season, span_s=given.span or season.span_s, counted_rest_s=given.rest)
+        season = replace(season, pace_s=given.pace or season.pace_s)
         if given.spans is not None:
             season = replace(season, spans=given.spans)
         reports.append(storm(name, season, given.seed))

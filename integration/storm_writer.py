@@ -300,7 +300,7 @@ def run(spec: Spec, answers: TextIO) -> None:
     sys.stdin.readline()
     rests = random.Random(f"{spec.seed}/{spec.writer}/{spec.first}/rests")
     for current, keys in spec.batches():
-        SystemClock().sleep(rests.random() * spec.pace_s)
+        SystemClock().sleep((0.4 + 0.2 * rests.random()) * spec.pace_s)
         rows = pa.table(
             {
                 "key": [key for key, _ in keys],
