@@ -111,6 +111,7 @@ def row(key: int, name: str = "a", ts: int = 1, dt: str = "x") -> tuple[Any, ...
     return key, name, ts, dt
 
 
+@pytest.mark.every_line
 def test_batches_are_upserted_and_told(stream: Stream) -> None:
     stream.put([row(1), row(2, dt="y")], [row(2, "b", 2, "y"), row(3)])
     query = stream.run()
@@ -228,6 +229,7 @@ def test_the_result_of_an_aggregation_follows_its_mode(stream: Stream, mode: str
     assert operations[1] == second
 
 
+@pytest.mark.every_line
 def test_a_stream_writes_to_a_table_by_name(stream: Stream, name: str) -> None:
     stream.spark.sql(
         f"create table {name} ({DDL}) using pyhudi partitioned by (dt) "
@@ -328,6 +330,7 @@ def test_a_repeated_batch_that_made_its_table_is_in_once(stream: Stream) -> None
     assert [len(pyhudi.history(f"{stream.path}-{batch}")) for batch in (0, 1)] == [1, 1]
 
 
+@pytest.mark.every_line
 def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
     from threading import Thread
 
