@@ -68,6 +68,7 @@ def table(lake: Lake) -> HudiTable:
     return made
 
 
+@pytest.mark.every_line
 def test_a_stream_begins_with_the_rows_of_now_and_goes_on_with_each_commit(
     table: HudiTable, tmp_path: Path
 ) -> None:
