@@ -67,10 +67,9 @@ def another(spark: SparkSession) -> Runtime:
 
 
 def write_by(runtime: Runtime, table: HudiTable, rows: list[Row]) -> None:
-    """An upsert of that application; its new keys get a file of their own."""
-    options = {**table.options, "hoodie.parquet.small.file.limit": "0"}
+    """An upsert of that application."""
     asked = lambda exists: Intent(Route.SAVE)  # noqa: E731
-    write_table(runtime, table.frame(rows), table.path, options, {}, asked)
+    write_table(runtime, table.frame(rows), table.path, table.options, {}, asked)
 
 
 @pytest.fixture(params=["SIMPLE", "BLOOM"])
