@@ -62,7 +62,7 @@ def _deletes(task: Task) -> bool:
 
 OWN_GUARDS: Final[Guards] = {
     "a clean is planned under the lock": {f"{CLEAN}.planned": _planned_beforehand},
-    "leases of readers": {f"{CLEAN}._leased": _no_holds},
+    "leases of readers": {f"{CLEAN}.leased_files": _no_holds},
     "a moment for readers without a lease": {f"{CLEAN}._recent": _no_commits},
     "savepoints hold their files": {f"{CLEAN}._held": _no_holds},
     "leases of readers stop a restore": {f"{RESTORE}._refuse_readers": nothing},
