@@ -74,7 +74,8 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
     spark: SparkSession, planner: FakePlanner, path: str, tmp_path: Path
 ) -> None:
     """What a question says beside its keys is what the tests of its statement look at."""
-    for name in ("aggregate", "partition_values", "inspect", "rename_table", "change_rows"):
+    answered = "aggregate partition_values inspect rename_table change_rows write_batch"
+    for name in answered.split():
         planner.golden[name] = GOLDEN[name]["answer"]
     planner.decisive = {"day"}
     spark.createDataFrame([(1, "mon")], "id long, day string").write.format("pyhudi").save(path)
@@ -84,6 +85,9 @@ def test_each_question_of_the_shim_has_the_keys_of_its_golden_file(
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     stream.trigger(availableNow=True).start().awaitTermination()
     assert [r["end"] for name, r in planner.calls if name == "plan_batch"] == ["1", "2"]
+    stream = spark.readStream.format("pyhudi").load(path).writeStream.format("pyhudi")
+    stream = stream.option("checkpointLocation", str(tmp_path / "into"))
+    stream.trigger(availableNow=True).start(path).awaitTermination()
     spark.sql(f"CREATE TABLE IF NOT EXISTS pyhudi.`{path}` (id BIGINT, day STRING)")
     spark.sql("CREATE TABLE trips (id BIGINT, day STRING) USING pyhudi PARTITIONED BY (day)")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")

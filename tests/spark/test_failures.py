@@ -155,7 +155,7 @@ def test_an_unforeseen_error_is_short_and_logs_its_stack_at_debug_level_only(
         raise KeyError("word " * 1000)
 
     endpoint = Endpoint("secret", {"exists": fails})
-    asked = encode({"place": Place("/t", {}, {}, {}, None), "ask": Nothing()})
+    asked = encode({"place": Place("/t", {}, {}, {}, None, None), "ask": Nothing()})
     with caplog.at_level(logging.DEBUG, "pyhudi"):
         told = json.loads(endpoint.call("secret", "exists", asked))["error"]["message"]
     assert told.startswith("[INTERNAL] KeyError: ")
