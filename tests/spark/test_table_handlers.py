@@ -47,7 +47,7 @@ class Place:
         return InProcessLock(self.locks, "t", self.clock)
 
     def target(self, properties: dict[str, str], options: dict[str, str] | None = None) -> Target:
-        return Target.at(protocol.Place(self.path, options or {}, properties, {}, None))
+        return Target.at(protocol.Place(self.path, options or {}, properties, {}, None, None))
 
     def create(
         self,

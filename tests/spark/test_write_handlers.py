@@ -62,7 +62,7 @@ class Statements:
     def target(
         self, options: Mapping[str, str] = NONE, properties: Mapping[str, str] = NONE
     ) -> Target:
-        return Target.at(Place(self.path, options, properties, {}, None))
+        return Target.at(Place(self.path, options, properties, {}, None, None))
 
     def scan(self) -> Scan:
         """A scan of the table as it is, as the shim tells of it."""
