@@ -135,7 +135,7 @@ def test_every_way_to_write_refuses_what_other_formats_would_heed(statements: St
     save = protocol.Save(SaveMode.OVERWRITE, (), NO_READS)
     for write in (
         lambda: handlers.write(None, at, save),
-        lambda: handlers._insert(NOBODY, at, Intent(Route.SQL), None),
+        lambda: handlers._insert(NOBODY, at, Intent(Route.SQL), NO_READS),
         lambda: handlers.spool_begin(at, protocol.Nothing()),
     ):
         with pytest.raises(ConfigError, match="'replaceWhere' is not a pyhudi option"):
@@ -160,7 +160,7 @@ def test_an_overwrite_alone_passes_over_the_operation_of_its_table(
     intent = Intent(Route.SQL, overwrite, (compare("p", "<", "b"),))
     at = statements.target(OPTIONS, {OPERATION: operation})
     with pytest.raises((ConfigError, RuntimeError), match=told):
-        statements.handlers._insert(NOBODY, at, intent, None)
+        statements.handlers._insert(NOBODY, at, intent, NO_READS)
 
 
 def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Statements) -> None:
@@ -188,7 +188,7 @@ def test_a_statement_that_fails_gives_its_state_and_its_spool_back(statements: S
     scan = statements.held()
     with pytest.raises(ConfigError, match="hoodie.tabel.name"):
         statements.handlers._change(
-            NOBODY, statements.target(WRONG), Operation.UPSERT, Reads((scan,), 0)
+            NOBODY, statements.target(WRONG), Operation.UPSERT, Reads((scan,), 0), None
         )
     assert not statements.pins._held
 
