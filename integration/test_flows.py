@@ -15,8 +15,10 @@ LINE = re.compile(r"(\w+): (\d+) modules, (\d+) returns, (\d+) callbacks")
 #: returns and callbacks of each operation: less is better, and more needs a reason. Clean and
 #: archive after a commit took three returns, the logs beside base files one of a read, the choice
 #: of partitions and pending clusterings two of a write, dead clusterings one of a rollback; the
-#: state in front of the index took eight of an upsert, and a callback that reads what it lacks
-MOST = {"upsert": (64, 9), "read": (6, 0), "ALTER": (32, 4), "rollback": (3, 0)}
+#: state in front of the index took eight of an upsert, and a callback that reads what it lacks; the
+#: marks of streams, which each commit carries on, two, and the repetition of a write, which the
+#: explorer runs too, three and its attempt as a callback
+MOST = {"upsert": (69, 10), "read": (6, 0), "ALTER": (34, 4), "rollback": (3, 0)}
 
 
 def test_no_operation_goes_back_more_often_than_it_did() -> None:

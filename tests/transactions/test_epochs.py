@@ -18,7 +18,6 @@ from pyhudi.transactions.epochs import (
     EpochDone,
     check_epoch,
     check_marks,
-    fence_epoch,
     forget_marks,
     judge_epoch,
     known_marks,
@@ -271,11 +270,6 @@ def test_a_driver_that_others_have_overtaken_is_fenced_under_the_lock(ordered: S
     with pytest.raises(WriterFenced, match="Another driver of this stream"):
         streams.commit(stale)
     assert streams.world.leftovers() == []
-
-
-def test_a_write_that_no_stream_makes_is_never_fenced(streams: Streams) -> None:
-    streams.write(epoch(3))
-    fence_epoch(streams.world.table(), streams.timeline(), None)
 
 
 def test_a_stream_that_moved_since_the_judgement_is_a_conflict(streams: Streams) -> None:

@@ -70,13 +70,12 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     raise _another(epoch, mark)
 
 
-def check_epoch(table: Table, timeline: Timeline, epoch: Epoch | None) -> None:
-    """``judge_epoch`` for the table as ``timeline`` shows it; nothing without an epoch."""
-    if epoch is not None:
-        judge_epoch(epoch, known_marks(table, timeline, archived=True))
+def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
+    """``judge_epoch`` for the table as ``timeline`` shows it."""
+    judge_epoch(epoch, known_marks(table, timeline, archived=True))
 
 
-def fence_epoch(table: Table, now: Timeline, epoch: Epoch | None) -> None:
+def fence_epoch(table: Table, now: Timeline, epoch: Epoch) -> None:
     """``check_epoch`` under the lock: a driver that others have overtaken is fenced."""
     try:
         check_epoch(table, now, epoch)

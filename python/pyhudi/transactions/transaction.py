@@ -222,7 +222,8 @@ class Transaction(RunningInstant):
         try:
             with while_there(self.table):
                 now, metadata = self._judged(metadata, footprint, check_theirs)
-            fence_epoch(self.table, now, self.epoch)
+            if self.epoch is not None:
+                fence_epoch(self.table, now, self.epoch)
             completion = self.writer.next_time(now)
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             if self._groups is None:

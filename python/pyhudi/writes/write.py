@@ -375,7 +375,8 @@ def _end_of(table: Table, broken: TableCorrupt) -> str | None:
 def _attempt(request: Request, table: Table) -> Committed:
     runtime, options, operation = request.runtime, request.options, request.operation
     before = request.since or table.timeline()
-    check_epoch(table, before, request.epoch)
+    if request.epoch is not None:
+        check_epoch(table, before, request.epoch)
     prepared = _checked(request, table, before)
     if request.epoch is not None:
         single_pass = is_single_pass(table.config, options, operation)
@@ -410,7 +411,8 @@ def _operated(
         request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
             # Another commit came in between: it may have changed the schema, or have the epoch.
-            check_epoch(table, transaction.timeline, request.epoch)
+            if request.epoch is not None:
+                check_epoch(table, transaction.timeline, request.epoch)
             prepared = _checked(request, table, transaction.timeline)
         request.kept.fit(prepared)
         write = Write(
