@@ -86,7 +86,13 @@ def test_the_section_tells_rows_a_second_growth_and_memory(tmp_path: Path) -> No
     assert "A quiet machine." in page
 
 
-@pytest.mark.parametrize("engine", ["pyhudi-sink", "pyhudi-batches", "delta-sink"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "pyhudi-sink",
+        *(pytest.param(e, marks=pytest.mark.matrix) for e in ("pyhudi-batches", "delta-sink")),
+    ],
+)
 def test_every_row_of_a_stream_is_in_the_table(engine: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     main([*SMALL, "--engines", engine, "--results", str(tmp_path), "--page", str(page)])
