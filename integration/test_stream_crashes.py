@@ -91,7 +91,8 @@ def test_a_few_seeds_find_no_problem(tmp_path: Path, hudi_rs: HudiRs, kind: str)
 
     played = run(kind, ["3", "4"], tmp_path, judge)
     assert [each.problems for each in played] == [[], []]
-    assert all(each.deaths.total() for each in played)
+    # Some deaths come by the clock: a quick machine may be done with a seed before its first.
+    assert sum(each.deaths.total() for each in played)
 
 
 @matrix
