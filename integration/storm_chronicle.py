@@ -153,7 +153,10 @@ class Chronicle:
                 return False
             if entry.time in listing.commits:
                 return True
-            gone = entry.time < first or self.ended_ms[entry.time] < listing.begun_ms
+            gone = (
+                entry.time < first
+                or self.ended_ms.get(entry.time, listing.begun_ms) < listing.begun_ms
+            )
             archived = gone and entry.time not in listing.pending
             return archived and entry.time not in self.undone
 
