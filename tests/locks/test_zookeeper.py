@@ -123,7 +123,8 @@ def test_a_lock_is_lost_while_the_server_is_away_for_longer_than_the_lease(
 
     with zookeeper.paused():
         with pytest.raises(StorageError, match=r"zookeeper\.url"):
-            lock.check()
+            for _ in range(3):  # on a busy machine a request may be answered as the server stops
+                lock.check()
         SystemClock().sleep(1.0)
         assert not lock.held()
 
