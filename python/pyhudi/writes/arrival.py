@@ -13,14 +13,10 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.format.table_config import TableConfig
 from pyhudi.writes.collected import COLLECT_BYTES, may_be_collected
+from pyhudi.writes.intent import REPLACING
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.prepare import Prepared
 from pyhudi.writes.stage import worker_error
-
-#: operations that replace rows: without rows they still do something
-_REPLACING = frozenset(
-    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
-)
 
 
 class NothingArrived(Exception):
@@ -38,10 +34,10 @@ def receive(
 ) -> None:
     """Evaluate an epoch's input and keep it for all attempts; ``NothingArrived`` if it is empty.
 
-    A single pass keeps nothing: it evaluates its rows as it writes them. ``WriteFailed`` if the
-    input cannot be evaluated.
+    A single pass keeps nothing: it evaluates its rows as it writes them. An operation that replaces
+    rows does something without any. ``WriteFailed`` if the input cannot be evaluated.
     """
-    if operation in _REPLACING or single_pass:
+    if operation in REPLACING or single_pass:
         return
     kept.fit(prepared)
     what = f"pyhudi {operation.value} {config.name}"

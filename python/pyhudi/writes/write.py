@@ -49,7 +49,16 @@ from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.writes.arrival import NothingArrived, check_columns_stay, receive
 from pyhudi.writes.cluster_stage import SparkTasks
-from pyhudi.writes.intent import Intent, Overwrite, Route, action_of, decide, heeded, settled
+from pyhudi.writes.intent import (
+    REPLACING,
+    Intent,
+    Overwrite,
+    Route,
+    action_of,
+    decide,
+    heeded,
+    settled,
+)
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
 from pyhudi.writes.operations import is_single_pass, run_operation
@@ -69,10 +78,6 @@ from pyhudi.writes.write_context import Write
 
 log = logging.getLogger(__name__)
 
-#: operations that read no rows of what they replace: they work even if a file was lost
-REPLACING = frozenset(
-    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
-)
 #: how often another writer may make the table between the look for it and its creation
 CREATION_RACES = 5
 
@@ -431,7 +436,7 @@ def _checked(request: Request, table: Table, timeline: Timeline) -> Prepared:
     check_undoing(table, timeline, f"{operation.value} to {table.config.name}", None)
     current = table_schema(table, timeline, None)
     view = table.view(timeline)
-    if operation not in REPLACING:
+    if operation not in REPLACING:  # those read no rows, and work even if a file was lost
         view.check()
     if intent.filters and current is not None:
         require_whole_partitions(table.config, current.types, view.partitions(), intent.filters)
