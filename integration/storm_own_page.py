@@ -156,10 +156,11 @@ When all have been struck, the storm goes on in parts in which services run or r
 rest, run, run, rest; *services rest* is the time between two turns of a service then. *commits/s*
 are medians over the parts, *share* is the second of the first, *of the slowest writer* the same by
 all commits of the one writer that services cost most: a few dozen on local disk, fewer elsewhere,
-so it varies by a third. Where services rest 20 s, each writer rests about three seconds between
-two upserts (`--span 30 --spans 16 --rest 20 --pace 6`), so that two cores keep up with eight
-writers, and the shares of single writers say something. The machine has two cores, for these
-processes and for other work that comes and goes: the shares tell of both. A clean spares files for
+so it varies by a third. Each writer rests about three seconds between two upserts
+(`--span 30 --spans 16 --rest 20 --pace 6`), with the slower locks of Hive and S3 six seconds
+(`--span 40 --spans 16 --rest 30 --pace 12`), so that two cores keep up with eight writers, and the
+shares of single writers say something. The machine has two cores, for these processes and for
+other work that comes and goes: the shares tell of both. A clean spares files for
 8 s here after they are replaced, not for 60 s, and a query is a long one after 1 s, not 5 s.
 """
 
