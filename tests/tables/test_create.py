@@ -220,12 +220,13 @@ class Creator:
         return discard_table(self.runtime, self.table, self.options)
 
 
-def test_a_new_table_has_the_folder_that_apache_hudi_lists(tmp_path: Path) -> None:
+def test_a_new_table_has_the_folders_that_apache_hudi_lists(tmp_path: Path) -> None:
     table = Table(LocalStorage(str(tmp_path)), config_of({}))
     lay_timeline(table)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
         ".hoodie",
         ".hoodie/timeline",
+        ".hoodie/timeline/history",
     ]
 
 

@@ -109,15 +109,15 @@ def create_table(
 
 
 def lay_timeline(table: Table) -> None:
-    """Make the folder of a timeline that has no commit yet, since Apache Hudi 1.2.0 lists it.
+    """Make the folders of a timeline that has no commit yet, since Apache Hudi 1.2.0 lists them.
 
-    Without it Hudi neither reads the empty table nor writes to it. Object stores have no folders:
-    there Hudi opens the table after its first commit. Raises no error: the table is made.
+    Without them Hudi neither reads the empty table nor writes to it. Layout 1 has its timeline
+    beside the properties. Raises no error: the table is made.
     """
-    place = f"{table.config.timeline_folder}/.folder"
+    if table.config.layout == 1:
+        return
     try:
-        table.storage.replace(place, b"")
-        table.storage.delete([place])
+        table.storage.make_folder(table.config.history_folder)
     except StorageError as e:
         log.warning(
             "The table at %s was made, but not the folder of its timeline: %s Apache Hudi opens "
