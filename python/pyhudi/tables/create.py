@@ -105,7 +105,9 @@ def create_table(
     """Make the table under its lock; errors of ``presence.make_table``, and ``ConfigError`` for a
     folder inside another table."""
     refuse_inside_table(storage.root, runtime.storage)
-    return make_table(runtime.writer(Table(storage, config), options))
+    made = make_table(runtime.writer(Table(storage, config), options))
+    lay_timeline(made)
+    return made
 
 
 def lay_timeline(table: Table) -> None:
