@@ -45,9 +45,7 @@ class Neighbour:
         self._thread = threading.Thread(target=self._run, name="neighbour")
 
     def __enter__(self) -> Neighbour:
-        # Apache Hudi lists the timeline also of a table without commits, and wants its columns.
-        (self._table / ".hoodie" / "timeline").mkdir(exist_ok=True)
-        self._write(0)
+        self._write(0)  # without columns Apache Hudi makes no entry for the table
         self._peer.sql(f"create table {self._name} using hudi location '{self._table}'")
         self._thread.start()
         return self

@@ -144,7 +144,7 @@ class SchemaConflict(HudiError):
 
 @dataclass(eq=False, repr=False)
 class HistoryExpired(HudiError):
-    """The instant ``asked`` is older than ``earliest``, the first that is still kept."""
+    """The instant ``asked`` is no longer kept; ``earliest`` is the first that is."""
 
     _: KW_ONLY
     asked: str | None = None

@@ -9,6 +9,7 @@ import pytest
 
 from pyhudi.errors import FileExists, StorageError
 from pyhudi.storage.base import Storage
+from tests.contracts.conftest import HADOOP
 
 AWKWARD_PATHS = [
     "with space/file name.parquet",
@@ -221,6 +222,27 @@ def test_folders_go_with_their_last_file_and_no_file_with_its_folder(storage: St
     storage.delete_empty_folders("")
     assert storage.list_folders("") == []
     storage.put_if_absent("again", b"y")
+
+
+def test_a_folder_that_was_made_holds_no_file_and_goes_with_the_empty_ones(
+    storage: Storage,
+) -> None:
+    for _ in range(2):
+        storage.make_folder("t/made/deep")
+    storage.make_folder("t/kept")
+    storage.put_if_absent("t/kept/1", b"x")
+    assert storage.list("t/made/deep") == storage.list_folders("t/made/deep") == []
+    assert [file.path for file in storage.walk("")] == ["t/kept/1"]
+    storage.delete_empty_folders("")
+    assert storage.list_folders("t") == ["t/kept"]
+    assert storage.read("t/kept/1") == b"x"
+
+
+@pytest.mark.parametrize("storage", ["local", "s3", HADOOP], indirect=True)
+def test_a_folder_that_was_made_is_there(storage: Storage) -> None:
+    storage.make_folder("t/made/deep")
+    assert storage.list_folders("") == ["t"]
+    assert storage.list_folders("t/made") == ["t/made/deep"]
 
 
 def test_delete_folder_takes_all_below_it_and_nothing_beside_it(storage: Storage) -> None:

@@ -20,6 +20,7 @@ OFFSETS: st.SearchStrategy[Offset] = st.one_of(
         TIMES.map(InstantTime),
         st.none() | st.integers(0, 10**6),
         st.none() | st.text(),
+        st.none() | st.integers(10**16, 10**17 - 1).map(lambda n: InstantTime(str(n))),
     ),
 )
 
@@ -58,6 +59,8 @@ GOOD = json.loads(StreamOffset(Order.COMPLETED, InstantTime("20240101000000000")
         (json.dumps({**GOOD, "files": True}), "True is no number of files"),
         (json.dumps({**GOOD, "files": -1}), "-1 is no number of files"),
         (json.dumps({**GOOD, "snapshot": 1}), "1 is no digest"),
+        (json.dumps({**GOOD, "commit": None}), "None is no instant"),
+        (json.dumps({**GOOD, "commit": "2024"}), "'2024' is no instant"),
         ('{"version": 1, "begin": "now"}', "it begins at 'now'"),
     ],
 )

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyhudi.choices import Order
 from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
-from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
 from pyhudi.timeline.table import PROPERTIES, open_table
 from tests.archiver import archive
 from tests.reads.changing_table import Began, Changing, changing, schema_of, time
@@ -237,6 +238,91 @@ def test_a_first_state_of_which_files_were_cleaned_is_refused_half_way() -> None
     follower.restart()
     with pytest.raises(HistoryExpired):
         follower.batch()
+
+
+# ---- another table, or one that was set back
+
+
+def undo(table: Changing, *numbers: int) -> None:
+    """A restore takes commits off the timeline."""
+    storage, names = table.world.storage, tuple(map(time, numbers))
+    storage.delete([f.path for f in storage.list(table.world.folder) if f.name.startswith(names)])
+
+
+UNKNOWN = "is neither on its timeline nor in its archive.*another checkpoint location"
+
+
+@VERSIONS
+def test_a_commit_that_was_read_and_undone_ends_the_stream(version: int) -> None:
+    table = changing(version)
+    for number in range(1, 4):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": 1}))
+    follower = Follower(table)
+    follower.all()
+    undo(table, 3)
+    with pytest.raises(HistoryExpired, match=f"up to commit {time(3)}, which {UNKNOWN}") as told:
+        follower.batch()
+    assert (told.value.asked, told.value.earliest) == (time(3), time(2))
+    table.complete(table.write(4, "g1", {"k1": 4}))
+    follower.restart()
+    with pytest.raises(HistoryExpired, match=UNKNOWN):
+        follower.batch()
+    with pytest.raises(HistoryExpired, match=UNKNOWN):
+        follower.rows(*map(parse_offset, follower.offsets[-2:]))
+
+
+@VERSIONS
+def test_a_table_that_was_created_again_ends_the_stream(version: int) -> None:
+    table = changing(version)
+    table.complete(table.write(1, "g1", {"a": 1}))
+    follower = Follower(table)
+    follower.all()
+    undo(table, 1)
+    with pytest.raises(HistoryExpired, match=UNKNOWN):
+        follower.batch()
+    for number in range(2, 6):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": 1}))
+    follower.restart()
+    with pytest.raises(HistoryExpired, match="the table was dropped and created again"):
+        follower.batch()
+    archive(open_table(table.world.storage), *(time(n) for n in range(2, 4)))
+    with pytest.raises(HistoryExpired, match=UNKNOWN):
+        follower.batch()
+
+
+@VERSIONS
+def test_a_commit_that_was_undone_before_it_was_read_is_none(version: int) -> None:
+    table = changing(version)
+    table.complete(table.write(1, "g1", {"a": 1}))
+    follower = Follower(table)
+    follower.all()
+    table.complete(table.write(2, "g2", {"b": 2}))
+    undo(table, 2)
+    table.complete(table.write(3, "g3", {"c": 3}))
+    assert follower.all() == [[("c", 3, 3)]]
+
+
+@VERSIONS
+def test_a_commit_that_was_read_and_archived_is_known_by_the_archive(version: int) -> None:
+    table = changing(version)
+    for number in range(1, 4):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": 1}))
+    follower = Follower(table)
+    follower.all()
+    table.complete(table.write(4, "g4", {"k4": 1}))
+    table.complete(table.write(5, "g5", {"k5": 1}))
+    archive(open_table(table.world.storage), *(time(n) for n in range(1, 4)))
+    follower.restart()
+    assert follower.all() == [[("k4", 1, 4), ("k5", 1, 5)]]
+
+
+def test_a_time_that_a_user_gave_and_an_old_place_name_no_commit() -> None:
+    table = changing()
+    table.complete(table.write(1, "g1", {"a": 1}))
+    table.complete(table.write(5, "g5", {"b": 5}))
+    assert Follower(table, {START: time(3)}).all() == [[("b", 5, 5)]]
+    old = StreamOffset(Order.COMPLETED, time(3))
+    assert Follower(table, offsets=[old.render()]).all() == [[("b", 5, 5)]]
 
 
 # ---- options

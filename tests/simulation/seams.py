@@ -159,6 +159,9 @@ class SteppedStorage:
     def delete_folder(self, folder: str) -> None:
         self._write("delete_folder", (folder,), lambda: self._files.delete_folder(folder))
 
+    def make_folder(self, folder: str) -> None:
+        self._files.make_folder(folder)
+
     def delete_empty_folders(self, folder: str) -> None:
         self._files.delete_empty_folders(folder)
 

@@ -23,6 +23,8 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaConflict, StreamConflict
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.table import open_table
 from pyhudi.transactions.epochs import NAME, REPLACES
 from pyhudi.writes.arrival import EVOLVES
 from tests.process_facts import eventually
@@ -89,7 +91,7 @@ class Stream:
         return sorted(map(tuple, df.select("id", "name", "ts", "dt").collect()))
 
     def commits(self) -> int:
-        return len(pyhudi.history(self.path))
+        return sum(entry.is_commit for entry in pyhudi.history(self.path))
 
     def told(self) -> dict[str, Any]:
         """What the newest commit says of streams."""
@@ -157,10 +159,39 @@ def test_a_batch_is_known_after_other_commits(stream: Stream) -> None:
     assert stream.table() == [row(1), row(5), row(6)]
 
 
-def test_an_empty_batch_has_no_instant(stream: Stream) -> None:
-    stream.put([row(1)], [row(2)])
-    stream.run(stream.rows().where("id < 2"))
+KEYLESS = {"hoodie.table.name": "t", PARTITION: "dt"}
+
+
+@pytest.mark.parametrize(
+    ("options", "operation"),
+    [(OPTIONS, "upsert"), (OPTIONS, "bulk_insert"), (KEYLESS, "insert")],
+    ids=["upsert", "bulk_insert", "insert without a key"],
+)
+def test_an_empty_batch_makes_no_commit(
+    stream: Stream, options: dict[str, str], operation: str
+) -> None:
+    stream.options = {**options, OPERATION: operation}
+    stream.put([row(2)], [row(1)], [row(2)], [row(4)])
+    stream.run(stream.rows().where("id <> 2"))
+    assert stream.table() == [row(1), row(4)]
+    assert stream.commits() == 2
+    assert stream.told()["default_single_writer"]["batch"] == 3
+    assert not open_table(LocalStorage(stream.path)).timeline().pending
+    stream.put([row(2)])
+    query = stream.run(stream.rows().where("id <> 2"))
+    stream.forget(4)
+    stream.run(stream.rows().where("id <> 2"))
+    assert stream.commits() == 2, "an empty batch that is repeated is empty"
+    assert query.exception() is None
+
+
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
+def test_a_frame_without_rows_is_a_commit(stream: Stream, operation: str) -> None:
+    none = stream.spark.createDataFrame([], DDL)
+    writer = none.write.format("pyhudi").options(**{**KEYLESS, OPERATION: operation})
+    writer.mode("append").save(stream.path)
     assert stream.commits() == 1
+    assert stream.table() == []
 
 
 def test_soft_deletes_leave_by_the_stream(stream: Stream) -> None:

@@ -15,6 +15,7 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
+from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import (
@@ -202,9 +203,9 @@ def test_a_table_of_a_pessimistic_writer_is_one_of_pessimistic_writers() -> None
 class Creator:
     """Makes a table and gives it up, its lock in the test's hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage | None = None, version: str = "9") -> None:
         clock, locks = FakeClock(), InProcessLocks()
-        self.storage = MemoryStorage("memory:/created", clock)
+        self.storage = storage or MemoryStorage("memory:/created", clock)
         self.lock, absent = InProcessLock(locks, "t", clock), cast(Any, None)
         self.runtime = Runtime(
             clock,
@@ -214,19 +215,26 @@ class Creator:
             absent,
         )
         self.options = resolve_write({"hoodie.write.lock.wait_time_ms": "10"})
-        self.table = create_table(self.runtime, self.storage, config_of({}), self.options)
+        config = config_of({"hoodie.write.table.version": version})
+        self.table = create_table(self.runtime, self.storage, config, self.options)
 
     def gives_up(self) -> bool:
         return discard_table(self.runtime, self.table, self.options)
 
 
-def test_a_new_table_has_the_folder_that_apache_hudi_lists(tmp_path: Path) -> None:
-    table = Table(LocalStorage(str(tmp_path)), config_of({}))
-    lay_timeline(table)
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
-        ".hoodie",
-        ".hoodie/timeline",
-    ]
+@pytest.mark.parametrize(
+    ("version", "folders"),
+    [("6", []), ("8", [".hoodie/timeline", ".hoodie/timeline/history"]),
+     ("9", [".hoodie/timeline", ".hoodie/timeline/history"])],
+)  # fmt: skip
+def test_a_new_table_has_the_folders_that_apache_hudi_lists(
+    tmp_path: Path, version: str, folders: list[str]
+) -> None:
+    creator = Creator(LocalStorage(str(tmp_path)), version)
+    found = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == [".hoodie", *folders]
+    assert creator.gives_up()
+    assert not list(tmp_path.rglob("timeline"))
 
 
 def test_a_timeline_without_a_folder_is_a_warning(

@@ -202,6 +202,22 @@ def test_a_query_that_replaces_another_goes_on_from_its_own_numbers(streams: Str
         streams.verdict(epoch(8, query="old"))
 
 
+@pytest.mark.parametrize(
+    ("mark", "asked", "theirs"),
+    [
+        (OURS, epoch(4), "batch 5 of query q"),
+        (THEIRS, epoch(6), "batch 5 of query other"),
+        (HUDIS, epoch(4), "batch 5 of Apache Hudi's sink"),
+    ],
+)
+def test_a_refused_epoch_and_what_stands_against_it_are_named_alike(
+    mark: Mark, asked: Epoch, theirs: str
+) -> None:
+    with pytest.raises(StreamConflict, match="Nothing was written, and nothing was ski") as told:
+        judge_epoch(asked, {"s": mark})
+    assert (told.value.ours, told.value.theirs) == (asked.who, theirs)
+
+
 @pytest.mark.parametrize("torn", ['{"s": {"query": "q", "ba', "[]", '{"s": {"batch": 4}}'])
 def test_marks_that_cannot_be_read_are_those_of_the_commit_before(
     streams: Streams, torn: str

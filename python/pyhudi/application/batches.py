@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from threading import Lock
 
+from pyhudi.application.last_commit import written_rows
 from pyhudi.config import WriteOptions
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.recent import Recent
@@ -71,11 +72,7 @@ def progress_of(done: Committed | None, seconds: float) -> dict[str, str]:
     told: dict[str, object] = {"writeMs": round(seconds * 1000)}
     if done is not None:
         stats = done.metadata.stats
-        inserted, updated = (
-            sum(s.num_inserts for s in stats) - done.rows_moved,
-            sum(s.num_updates for s in stats) + done.rows_moved,
-        )
-        deleted = sum(s.num_deletes for s in stats) - done.rows_moved
+        inserted, updated, deleted = written_rows(done)
         told |= {
             "instant": done.instant,
             "completedAt": done.completion_time,

@@ -74,19 +74,22 @@ class ChangedRows:
     deleted: int | None
 
 
-def changed_rows(done: Committed | None) -> ChangedRows:
-    """The rows that a commit changed, None for a statement that had nothing to commit.
+def written_rows(done: Committed) -> tuple[int, int, int]:
+    """How many rows the files of a commit insert, update and delete.
 
     A row that moves to another partition is an insert and a delete in the commit's statistics.
     """
+    entry, moved = _entry(done), done.rows_moved
+    return entry.rows_inserted - moved, entry.rows_updated + moved, entry.rows_deleted - moved
+
+
+def changed_rows(done: Committed | None) -> ChangedRows:
+    """The rows that a commit changed, None for a statement that had nothing to commit."""
     if done is None:
         return ChangedRows(0, 0, 0)
-    entry, moved, replaced = _entry(done), done.rows_moved, done.rows_replaced
-    return ChangedRows(
-        entry.rows_inserted - moved,
-        entry.rows_updated + moved,
-        None if replaced is None else entry.rows_deleted - moved + replaced,
-    )
+    inserted, updated, deleted = written_rows(done)
+    replaced = done.rows_replaced
+    return ChangedRows(inserted, updated, None if replaced is None else deleted + replaced)
 
 
 def _entry(done: Committed) -> HistoryEntry:

@@ -52,6 +52,12 @@ class Mark:
     writes: int
     instant: InstantTime
 
+    @property
+    def who(self) -> str:
+        """The batch's name in messages."""
+        writer = "Apache Hudi's sink" if self.query is None else f"query {self.query}"
+        return f"batch {self.batch} of {writer}"
+
 
 Marks = Mapping[str, Mark]
 

@@ -11,8 +11,10 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.reads.change_data import STILL
 from pyhudi.reads.stream_admission import Ahead, Load
+from pyhudi.reads.stream_offsets import StreamOffset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.archived import holds_commit
 from pyhudi.timeline.completion_order import safe_checkpoint, time_in_order
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.read_states import ReadState, completed
@@ -51,6 +53,18 @@ class StreamLook:
     def before(self, at: InstantTime) -> InstantTime | None:
         """The time of the last step before ``at``."""
         return max((s.at for s in self.steps if s.at < at), default=None)
+
+    def place(self, at: InstantTime, files: int | None = None) -> StreamOffset:
+        """The place at a step, which names its last commit; without a step it names none."""
+        step = next((s for s in self.steps if s.at == at), None)
+        commit = None if step is None else step.commits[-1].time
+        return StreamOffset(self.order, at, files, commit=commit)
+
+    def knows(self, place: StreamOffset) -> bool:
+        """Whether the table still has the commit of a place, on the timeline or archived."""
+        if place.commit is None or any(c.time == place.commit for c in self.timeline.commits):
+            return True
+        return holds_commit(self.table.storage, self.table.config, place.commit)
 
     def state(self, at: InstantTime) -> ReadState | None:
         """The state after all commits up to ``at``, for a lease; None if there are none."""

@@ -2,7 +2,8 @@
 
 Invariants: an offset means the same in every process and after every commit; offsets of one stream
 ascend. Their text is JSON of one strict form, version 1: a key too many, a missing one or a value
-of another type is an error, never a guess. Two offsets are the same place if their texts are equal.
+of another type is an error, never a guess. Only ``commit`` may be missing: such a place names no
+commit. Two offsets are the same place if their texts are equal.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pyhudi.format.instants import InstantTime
 VERSION: Final = 1
 _KEYS: Final = frozenset({"version", "order", "at", "files", "snapshot"})
 _TIME: Final = re.compile(r"|\d{17,20}", re.ASCII)
+_INSTANT: Final = re.compile(r"\d{14,20}", re.ASCII)
 
 
 class Beginning(str, Enum):
@@ -39,13 +41,15 @@ class StreamOffset:
 
     With ``files`` only so many of the files of the commit at ``at``, and all commits before it.
     With ``snapshot``, a digest of the state after ``at``, the files are those of this state, and
-    what came before ``at`` has been read by it.
+    what came before ``at`` has been read by it. ``commit`` is the instant of the commit at ``at``,
+    by which the table is known again; None for a time that a user gave.
     """
 
     order: Order
     at: InstantTime
     files: int | None = None
     snapshot: str | None = None
+    commit: InstantTime | None = None
 
     @property
     def whole(self) -> bool:
@@ -61,6 +65,7 @@ class StreamOffset:
                 "at": self.at,
                 "files": self.files,
                 "snapshot": self.snapshot,
+                **({} if self.commit is None else {"commit": self.commit}),
             }
         )
 
@@ -91,7 +96,7 @@ def parse_offset(text: str) -> Offset:
         if not begins:
             raise _foreign(text, f"it begins at {said['begin']!r}")
         return begins[0]
-    if said.keys() != _KEYS:
+    if said.keys() - {"commit"} != _KEYS:
         raise _foreign(text, f"its keys are {', '.join(sorted(said))}")
     orders = [each for each in Order if each.value == said["order"]]
     if not orders:
@@ -103,7 +108,11 @@ def parse_offset(text: str) -> Offset:
         raise _foreign(text, f"{files!r} is no number of files")
     if snapshot is not None and not isinstance(snapshot, str):
         raise _foreign(text, f"{snapshot!r} is no digest")
-    return StreamOffset(orders[0], InstantTime(at), files, snapshot)
+    commit = said.get("commit")
+    if "commit" in said and (not isinstance(commit, str) or not _INSTANT.fullmatch(commit)):
+        raise _foreign(text, f"{commit!r} is no instant")
+    known = None if commit is None else InstantTime(commit)
+    return StreamOffset(orders[0], InstantTime(at), files, snapshot, known)
 
 
 def _is_count(value: Any) -> bool:

@@ -64,6 +64,25 @@ def state_gone(found: StreamLook, place: StreamOffset) -> HistoryExpired:
     )
 
 
+def check_known(found: StreamLook, place: StreamOffset) -> None:
+    """``HistoryExpired`` if the table no longer has the commit that a stream has read last.
+
+    Only an undoing takes a commit away without archiving it, or another table at the same place.
+    """
+    if found.knows(place):
+        return
+    raise HistoryExpired(
+        f"The stream has read the table {found.table.config.name} up to commit {place.commit}, "
+        "which is neither on its timeline nor in its archive any more: a restore or a rollback has "
+        "undone the commit, or the table was dropped and created again, or its archive is lost. "
+        "Nothing more was read; what the query wrote of it before is still where it wrote it. Take "
+        "that away if it must not stay, and start the query with another checkpoint location, "
+        f"which begins with the rows of now; {START} can name another begin.",
+        asked=place.commit,
+        earliest=found.newest,
+    )
+
+
 def refuse_hidden(own: SparkSchema, asked: SparkSchema) -> None:
     """``ConfigError`` for hidden columns, which the images of changes lack."""
     hidden = [name for name in asked.names if name not in own.names]

@@ -34,6 +34,7 @@ from pyhudi.reads.stream_offsets import Beginning, Offset, StreamOffset
 from pyhudi.reads.stream_refusals import (
     START,
     archived_away,
+    check_known,
     check_options,
     cleaned_away,
     refuse_hidden,
@@ -115,7 +116,7 @@ class Stream:
         check_options(self.options)
         found = look(self.storage, self.options.order, default_order)
         refuse_table(found)
-        newest = StreamOffset(found.order, found.newest or InstantTime(""))
+        newest = found.place(found.newest or InstantTime(""))
         text = self.options.start_offset.strip()
         for each in Beginning:
             if text.lower() == each.value:
@@ -132,9 +133,11 @@ class Stream:
 
     def _next(self, start: Offset, limited: bool, until: StreamOffset | None) -> Next:
         found = self._look(start)
+        if isinstance(start, StreamOffset):
+            check_known(found, start)
         limits = self.limits if limited else BatchLimits()
         end = self._end(found, start, limits, until)
-        newest = StreamOffset(found.order, found.newest) if found.newest is not None else None
+        newest = found.place(found.newest) if found.newest is not None else None
         place = end if end is not None else start
         rest = self._rest_of_snapshot(found, place)
         now_ms = self.runtime.clock.now_ms()
@@ -148,6 +151,7 @@ class Stream:
 
     def _plan(self, start: Offset, end: StreamOffset, schema: SparkSchema) -> Batch:
         found = look_back(self.storage, end.order, end.at)
+        check_known(found, end)
         if _in_snapshot(start, end):
             return self._plan_snapshot(found, start, end, schema)
         assert isinstance(start, StreamOffset)
@@ -199,12 +203,12 @@ class Stream:
         if isinstance(start, Beginning):
             at = until.at if until is not None else found.newest
             if start is Beginning.LATEST:
-                return StreamOffset(found.order, at or InstantTime(""))
+                return found.place(at or InstantTime(""))
             if not at:
                 return None
             self._check_schema(found, found.between(InstantTime(""), at))
             self._hold_at(found, at)
-            return self._part_of_snapshot(found, StreamOffset(found.order, at, 0), limits)
+            return self._part_of_snapshot(found, found.place(at, 0), limits)
         self._hold(found, start)
         if start.snapshot is not None and not start.whole:
             return self._part_of_snapshot(found, start, limits)
@@ -212,8 +216,7 @@ class Stream:
             step = next((s for s in found.steps if s.at == start.at), None)
             if step is None:
                 raise archived_away(found, start)
-            files = cut(found.ahead(step).files, start.files or 0, limits)
-            return StreamOffset(found.order, start.at, files)
+            return found.place(start.at, cut(found.ahead(step).files, start.files or 0, limits))
         steps = self._known_steps(found, found.between(start.at, until.at if until else None))
         least = self._least_end(found, start, steps)
         ahead: Iterator[Ahead] = map(found.ahead, steps)
@@ -225,7 +228,7 @@ class Stream:
             return start
         if self._of_each_change:
             self._check_kept(found, start, found.between(start.at, end[0]))
-        return StreamOffset(found.order, *end)
+        return found.place(*end)
 
     def _check_kept(
         self, found: StreamLook, start: StreamOffset, steps: Sequence[StreamStep]

@@ -37,7 +37,6 @@ from pyhudi.tables.create import (
     check_adoption,
     create_table,
     discard_table,
-    lay_timeline,
     new_table_config,
 )
 from pyhudi.tables.rename import rename
@@ -100,7 +99,6 @@ class TableHandlers:
         stored = SparkSchema.parse(ask.schema).as_stored(name)
         config = new_table_config(storage.root, options, stored, record_schema=True)
         made = create_table(self._runtime, storage, config, options)
-        lay_timeline(made)
         return made.config.raw[ID]
 
     def _adopt(self, table: Table, given: Options, session: Options) -> None:

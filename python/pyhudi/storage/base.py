@@ -84,11 +84,14 @@ class Storage(Protocol):
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with everything below it; an absent folder is no error."""
 
-    def delete_empty_folders(self, folder: str) -> None:
-        """Delete a folder and the folders below it, unless they hold a file.
+    def make_folder(self, folder: str) -> None:
+        """Make a folder for other programs, which list it; a folder that is there is no error.
 
-        Object stores do nothing, since a folder exists there only while it holds files.
+        An object store, which has no folders, keeps a marker that is no file of any listing.
         """
+
+    def delete_empty_folders(self, folder: str) -> None:
+        """Delete a folder and the folders below it, and their markers, unless they hold a file."""
 
 
 @dataclass(frozen=True, slots=True)

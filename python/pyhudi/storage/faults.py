@@ -171,6 +171,9 @@ class FaultyStorage:
     def delete_folder(self, folder: str) -> None:
         self._do("delete_folder", (folder,), lambda: self._inner.delete_folder(folder))
 
+    def make_folder(self, folder: str) -> None:
+        self._inner.make_folder(folder)
+
     def delete_empty_folders(self, folder: str) -> None:
         self._inner.delete_empty_folders(folder)
 

@@ -130,6 +130,11 @@ class HadoopStorage:
         inside = checked(folder)
         self._ask("delete", inside, lambda: self._files.delete_folder(inside))
 
+    def make_folder(self, folder: str) -> None:
+        place = f"{_named(folder)}/.folder"
+        self.replace(place, b"")
+        self.delete([place])
+
     def delete_empty_folders(self, folder: str) -> None:
         inside = checked(folder)
         self._ask("delete", inside, lambda: self._files.delete_empty_folders(inside))

@@ -177,6 +177,13 @@ class LocalStorage:
         if file := _facts(inside, entry):
             self._passed[file.path] = file
 
+    def make_folder(self, folder: str) -> None:
+        full = self._base + checked(folder)
+        try:
+            _make_folders(full.rstrip("/"))
+        except OSError as error:
+            raise _failed("make", full, error) from error
+
     def delete_empty_folders(self, folder: str) -> None:
         full = self._base + checked(folder)
         for path, _, _ in os.walk(full.rstrip("/"), topdown=False):

@@ -112,6 +112,9 @@ class MemoryStorage:
             for path in [p for p in self._files if p.startswith(prefix)]:
                 del self._files[path]
 
+    def make_folder(self, folder: str) -> None:
+        checked(folder)
+
     def delete_empty_folders(self, folder: str) -> None:
         checked(folder)
 

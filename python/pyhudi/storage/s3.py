@@ -163,8 +163,16 @@ class S3Storage:
         pages = self._pages(self._key(folder, "/"), "")
         self._delete_keys(entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
+    def make_folder(self, folder: str) -> None:
+        # As S3A does it: its clients see a folder where an object's name ends in a slash.
+        self._put("make", folder, b"", {}, end="/")
+
     def delete_empty_folders(self, folder: str) -> None:
-        checked(folder)
+        pages = self._pages(self._key(folder, "/"), "")
+        found = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        files = [key for key in found if not key.endswith("/")]
+        held = {key[: end + 1] for key in files for end in range(len(key)) if key[end] == "/"}
+        self._delete_keys(key for key in found if key.endswith("/") and key not in held)
 
     def _key(self, path: str, end: str = "") -> str:
         inside = checked(path)
@@ -256,8 +264,10 @@ class S3Storage:
                     path=uri,
                 )
 
-    def _put(self, verb: str, path: str, data: bytes, condition: Mapping[str, str]) -> None:
-        key, mark = self._key(path), self._clock.uuid()
+    def _put(
+        self, verb: str, path: str, data: bytes, condition: Mapping[str, str], end: str = ""
+    ) -> None:
+        key, mark = self._key(path, end), self._clock.uuid()
         if not checked(path):
             raise StorageError("An empty path names no file.", path=path, had_no_effect=True)
         patience = Patience(self._clock, _PUT_LIMIT_S)

@@ -154,6 +154,10 @@ class SlowStorage:
                 pass
         self._inner.delete_folder(folder)  # also deletes files that listings do not show
 
+    def make_folder(self, folder: str) -> None:
+        self._request("put", folder, 1, changes=True)
+        self._inner.make_folder(folder)
+
     def delete_empty_folders(self, folder: str) -> None:
         self._inner.delete_empty_folders(folder)
 

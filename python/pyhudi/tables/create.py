@@ -105,19 +105,21 @@ def create_table(
     """Make the table under its lock; errors of ``presence.make_table``, and ``ConfigError`` for a
     folder inside another table."""
     refuse_inside_table(storage.root, runtime.storage)
-    return make_table(runtime.writer(Table(storage, config), options))
+    made = make_table(runtime.writer(Table(storage, config), options))
+    lay_timeline(made)
+    return made
 
 
 def lay_timeline(table: Table) -> None:
-    """Make the folder of a timeline that has no commit yet, since Apache Hudi 1.2.0 lists it.
+    """Make the folders of a timeline that has no commit yet, since Apache Hudi 1.2.0 lists them.
 
-    Without it Hudi neither reads the empty table nor writes to it. Object stores have no folders:
-    there Hudi opens the table after its first commit. Raises no error: the table is made.
+    Without them Hudi neither reads the empty table nor writes to it. Layout 1 has its timeline
+    beside the properties. Raises no error: the table is made.
     """
-    place = f"{table.config.timeline_folder}/.folder"
+    if table.config.layout == 1:
+        return
     try:
-        table.storage.replace(place, b"")
-        table.storage.delete([place])
+        table.storage.make_folder(table.config.history_folder)
     except StorageError as e:
         log.warning(
             "The table at %s was made, but not the folder of its timeline: %s Apache Hudi opens "

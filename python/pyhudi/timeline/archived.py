@@ -78,6 +78,18 @@ def just_archived(
     return [entry for entry in found if least <= entry.instant.time <= greatest]
 
 
+def holds_commit(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
+    """Whether the archive has the commit ``time``.
+
+    In layout 2 only the files around ``time`` are read, in layout 1 all. ``TableCorrupt`` as above.
+    """
+    if config.layout == 1:
+        entries = archived_instants(storage, config)
+    else:
+        entries = just_archived(storage, config, time, time)
+    return any(e.instant.time == time and e.instant.action in COMMIT_ACTIONS for e in entries)
+
+
 def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
     """Whether the archive has commits older than ``time``, but no commit ``time``.
 

@@ -181,43 +181,48 @@ def _is_commit(entry: ArchivedInstant) -> bool:
 
 
 def _behind(epoch: Epoch, mark: Mark) -> StreamConflict:
-    return StreamConflict(
-        f"The table has batch {mark.batch} of this query already (commit {mark.instant}), and its "
-        f"checkpoint asks for batch {epoch.batch}: the checkpoint is older than the table, as "
-        "after it was put back from a copy. Nothing was written, since a batch that is evaluated "
-        "again may have other rows. Set the table back to the same time (pyhudi.restore), or start "
-        "with a new checkpoint from the right offsets and set "
-        f"{REPLACES} to {mark.query}.",
-        ours=epoch.who,
-        theirs=f"batch {mark.batch}",
-        stream=epoch.stream,
+    return _conflict(
+        epoch,
+        mark,
+        f"its checkpoint asks for batch {epoch.batch}: the checkpoint is older than the table, as "
+        "after it was put back from a copy, and a batch that is evaluated again may have other "
+        "rows.",
+        "Set the table back to the same time (pyhudi.restore), or start with a new checkpoint from "
+        f"the right offsets and set {REPLACES} to {mark.query}.",
     )
 
 
 def _after_hudi(epoch: Epoch, mark: Mark) -> StreamConflict:
-    return StreamConflict(
-        f"Apache Hudi's sink has written this table up to batch {mark.batch} (commit "
-        f"{mark.instant}) under the name '{epoch.stream}', and {epoch.who} comes now: a fresh "
-        "checkpoint, or one from before. Nothing was written, and nothing was skipped. To go on "
-        "where Hudi's sink ended, use its checkpoint. For another stream beside it, give this one "
-        f"a name by {NAME}. To write the batches of a fresh checkpoint under the same name, set "
-        f"{REPLACES} to *.",
-        ours=epoch.who,
-        theirs=f"batch {mark.batch} of Apache Hudi's sink",
-        stream=epoch.stream,
+    return _conflict(
+        epoch,
+        mark,
+        f"{epoch.who} comes now: a fresh checkpoint, or one from before.",
+        "To go on where Hudi's sink ended, use its checkpoint. For another stream beside it, give "
+        f"this one a name by {NAME}. To write the batches of a fresh checkpoint under the same "
+        f"name, set {REPLACES} to *.",
     )
 
 
 def _another(epoch: Epoch, mark: Mark) -> StreamConflict:
+    return _conflict(
+        epoch,
+        mark,
+        f"now query {epoch.query} writes its batch {epoch.batch}: a second stream, or the same one "
+        "with a fresh checkpoint, whose batches may come twice.",
+        f"For a second stream, give it a name by {NAME}. If it replaces the other query, set "
+        f"{REPLACES} to {mark.query}.",
+    )
+
+
+def _conflict(epoch: Epoch, mark: Mark, comes: str, remedy: str) -> StreamConflict:
+    """The error that says who has written, and what ``comes`` now in its place."""
+    who = "Apache Hudi's sink" if mark.query is None else f"Query {mark.query}"
     return StreamConflict(
-        f"Query {mark.query} has written this table up to batch {mark.batch} (commit "
-        f"{mark.instant}) under the name '{epoch.stream}', and now query {epoch.query} writes its "
-        f"batch {epoch.batch}: a second stream, or the same one with a fresh checkpoint, whose "
-        "batches may come twice. Nothing was written, and nothing was skipped. For a second "
-        f"stream, give it a name by {NAME}. If it replaces the other query, set {REPLACES} to "
-        f"{mark.query}.",
-        ours=f"query {epoch.query}",
-        theirs=f"query {mark.query}",
+        f"{who} has written this table up to batch {mark.batch} (commit {mark.instant}) under the "
+        f"name '{epoch.stream}', and {comes} Nothing was written, and nothing was skipped. "
+        f"{remedy}",
+        ours=epoch.who,
+        theirs=mark.who,
         stream=epoch.stream,
     )
 

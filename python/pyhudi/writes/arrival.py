@@ -1,7 +1,8 @@
 """A micro-batch as one write: which write of its batch it is, and whether it has rows.
 
-Invariant: the input of an epoch is evaluated before its instant is requested, so an empty one has
-no instant (docs/decisions/stream_epochs.md).
+Invariant: an epoch without rows makes no commit. Its input is evaluated before its instant is
+requested, so it has none; only a single pass learns it as it writes, and its instant is undone
+(docs/decisions/stream_epochs.md).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pyhudi.services.clustering import Clustering
 from pyhudi.services.reversal import put_back
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Committed
+from pyhudi.writes.arrival import NothingArrived
 from pyhudi.writes.cluster_stage import SparkTasks
 from pyhudi.writes.collected import Collected, collected
 from pyhudi.writes.grouped import Grouped
@@ -34,7 +35,10 @@ RETRIES_KEY = "pyhudi.conflict.retries"
 
 
 def run_operation(write: Write) -> Committed:
-    """Place the rows of ``write``, claim their file groups, write them and commit."""
+    """Place the rows of ``write``, claim their file groups, write them and commit.
+
+    ``NothingArrived`` if a single pass over an epoch met no row: its instant is then undone.
+    """
     transaction = write.transaction
     way = way_of(write)
     transaction.check_targets(way.targets)
@@ -42,6 +46,8 @@ def run_operation(write: Write) -> Committed:
     transaction.check_updates(plan.updated, plan.created, plan.swept)
     transaction.inflight(plan.profile)
     written = plan.write()
+    if transaction.epoch is not None and not written.files and single_pass(write):
+        raise NothingArrived
     replaced = way.replaced(written)
     if replaced is not None:
         transaction.check_targets(replaced.slices)

@@ -92,7 +92,7 @@ def roll_back(writer: Writer, time: InstantTime) -> Undone:
             return Undone.BEFORE
         if target.state is State.COMPLETED:
             return Undone.NO
-        log.warning("rolling back %s %s, which failed", target.action.value, time)
+        log.warning("rolling back %s %s, which has not committed", target.action.value, time)
         undone = Undone.NOW if found is None else Undone.BEFORE
         if found is None:
             with kept(writer.lock):  # a listing of the whole table may take longer than a lease
