@@ -116,6 +116,15 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
         yield block.content[start:end]
 
 
+def avro_count(block: LogBlock, path: str) -> int:
+    """How many records an Avro data block announces; ``TableCorrupt`` if it is cut off."""
+    try:
+        return int(struct.unpack_from(_INT2, block.content, 0)[1])
+    except struct.error as cause:
+        rule = "an Avro data block begins with the number of its records"
+        raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
+
+
 def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:
     """Where the records of an Avro data block begin and end in its content; errors as above."""
     rule = "an Avro data block holds its announced records"
