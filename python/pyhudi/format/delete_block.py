@@ -57,27 +57,42 @@ def deleted_keys(content: bytes, path: str) -> list[Deleted]:
     """
     try:
         version, size = struct.unpack_from(_HEAD, content)
-        if version < VERSION:
-            raise UnsupportedTable(
-                f"{path} has a delete block of version {version}, as Apache Hudi wrote them before "
-                "0.14: its content are Java objects. Let Apache Hudi compact the table, then read "
-                "it again.",
-                feature=f"delete blocks of version {version}",
-            )
-        found, _ = _decoder()(content[_HEAD_BYTES : _HEAD_BYTES + size], 0)
+        _check(version, path)
+        data = content[_HEAD_BYTES : _HEAD_BYTES + size]
+        if len(data) != size:
+            raise ValueError(f"it announces {size} bytes and has {len(data)}")
+        found, _ = _decoder()(data, 0)
+        if any(each["key"] is None for each in found["deletes"]):
+            raise ValueError("a delete has no key")
     except (struct.error, IndexError, ValueError) as error:
         raise corrupt(path, RULE, f"a block does not decode ({error!r})") from error
     return [Deleted(each["key"], _order(each["order"])) for each in found["deletes"]]
+
+
+def _check(version: int, path: str) -> None:
+    if version == VERSION:
+        return
+    what = "which pyhudi does not know"
+    if 0 < version < VERSION:
+        what = "as Apache Hudi wrote them before 0.14: its content are Java objects"
+    raise UnsupportedTable(
+        f"{path} has a delete block of version {version}, {what}. Let Apache Hudi compact the "
+        "table, then read it again.",
+        feature=f"delete blocks of version {version}",
+    )
 
 
 def _order(value: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
     if value is None:
         return ()
     ((kind, held),) = value.items()
-    if kind == "several":
-        parts = [_order(each) for each in held or ()]
-        return tuple(part[0] if part else ("null", None) for part in parts)
-    return () if (kind, held) == ("int", 0) else ((kind, held),)
+    if kind != "several":
+        return () if (kind, held) == ("int", 0) else ((kind, held),)
+    parts: list[dict[str, Any] | None] = held or []
+    if len(parts) == 1:
+        return _order(parts[0])
+    # Among several values an int 0 is one like others.
+    return tuple(next(iter(each.items())) if each else ("null", None) for each in parts)
 
 
 def _decoder() -> Decode:

@@ -18,20 +18,32 @@ _LISTED = 4_096
 _BITS_BYTES = 8_192
 #: bitmaps with runs and fewer containers have no offsets
 _WITHOUT_OFFSETS = 4
+#: numbers of 64 bits, the first of them for the sign
+_MOST_BUCKETS = 1 << 31
+_MOST_CONTAINERS = 1 << 16
 
 
 def positions_in(data: bytes) -> Positions:
     """The numbers of a bitmap, ascending; ``ValueError`` if the bytes are no bitmap."""
     try:
         (buckets,) = struct.unpack_from("<q", data)
+        _check(0 <= buckets <= _MOST_BUCKETS)
         at, found = 8, [np.zeros(0, np.int64)]
         for _ in range(buckets):
             (high,) = struct.unpack_from("<I", data, at)
+            _check(high < _MOST_BUCKETS)
             numbers, at = _bitmap(data, at + 4)
             found.append(numbers + (high << 32))
+        positions = np.concatenate(found)
+        _check(bool((positions[1:] > positions[:-1]).all()))
     except (struct.error, ValueError) as error:
-        raise ValueError(f"a bitmap of positions ends after {len(data)} bytes") from error
-    return np.concatenate(found)
+        raise ValueError(f"{len(data)} bytes are no bitmap of positions") from error
+    return positions
+
+
+def _check(holds: bool) -> None:
+    if not holds:
+        raise ValueError
 
 
 def _bitmap(data: bytes, at: int) -> tuple[Positions, int]:
@@ -46,6 +58,7 @@ def _bitmap(data: bytes, at: int) -> tuple[Positions, int]:
         at += len(flags)
     elif cookie == _PLAIN:
         (containers,) = struct.unpack_from("<i", data, at)
+        _check(0 <= containers <= _MOST_CONTAINERS)
         at += 4
         with_runs = [0] * containers
     else:
@@ -66,6 +79,7 @@ def _container(data: bytes, at: int, size: int, runs: bool) -> tuple[Positions, 
     if runs:
         (count,) = struct.unpack_from("<H", data, at)
         pairs = np.frombuffer(data, "<u2", 2 * count, at + 2).astype(np.int64).reshape(-1, 2)
+        _check(bool((pairs.sum(axis=1) < 1 << 16).all()))
         parts = [np.arange(start, start + more + 1) for start, more in pairs.tolist()]
         return np.concatenate([np.zeros(0, np.int64), *parts]), at + 2 + 4 * count
     if size > _LISTED:
