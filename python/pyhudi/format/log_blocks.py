@@ -117,12 +117,15 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
 
 
 def avro_count(block: LogBlock, path: str) -> int:
-    """How many records an Avro data block announces; ``TableCorrupt`` if it is cut off."""
+    """How many records an Avro data block announces; ``TableCorrupt`` if it does not."""
+    rule = "an Avro data block begins with the number of its records"
     try:
-        return int(struct.unpack_from(_INT2, block.content, 0)[1])
+        count = int(struct.unpack_from(_INT2, block.content, 0)[1])
     except struct.error as cause:
-        rule = "an Avro data block begins with the number of its records"
         raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
+    if count < 0:
+        raise corrupt(path, rule, f"it announces {count} records")
+    return count
 
 
 def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:

@@ -19,7 +19,7 @@ from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_spec import Counted, LogSlice, Merged, MergeSpec
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
 from pyhudi.rows.slice_reader import LogPiece, merged
 from pyhudi.rows.spec import FileNames
 from pyhudi.slices.files import FileSlice, LogFile
@@ -68,12 +68,12 @@ def counted_slices(query: Query, slices: Iterable[FileSlice]) -> list[FileSlice]
     return found
 
 
-def counted_instants(query: Query) -> Counted:
+def counted_instants(query: Query) -> CountedInstants:
     """The instants whose log blocks count in the query."""
     view, timeline = query.view(), query.timeline
     active = frozenset(i.time for i in timeline.commits)
     first = timeline.first_time if active else min(view.archived, default=None)
-    return Counted(frozenset(active | view.archived), first or "", query.until or "")
+    return CountedInstants(frozenset(active | view.archived), first or "", query.until or "")
 
 
 def merges(

@@ -8,14 +8,11 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.avro_columns import AvroColumns
@@ -30,7 +27,9 @@ from pyhudi.format.log_blocks import (
     read_blocks,
 )
 from pyhudi.format.roaring import positions_in
+from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import MergeSpec, Positions
+from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, FileNames
 from pyhudi.rows.stored_types import converted
 
@@ -38,6 +37,7 @@ RULE = "a data block holds rows of its schema (spec/log_files.md L4)"
 SOFT_DELETE, OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 #: values of ``_hoodie_operation`` that take a row away
 _TAKES_AWAY = pa.array(["D", "-D", "-U"])
+_WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
 
@@ -46,6 +46,7 @@ class LogPart:
 
     def __init__(self, block: LogBlock, path: str, names: FileNames | None) -> None:
         self._block, self.path, self._names = block, path, names
+        self._file: SliceFile | None = None
         self._rows: pa.StructArray | None = None
         self._deletes: list[Deleted] | None = None
 
@@ -72,15 +73,17 @@ class LogPart:
         """The record keys."""
         if self.deletes:
             return pa.array([each.key for each in self._deleted()], pa.string())
-        return self.rows().field(KEY_COLUMN).cast(pa.string())
+        rows = self.rows()
+        at = rows.type.get_field_index(KEY_COLUMN)
+        if at < 0 or rows.field(at).null_count:
+            raise corrupt(self.path, RULE, "a row has no key")
+        return rows.field(at).cast(pa.string())
 
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""
-        columns = [pa.array([], pa.null())] * 0
         if not self.deletes:
-            held = converted(self.rows(), spec.ordering, False, self._names)
-            columns = ordering_columns(held, spec)
-            return columns, pa.array(np.zeros(len(held), np.bool_))
+            held = self._in_columns(self.rows(), spec.ordering)
+            return ordering_columns(held, spec), pa.array(np.zeros(len(held), np.bool_))
         deletes = self._deleted()
         kinds = [kind_of(spec, path) for path in spec.ordering_paths]
         values: list[list[object]] = [[] for _ in kinds]
@@ -91,7 +94,7 @@ class LogPart:
                 comparable(kind, *value) for kind, value in zip(kinds, each.order, strict=False)
             ]
             forced[at] = not fits or any(value is MISFIT for value in found)
-            for column, place in zip(values, range(len(kinds)), strict=True):
+            for place, column in enumerate(values):
                 column.append(None if forced[at] else found[place])
         columns = [pa.array(each, kind) for each, kind in zip(values, kinds, strict=True)]
         return columns, pa.array(forced)
@@ -120,21 +123,27 @@ class LogPart:
         """How many rows or deletes it holds."""
         if self.deletes:
             return len(self._deleted())
-        if self._rows is None and self._block.block_type is BlockType.AVRO_DATA:
+        if self._block.block_type is BlockType.AVRO_DATA:
             return avro_count(self._block, self.path)
-        return len(self.rows())
+        return self._opened().rows
 
     def _names_of_columns(self) -> set[str]:
         """The columns of its rows, by its schema."""
         try:
-            schema = json.loads(self._block.header.get(HeaderKey.SCHEMA, ""))
-            return {field["name"] for field in schema["fields"]}
+            return set(AvroColumns(self._block.header.get(HeaderKey.SCHEMA, "")).names)
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 
     def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
         """The rows at ``at`` in the columns of ``kind``."""
-        return converted(self.rows().take(pa.array(at)), kind, False, self._names)
+        return self._in_columns(self.rows().take(pa.array(at)), kind)
+
+    def _in_columns(self, rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+        try:
+            return converted(rows, kind, False, self._names)
+        except pa.ArrowException as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise corrupt(self.path, RULE, f"a value does not fit its column: {reason}") from error
 
     def rows(self) -> pa.StructArray:
         """Its rows in the block's own columns; ``TableCorrupt`` if they do not decode."""
@@ -148,13 +157,21 @@ class LogPart:
 
     def _decoded(self) -> pa.StructArray:
         if self._block.block_type is BlockType.PARQUET_DATA:
-            table = pq.read_table(BytesIO(self._block.content), use_threads=False)
-            columns = [_whole(column) for column in table.columns]
-            return pa.StructArray.from_arrays(columns, fields=list(table.schema))
+            return self._opened().whole()
         starts, ends = avro_spans(self._block, self.path)
         schema = self._block.header.get(HeaderKey.SCHEMA, "")
         found = AvroColumns(schema).decode(self._block.content, starts, ends)
         return pa.StructArray.from_arrays(list(found.values()), list(found))
+
+    def _opened(self) -> SliceFile:
+        if self._file is None:
+            try:
+                source = pa.BufferReader(self._block.content)
+                self._file = SliceFile(source, Slice(self.path))
+            except pa.ArrowException as error:
+                reason = f"a block is no Parquet file ({error!r})"
+                raise corrupt(self.path, RULE, reason) from error
+        return self._file
 
     def _deleted(self) -> list[Deleted]:
         if self._deletes is None:
@@ -174,8 +191,10 @@ def parts_of(
         for block in read_blocks(data):
             if block.block_type is BlockType.COMMAND:
                 by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
-            elif block.block_type is not BlockType.CDC_DATA:
-                instant = block.header.get(HeaderKey.INSTANT_TIME, "")
+            elif block.block_type not in _WITHOUT_ROWS:
+                instant = block.header.get(HeaderKey.INSTANT_TIME)
+                if not instant:
+                    raise corrupt(path, "a block names its instant", "a block without one")
                 if instant in spec.counted:
                     _check(block, path)
                     by_instant.setdefault(instant, []).append((path, block))
@@ -252,20 +271,15 @@ def comparable(kind: pa.DataType, named: str, value: object) -> object:
     if named not in families or not families[named](kind):
         return MISFIT
     try:
-        return pa.scalar(value, kind).as_py()
+        held = pa.scalar(value, kind)
+        # Python has no days after the year 9999; Arrow takes their numbers as well.
+        return value if pa.types.is_temporal(kind) else held.as_py()
     except (pa.ArrowException, OverflowError, TypeError):
         return MISFIT
 
 
 def _mask(flags: pa.Array) -> np.ndarray:
     return np.asarray(pc.fill_null(flags, False))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    return found
 
 
 def every(parts: Sequence[LogPart], base_instant: str) -> list[Positions] | None:
@@ -277,6 +291,18 @@ def every(parts: Sequence[LogPart], base_instant: str) -> list[Positions] | None
             return None
         found.append(held)
     return found
+
+
+def check_places(parts: Sequence[LogPart], placed: Sequence[Positions], rows: int) -> None:
+    """``TableCorrupt`` unless each row of each part has one of the base file's ``rows`` places."""
+    for part, held in zip(parts, placed, strict=True):
+        reason = None
+        if part.size != len(held):
+            reason = f"a block has {len(held)} positions for {part.size} rows"
+        elif held[-1] >= rows:
+            reason = f"a block has the position {held[-1]} in a base file of {rows} rows"
+        if reason is not None:
+            raise corrupt(part.path, "each row of a block with positions has one", reason)
 
 
 def chunks(at: Positions, rows: int) -> Iterator[Positions]:

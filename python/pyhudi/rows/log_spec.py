@@ -17,7 +17,7 @@ Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(ByValue):
+class CountedInstants(ByValue):
     """The instants whose blocks count: ``completed`` ones, and all before ``first``.
 
     None after ``until`` counts; empty means no bound.
@@ -59,7 +59,7 @@ class MergeSpec(ByValue):
 
     root: str
     fs: FileSystemSpec
-    counted: Counted
+    counted: CountedInstants
     rows: pa.StructType
     ordering: pa.StructType
     ordering_paths: tuple[str, ...] = ()

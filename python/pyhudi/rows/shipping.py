@@ -16,7 +16,7 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import Counted, LogSlice, MergeSpec
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, MergeSpec
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
@@ -37,7 +37,7 @@ _VALUES = (
     ChangePiece,
     ChangeSpec,
     ClusterTask,
-    Counted,
+    CountedInstants,
     FileSystemSpec,
     GroupPlan,
     LogPiece,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.rows.log_parts import LogPart, every, ordering_columns
+from pyhudi.rows.log_parts import LogPart, check_places, every, ordering_columns
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 
@@ -21,14 +21,15 @@ def merge(
     spec: MergeSpec, parts: Sequence[LogPart], base: SliceFile | None, instant: str
 ) -> Merged:
     """The merge of ``parts``, in their order, over the base file that ``instant`` wrote."""
-    if not parts:
-        return Merged(np.zeros(0, np.int64), ())
     placed = every(parts, instant) if base is not None else None
-    if placed is not None:
+    sizes = [part.size for part in parts] if placed is None else list(map(len, placed))
+    if not sum(sizes):
+        return Merged(np.zeros(0, np.int64), (np.zeros(0, np.int64),) * len(parts))
+    if base is not None and placed is not None:
+        check_places(parts, placed, base.rows)
         ids, at = _by_position(placed)
     else:
         ids, at = _by_key(parts, base)
-    sizes = [part.size for part in parts] if placed is None else list(map(len, placed))
     if spec.ordering_paths:
         winners, stays = _by_event_time(spec, parts, base, ids, at)
     else:
@@ -80,13 +81,13 @@ def _by_event_time(
     where a delete that always wins stands between two rows.
     """
     columns: list[list[pa.Array]] = [[] for _ in spec.ordering_paths]
-    forced = []
+    forced, deletes = [], []
     for part in parts:
         found, always = part.ordering(spec)
         for column, values in zip(columns, found, strict=True):
             column.append(values)
-        nothing = np.logical_and.reduce([np.asarray(values.is_null()) for values in found])
-        forced.append(np.asarray(always) | (nothing & part.taken_away(spec)))
+        forced.append(np.asarray(always) | (_valueless(found) & part.taken_away(spec)))
+        deletes.append(np.full(len(always), part.deletes))
     held = np.flatnonzero(at >= 0)
     if base is not None and len(held):
         for column, values in zip(
@@ -95,7 +96,7 @@ def _by_event_time(
             column.append(values)
     ranks = _ranks([pa.concat_arrays(column) for column in columns])
     always = np.concatenate(forced)
-    winners = _winners(ids, ranks[: len(ids)], always)
+    winners = _winners(ids, ranks[: len(ids)], always, np.concatenate(deletes))
     stays = np.ones(len(winners), np.bool_)
     if base is not None and len(held):
         against = ranks[len(ids) :]
@@ -104,8 +105,24 @@ def _by_event_time(
     return winners, stays
 
 
-def _winners(ids: Positions, ranks: Positions, forced: np.ndarray) -> Positions:
-    """The winner of each number: its events meet one after the other, in rounds."""
+def _valueless(columns: Sequence[pa.Array]) -> np.ndarray:
+    """For each row whether its ordering value is none to Apache Hudi, which makes a delete win:
+    it is null, or the int 0."""
+    if len(columns) == 1 and (
+        pa.types.is_int32(columns[0].type) or pa.types.is_date32(columns[0].type)
+    ):
+        return np.asarray(pc.fill_null(pc.equal(columns[0].view(pa.int32()), 0), True))
+    absent = [np.asarray(values.is_null()) for values in columns]
+    return np.logical_and.reduce(absent)  # type: ignore[no-any-return]
+
+
+def _winners(
+    ids: Positions, ranks: Positions, forced: np.ndarray, deletes: np.ndarray
+) -> Positions:
+    """The winner of each number: its events meet one after the other, in rounds.
+
+    A delete of a delete block does not take the place of one that wins in any case.
+    """
     order = np.argsort(ids, kind="stable")
     sorted_ids = ids[order]
     first = np.flatnonzero(np.append(True, sorted_ids[1:] != sorted_ids[:-1]))
@@ -116,6 +133,7 @@ def _winners(ids: Positions, ranks: Positions, forced: np.ndarray) -> Positions:
         challengers = order[first[numbers] + turn]
         champions = winners[numbers]
         wins = (ranks[challengers] >= ranks[champions]) | forced[challengers] | forced[champions]
+        wins &= ~(forced[champions] & deletes[challengers])
         winners[numbers[wins]] = challengers[wins]
     return winners
 
@@ -123,7 +141,8 @@ def _winners(ids: Positions, ranks: Positions, forced: np.ndarray) -> Positions:
 def _ranks(columns: Sequence[pa.Array]) -> Positions:
     """Numbers that compare as the rows of ``columns`` do, one column after the other.
 
-    Null is smaller than any value, NaN is larger (spec/merging.md R1).
+    Null is smaller than any value, NaN is larger, and -0.0 is smaller than 0.0, as in Java
+    (spec/merging.md R1).
     """
     found = np.stack([_rank(column) for column in columns], axis=1)
     if found.shape[1] == 1:
@@ -133,12 +152,22 @@ def _ranks(columns: Sequence[pa.Array]) -> Positions:
 
 
 def _rank(column: pa.Array) -> Positions:
-    encoded = column.dictionary_encode()
+    encoded = _as_integers(column).dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
     return np.append(ranks, -1)[codes]
+
+
+def _as_integers(column: pa.Array) -> pa.Array:
+    """Floating point numbers as integers of the same order; other columns as they are."""
+    if not pa.types.is_floating(column.type):
+        return column
+    wide = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
+    bits = np.where(np.isnan(wide), np.float64(np.nan), wide).view(np.int64)
+    most = np.int64(np.iinfo(np.int64).max)
+    return pa.array(np.where(bits < 0, bits ^ most, bits), mask=np.asarray(column.is_null()))
 
 
 def _kept(

@@ -62,8 +62,8 @@ private[pyhudi] final case class HudiReaderFactory(
         changes.fold(rows)(changed => changed.rows.among(rows, changed.read, changed.wanted))
     }
 
-  /** The reader of a partition's files. Those with masked rows are read one by one: a batch does not
-    * say which file it is from.
+  /** The reader of a partition's files. Those with masked rows are read one by one: a batch does
+    * not say which file it is from.
     */
   private def read[T](
       partition: HudiInputPartition,

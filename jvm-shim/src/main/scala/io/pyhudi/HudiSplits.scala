@@ -45,7 +45,8 @@ private[pyhudi] object HudiSplits {
           if (masked) files.map(f => SparkPath.fromPathString(f.path) -> f.masked).toMap
           else Map.empty[SparkPath, Option[Array[Byte]]]
         packed.map { each =>
-          val held = if (masked) each.files.toIndexedSeq.map(f => masks(f.filePath)) else IndexedSeq.empty
+          val held =
+            if (masked) each.files.toIndexedSeq.map(f => masks(f.filePath)) else IndexedSeq.empty
           HudiInputPartition(index, each, held): InputPartition
         }
     }.toArray
