@@ -380,5 +380,8 @@ def test_another_number_of_positions_than_rows_is_a_corrupt_table(
 ) -> None:
     base = [row(str(n), str(n), 1) for n in range(3)]
     events = [row(key, key, 5, delete=kind == "deletes") for key in "01"]
+    if kind == "deletes" and not by:  # their number does not matter
+        assert len(left(logs.spec(kinds=KINDS), log_of([events], by, [at]), base)) == 3 - len(at)
+        return
     with pytest.raises(TableCorrupt, match="position"):
         left(logs.spec(*by, kinds=KINDS), log_of([events], by, [at]), base)

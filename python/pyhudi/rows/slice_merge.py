@@ -26,7 +26,7 @@ def merge(
     if not sum(sizes):
         return Merged(np.zeros(0, np.int64), (np.zeros(0, np.int64),) * len(parts))
     if base is not None and placed is not None:
-        check_places(parts, placed, base.rows)
+        check_places(spec, parts, placed, base.rows)
         ids, at = _by_position(placed)
     else:
         ids, at = _by_key(parts, base)
