@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -90,20 +91,23 @@ class Oracle:
         self.ordering = ordering
         self.found: dict[Any, Event] = {}
 
+    def values(self, event: Event) -> list[float | None]:
+        """Its ordering values; null in the column of ints is 0."""
+        held = [(name, getattr(event, name)) for name in self.ordering]
+        return [0 if name == "a" and value is None else value for name, value in held]
+
     def order(self, event: Event) -> list[tuple[int, float, float]]:
-        return [rank(getattr(event, name)) for name in self.ordering]
+        return [rank(value) for value in self.values(event)]
 
     def always(self, event: Event) -> bool:
-        """Whether it deletes without an ordering value, which null is, and a single int 0."""
+        """Whether it deletes without an ordering value, which null is, and an int 0 alone."""
         if not event.gone:
             return False
-        if event.delete and not event.ordered:
+        given = [getattr(event, name) for name in self.ordering]
+        if event.delete and (not event.ordered or any(value is None for value in given)):
             return True
-        values = [getattr(event, name) for name in self.ordering]
-        if self.ordering == ("a",) and values == [0]:
-            return True
-        absent = [value is None for value in values]
-        return any(absent) if event.delete else all(absent)
+        values = self.values(event)
+        return all(value is None for value in values) or (self.ordering == ("a",) and values == [0])
 
     def log(self, place: Any, event: Event) -> None:
         known = self.found.get(place)
@@ -302,6 +306,22 @@ def test_a_row_marked_as_deleted_with_the_int_0_deletes_in_any_case() -> None:
     assert merged(base, [row("soft", "k", 1, soft=True)]) == ["base"]
     assert merged(base, [row("soft", "k", None, soft=True)]) == []
     assert merged(base, [row("soft", "k", 0, soft=True)], by=("a", "b")) == ["base"]
+    assert merged(base, [row("soft", "k", None, soft=True)], by=("a", "b")) == ["base"]
+    assert merged(base, [row("soft", "k", None, soft=True)], by=("b",)) == []
+
+
+def test_null_in_a_column_of_ints_is_0() -> None:
+    assert merged([row("base", "k", 0)], [row("new", "k", None)]) == ["new"]
+    assert merged([row("base", "k", -1)], [row("new", "k", None)]) == ["new"]
+    assert merged([row("base", "k", 1)], [row("new", "k", None)]) == ["base"]
+    assert merged([row("base", "k", None)], [row("new", "k", -1)]) == ["base"]
+    days = pa.struct([(KEY_COLUMN, pa.string()), ("day", pa.date32()), ("v", pa.string())])
+    kinds = {"day": {"type": "int", "logicalType": "date"}, "v": "string"}
+    rows = [
+        {"key": "k", "day": datetime.date(1969, 12, 31), "v": "older"},
+        {"key": "k", "v": "new"},
+    ]
+    assert left(logs.spec("day", kinds=days), avro_block(T2, rows, kinds), None) == ["new"]
 
 
 @pytest.mark.parametrize(

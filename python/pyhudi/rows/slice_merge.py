@@ -1,6 +1,6 @@
 """What the logs of a slice leave of its base file, and which of their rows count.
 
-Rules: spec/merging.md R1 and R2, and R4 for logs. A row of the base file is masked, not compared
+Rules: spec/merging.md R1, R2 and R4. A row of the base file is masked, not compared
 with others: by its position where all blocks say it, by its key where one does not.
 """
 
@@ -84,15 +84,15 @@ def _by_event_time(
     forced, deletes = [], []
     for part in parts:
         found, always = part.ordering(spec)
+        found = _zeroed(found)
         for column, values in zip(columns, found, strict=True):
             column.append(values)
         forced.append(np.asarray(always) | (_valueless(found) & part.taken_away(spec)))
         deletes.append(np.full(len(always), part.deletes))
     held = np.flatnonzero(at >= 0)
     if base is not None and len(held):
-        for column, values in zip(
-            columns, ordering_columns(base.images(at[held], spec.ordering), spec), strict=True
-        ):
+        stored = ordering_columns(base.images(at[held], spec.ordering), spec)
+        for column, values in zip(columns, _zeroed(stored), strict=True):
             column.append(values)
     ranks = _ranks([pa.concat_arrays(column) for column in columns])
     always = np.concatenate(forced)
@@ -107,13 +107,23 @@ def _by_event_time(
 
 def _valueless(columns: Sequence[pa.Array]) -> np.ndarray:
     """For each row whether its ordering value is none to Apache Hudi, which makes a delete win:
-    it is null, or the int 0."""
-    if len(columns) == 1 and (
-        pa.types.is_int32(columns[0].type) or pa.types.is_date32(columns[0].type)
-    ):
-        return np.asarray(pc.fill_null(pc.equal(columns[0].view(pa.int32()), 0), True))
+    all its values are null, or it is the int 0 alone."""
+    if len(columns) == 1 and _is_int(columns[0]):
+        return np.asarray(pc.equal(columns[0].view(pa.int32()), 0))
     absent = [np.asarray(values.is_null()) for values in columns]
     return np.logical_and.reduce(absent)  # type: ignore[no-any-return]
+
+
+def _is_int(column: pa.Array) -> bool:
+    """Whether it is an int to Spark, as a date is."""
+    return bool(pa.types.is_int32(column.type) or pa.types.is_date32(column.type))
+
+
+def _zeroed(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """``columns`` with 0 for null in those of ints, as in Apache Hudi."""
+    return [
+        pc.fill_null(each, pa.scalar(0, each.type)) if _is_int(each) else each for each in columns
+    ]
 
 
 def _winners(
@@ -141,8 +151,8 @@ def _winners(
 def _ranks(columns: Sequence[pa.Array]) -> Positions:
     """Numbers that compare as the rows of ``columns`` do, one column after the other.
 
-    Null is smaller than any value, NaN is larger, and -0.0 is smaller than 0.0, as in Java
-    (spec/merging.md R1).
+    Null is smaller than any value, NaN is larger, and -0.0 is smaller than 0.0 (spec/merging.md
+    R1 and R4).
     """
     found = np.stack([_rank(column) for column in columns], axis=1)
     if found.shape[1] == 1:
