@@ -74,11 +74,19 @@ private[pyhudi] final case class HudiMasking(read: StructType, numbers: Int, sur
       mask: Option[HudiMask]): PartitionReader[ColumnarBatch] =
     new PartitionReader[ColumnarBatch] {
       private val wanted = ordinals
+      private var current: Option[ColumnarBatch] = None
 
-      override def next(): Boolean = reader.next()
+      /** Goes on to a batch that has rows: nobody need expect an empty one. */
+      override def next(): Boolean = {
+        current = None
+        while (current.isEmpty && reader.next())
+          current = Some(less(reader.get())).filter(_.numRows > 0)
+        current.isDefined
+      }
 
-      override def get(): ColumnarBatch = {
-        val batch = reader.get()
+      override def get(): ColumnarBatch = current.get
+
+      private def less(batch: ColumnarBatch): ColumnarBatch = {
         val columns = wanted.map(batch.column)
         val picks = mask.flatMap(_.left(batch.column(numbers), batch.numRows))
         picks.fold(new ColumnarBatch(columns, batch.numRows)) { rows =>
