@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.format.log_blocks import BlockType, HeaderKey, avro_content, render_block
+from pyhudi.format.log_blocks import MAGIC, BlockType, HeaderKey, avro_content, render_block
 from pyhudi.format.roaring import bitmap_of
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import KEY_COLUMN, FileSystemSpec
@@ -112,3 +113,10 @@ def positions(base: str, at: Sequence[int]) -> dict[str, str]:
         "RECORD_POSITIONS": text,
         "BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS": base,
     }
+
+
+def block_of_type(number: int, instant: str) -> bytes:
+    """A whole block whose type is any number."""
+    data = rendered(BlockType.DELETE, instant, b"")
+    at = len(MAGIC) + 8 + 4
+    return data[:at] + struct.pack(">i", number) + data[at + 4 :]

@@ -150,10 +150,11 @@ def test_a_log_compaction_has_all_its_blocks() -> None:
     ("data", "feature"),
     [
         (logs.rendered(BlockType.HFILE_DATA, T1, b"x"), "log blocks of the type HFILE_DATA"),
+        (logs.block_of_type(7, T1), "log blocks of the type UNKNOWN"),
         (block(T1, "a", IS_PARTIAL="true"), "log blocks with partial updates"),
         (block(T1, "a", IS_PARTIAL="TRUE"), "log blocks with partial updates"),
     ],
-    ids=["HFile", "partial", "PARTIAL"],
+    ids=["HFile", "unknown", "partial", "PARTIAL"],
 )
 def test_what_pyhudi_cannot_merge_is_refused_by_name(data: bytes, feature: str) -> None:
     with pytest.raises(UnsupportedTable, match=feature) as caught:

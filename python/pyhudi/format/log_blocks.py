@@ -34,6 +34,12 @@ class BlockType(IntEnum):
     HFILE_DATA = 4
     PARQUET_DATA = 5
     CDC_DATA = 6
+    #: a whole block of a type that a newer writer must have
+    UNKNOWN = -1
+
+    @classmethod
+    def _missing_(cls, value: object) -> BlockType:
+        return cls.UNKNOWN
 
 
 class HeaderKey(IntEnum):
