@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from integration.peers import Answer, HudiRs, SparkPeer, difference
@@ -135,6 +137,8 @@ MIXED = Write("upsert", [(0, 11, "b0"), (1, 9, "b1"), (2, 10, "b2"), (20, 10, "b
 SOFT = Write("upsert", [(3, 11, "c3"), (4, 9, "c4"), (5, 12, "c5")],
              columns=soft(True, True, False))  # fmt: skip
 GONE = Write("delete", rows(6, 20), columns=soft(False, False))
+LATER = Write("upsert", rows(0, 1, 6, ts=14, v="x"), columns=soft(*[False] * 3))
+ROLLED_BACK = Write("rollback", [])
 AGAIN = Write("upsert", rows(0, 4, 6, ts=15, v="d"), columns=soft(*[False] * 3))
 
 
@@ -182,8 +186,8 @@ STORIES = [
           {"Avro", "deletes", "planned compaction"},
           [FIRST, MIXED, beside(SOFT, PLANS_COMPACTION), AGAIN, GONE]),
     Story("v6-by-0.15-bucket", OLD_HUDI, 6, BY_PAYLOAD | BUCKETS | COMPLEX,
-          {"Avro", "deletes", "planned compaction"},
-          [FIRST, MIXED, GONE, beside(AGAIN, PLANS_COMPACTION), EVOLVED]),
+          {"Avro", "deletes", "rollback", "planned compaction"},
+          [FIRST, MIXED, LATER, ROLLED_BACK, GONE, beside(AGAIN, PLANS_COMPACTION), EVOLVED]),
 ]  # fmt: skip
 
 
@@ -196,7 +200,10 @@ def test_pyhudi_reads_what_apache_hudi_reads_after_each_write(
     for number, write in enumerate(story.writes):
         label = f"{number + 1}. {write.operation}"
         mode = "append" if number else "overwrite"
-        peers(story.writer).write(path, write.table(), story.given(write), mode)
+        if write is ROLLED_BACK:
+            roll_back(peers(story.writer), path)
+        else:
+            peers(story.writer).write(path, write.table(), story.given(write), mode)
         truth = hudi.read(path)
         wrong += [f"{label}: {each}" for each in faults(pyhudi, path, truth)]
     with in_rows(pyhudi):
@@ -207,6 +214,14 @@ def test_pyhudi_reads_what_apache_hudi_reads_after_each_write(
         wrong += [f"as of {commit.time}: {apart}"] if apart else []
     assert not wrong, "\n".join(wrong)
     assert features(path) == story.features
+
+
+def roll_back(hudi: SparkPeer, path: Path) -> None:
+    """Takes the newest commit back."""
+    last = open_table(LocalStorage(str(path))).timeline().commits[-1].time
+    hudi.sql(f"create table rolled using hudi location '{path}'")
+    hudi.sql(f"call rollback_to_instant(table => 'rolled', instant_time => '{last}')")
+    hudi.sql("drop table rolled")
 
 
 @contextmanager
@@ -265,6 +280,73 @@ def features(path: Path) -> set[str]:
     found |= {MARKS[key] for block in blocks for key in block.header.keys() & MARKS.keys()}
     instants = {file.name.partition(".")[2] for file in path.rglob(".hoodie/**/*.*")}
     return found | {name for suffix, name in TIMELINE.items() if suffix in instants}
+
+
+def nested(*ids: int, ts: int) -> pa.Table:
+    """Rows with a column of each kind of vector."""
+    fields = [("a", pa.int32()), ("b", pa.list_(pa.string()))]
+    columns: dict[str, tuple[list[Any], pa.DataType]] = {
+        "id": (list(ids), pa.int64()),
+        "ts": ([ts] * len(ids), pa.int64()),
+        "text": ([f"text {n % 13}" for n in ids], pa.string()),
+        "raw": ([bytes([n % 256]) * (n % 4) for n in ids], pa.binary()),
+        "price": ([Decimal(n).scaleb(-2) for n in ids], pa.decimal128(20, 2)),
+        "small": ([Decimal(n).scaleb(-2) for n in ids], pa.decimal128(9, 2)),
+        "day": ([n + ts for n in ids], pa.date32()),
+        "at": ([n * 1_000_003 + ts for n in ids], pa.timestamp("us", "UTC")),
+        "flag": ([n % 2 == 0 for n in ids], pa.bool_()),
+        "half": ([n / 2 for n in ids], pa.float32()),
+        "whole": ([n + ts if n % 5 else None for n in ids], pa.int32()),
+        "one": ([{"a": n, "b": [f"{n}", "y"]} if n % 7 else None for n in ids], pa.struct(fields)),
+        "many": ([[{"x": n}] * (n % 3) for n in ids], pa.list_(pa.struct([("x", pa.int64())]))),
+        "named": ([[(f"k{n % 2}", n)] for n in ids], pa.map_(pa.string(), pa.int64())),
+    }
+    return pa.table({name: pa.array(*each) for name, each in columns.items()})
+
+
+@pytest.mark.parametrize("options", [AVRO_LOGS, PARQUET_LOGS], ids=["avro", "parquet"])
+def test_masked_rows_are_left_out_of_every_column_batch_and_row_group(
+    options: Mapping[str, str], peers: Peers, tmp_path: Path
+) -> None:
+    path, pyhudi, hudi = tmp_path / "nested", peers(PYHUDI), peers(HUDI)
+    many = 6_000
+    story = Story("nested", HUDI, 9, EVENT_TIME | options, set(), [])
+    more = {
+        DS + "partitionpath.field": "",
+        DS + "keygenerator.class": KEYGEN + "NonpartitionedKeyGenerator",
+        "hoodie.parquet.block.size": "60000",
+        "hoodie.parquet.page.size": "4000",
+    }
+    for operation, table in (
+        ("bulk_insert", nested(*range(many), ts=1)),
+        ("upsert", nested(*range(0, many, 7), ts=2)),
+        ("delete", nested(*sorted({*range(0, many, 11), *range(4_000, 4_300)}), ts=3)),
+        ("upsert", nested(*range(2, many, 70), many, ts=4)),
+    ):
+        given = {k: v for k, v in story.given(Write(operation, [], more)).items() if v}
+        hudi.write(path, table, given, "append" if operation != "bulk_insert" else "overwrite")
+    groups = [pq.ParquetFile(file).num_row_groups for file in path.rglob("[!.]*.parquet")]
+    assert max(groups) > 3
+    truth = hudi.read(path)
+    assert not difference(pyhudi.read(path), truth)
+    with in_small_splits(pyhudi):
+        assert not difference(pyhudi.read(path), truth)
+    with in_rows(pyhudi):
+        assert not difference(pyhudi.read(path), truth)
+    held = [row for row in truth.rows if 4_200 <= row["id"] < 4_400]
+    question = ["id >= 4200 and id < 4400", [name for name, _ in truth.schema], False]
+    count = ["one.a % 2 = 0", [], True]
+    found, number = pyhudi.call("ask", path=str(path), options={}, questions=[question, count])
+    assert found["rows"] == held
+    assert number == sum(row["one"] is not None and row["one"]["a"] % 2 == 0 for row in truth.rows)
+
+
+@contextmanager
+def in_small_splits(pyhudi: SparkPeer) -> Iterator[None]:
+    """Spark cuts files into many tasks."""
+    pyhudi.sql("set spark.sql.files.maxPartitionBytes=50000")
+    yield
+    pyhudi.sql("reset spark.sql.files.maxPartitionBytes")
 
 
 DISPUTED = "h0150_v6-mor_bucket_consistent"
