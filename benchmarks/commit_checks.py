@@ -60,7 +60,8 @@ def child(table: str) -> None:
     from integration.storm_places import OPTIONS
     from integration.storm_writer import SEEDER, Spec, runtime_without_spark, upserts_without_spark
     from pyhudi.reads.pins import Pinned, PinnedQueries
-    from pyhudi.reads.scan import open_query, plan_scan
+    from pyhudi.reads.scan import open_query
+    from pyhudi.reads.scan_plan import plan_scan
     from pyhudi.storage.faults import Call, FaultyStorage
     from pyhudi.timeline.view import VIEWS
 

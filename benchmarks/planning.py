@@ -26,7 +26,8 @@ from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.reads.conditions import Compare, Comparison, Filter, Text
 from pyhudi.reads.pins import Pinned, PinnedQueries
-from pyhudi.reads.scan import describe, open_query, plan_scan
+from pyhudi.reads.scan import describe, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES

@@ -34,7 +34,8 @@ from integration.storm_writer import (
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
 from pyhudi.reads.conditions import Compare, Comparison, Text
-from pyhudi.reads.scan import describe, open_query, plan_scan
+from pyhudi.reads.scan import describe, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.services.failed_writes import settle_now
 from pyhudi.tables.alter import alter_columns
 from pyhudi.tables.column_changes import AddColumn

@@ -28,7 +28,8 @@ from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action
 from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.reads.pins import Pinned, PinnedQueries
-from pyhudi.reads.scan import open_query, plan_scan
+from pyhudi.reads.scan import open_query
+from pyhudi.reads.scan_plan import plan_scan
 
 LOOK_EVERY_S = 0.1
 

@@ -22,7 +22,8 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.errors import HistoryExpired, HudiError
 from pyhudi.format.instants import Action
 from pyhudi.reads.pins import Pinned, PinnedQueries
-from pyhudi.reads.scan import Query, open_query, plan_scan
+from pyhudi.reads.scan import Query, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.view import VIEWS

@@ -29,6 +29,20 @@ class Worker:
             frame = frame.select(*META, "*")
         return rows_of(frame)
 
+    def ask(
+        self, path: str, options: dict[str, str], questions: list[list[Any]]
+    ) -> list[dict[str, Any] | int]:
+        """Rows or their number: a question is a condition, columns, and whether to count."""
+        frame = self.spark.read.format(self.format).options(**options).load(path)
+        answers: list[dict[str, Any] | int] = []
+        for condition, columns, counts in questions:
+            asked = frame.where(condition) if condition else frame
+            if counts:
+                answers.append(asked.count())
+            else:
+                answers.append(rows_of(asked.select(*columns)))
+        return answers
+
     def write(self, path: str, parquet: str, options: dict[str, str], mode: str) -> None:
         """Write the rows of a Parquet file to the table."""
         frame = self.spark.read.parquet(parquet)
@@ -124,7 +138,10 @@ def main() -> None:
     answers = claim_stdout()
     format_name, conf = sys.argv[1], json.loads(sys.argv[2])
     worker = Worker(format_name, session(format_name, conf))
-    methods = (worker.read, worker.write, worker.stream, worker.follow, worker.sql, worker.texts)
+    methods = (
+        worker.read, worker.ask, worker.write, worker.stream, worker.follow, worker.sql,
+        worker.texts,
+    )  # fmt: skip
     serve(answers, {method.__name__: method for method in methods})
 
 

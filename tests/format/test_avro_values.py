@@ -211,3 +211,13 @@ def test_a_record_that_ends_elsewhere_is_an_error_by_columns_too(cut: int) -> No
         columns.decode(data, np.array([0]), np.array([len(data) - cut]))
     with pytest.raises((ValueError, IndexError)):
         columns.decode(data[:-cut], np.array([0]), np.array([len(data) - cut]))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [["null", "long"], {"type": "enum", "name": "kind", "symbols": ["A", "B"]}],
+    ids=["union", "enum"],
+)
+def test_a_number_below_0_is_no_branch_and_no_symbol(kind: Any) -> None:
+    with pytest.raises(IndexError, match="has no"):
+        decoder(json.dumps(kind))(b"\x01\x02", 0)

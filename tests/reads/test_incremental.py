@@ -9,7 +9,8 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_
 from pyhudi.format.plans import CleanMetadata, render_clean_metadata
 from pyhudi.reads.footers import AggregateFunction, Wanted, aggregate
 from pyhudi.reads.pins import Pinned, PinnedQueries, pin_of
-from pyhudi.reads.scan import count_rows, describe, open_listed, plan_scan
+from pyhudi.reads.scan import count_rows, describe, open_listed
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.storage.base import Files
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS

@@ -11,7 +11,8 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_
 from pyhudi.format.plans import CleanMetadata, render_clean_metadata
 from pyhudi.reads.conditions import AnyOf, IsNotNull
 from pyhudi.reads.pins import TRUSTED_S, Pinned, PinnedQueries, pin_of
-from pyhudi.reads.scan import count_rows, open_listed, open_query, plan_scan
+from pyhudi.reads.scan import count_rows, open_listed, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.timeline.table import LOOKS
 from pyhudi.timeline.view import VIEWS
 from tests.reads.conditions import compare

@@ -11,7 +11,8 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.filenames import LogFileName
 from pyhudi.reads.footers import slices_in_bounds
-from pyhudi.reads.scan import Query, count_rows, open_query, plan_scan
+from pyhudi.reads.scan import Query, count_rows, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.slices.files import FileSlice, LogFile
 from pyhudi.storage.local import LocalStorage

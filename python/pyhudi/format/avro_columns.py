@@ -29,9 +29,14 @@ class AvroColumns:
     def __init__(self, schema: str) -> None:
         """``ValueError`` if ``schema`` is no record's."""
         self._record = json.loads(schema)
-        if self._record.get("type") != "record":
+        if not isinstance(self._record, dict) or self._record.get("type") != "record":
             raise ValueError("the schema is not that of a record")
         self._named: dict[str, Any] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return [field["name"] for field in self._record["fields"]]
 
     def decode(self, data: bytes, starts: Positions, ends: Positions) -> dict[str, pa.Array]:
         """The fields of the records that begin at ``starts``, by name.

@@ -80,6 +80,8 @@ def _later(named: Mapping[str, Decode], full: str) -> Decode:
 def _union(branches: list[Decode]) -> Decode:
     def decode(data: bytes, at: int) -> tuple[Any, int]:
         branch, at = _long(data, at)
+        if branch < 0:
+            raise IndexError(f"a union has no branch {branch}")
         return branches[branch](data, at)
 
     return decode
@@ -150,6 +152,8 @@ def _unpacked(form: str, size: int, data: bytes, at: int) -> tuple[float, int]:
 
 def _symbol(symbols: tuple[str, ...], data: bytes, at: int) -> tuple[str, int]:
     found, at = _long(data, at)
+    if found < 0:
+        raise IndexError(f"an enum has no symbol {found}")
     return symbols[found], at
 
 

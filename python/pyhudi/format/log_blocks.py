@@ -34,6 +34,12 @@ class BlockType(IntEnum):
     HFILE_DATA = 4
     PARQUET_DATA = 5
     CDC_DATA = 6
+    #: a whole block of a type that a newer writer must have
+    UNKNOWN = -1
+
+    @classmethod
+    def _missing_(cls, value: object) -> BlockType:
+        return cls.UNKNOWN
 
 
 class HeaderKey(IntEnum):
@@ -114,6 +120,18 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
     """
     for start, end in zip(*(spans.tolist() for spans in avro_spans(block, path)), strict=True):
         yield block.content[start:end]
+
+
+def avro_count(block: LogBlock, path: str) -> int:
+    """How many records an Avro data block announces; ``TableCorrupt`` if it does not."""
+    rule = "an Avro data block begins with the number of its records"
+    try:
+        count = int(struct.unpack_from(_INT2, block.content, 0)[1])
+    except struct.error as cause:
+        raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
+    if count < 0:
+        raise corrupt(path, rule, f"it announces {count} records")
+    return count
 
 
 def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:

@@ -98,8 +98,11 @@ def aggregate(
         return None
     columns = {each.column for each in wanted if each.column is not None}
     types = query.types()
-    files = base_files(query.slices(filters))
+    slices = query.slices(filters)
+    files = base_files(slices)
     if not columns <= set(types) or len(files) > MOST_FILES:
+        return None
+    if columns and any(each.logs for each in slices):
         return None
     try:
         facts = _by_table(query, files, _facts(query, [file.path for file in files]))

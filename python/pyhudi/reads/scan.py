@@ -7,14 +7,9 @@ carries its pin and its instant (``reads/pins.py``).
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
-
-import pyarrow as pa
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm
@@ -28,7 +23,9 @@ from pyhudi.reads.conditions import Filter
 from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
-from pyhudi.slices.files import BaseFile, FileSlice, base_files
+from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
+from pyhudi.rows.log_spec import Merged
+from pyhudi.slices.files import FileSlice
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
@@ -39,25 +36,9 @@ from pyhudi.timeline.view import FileSystemView
 
 log = logging.getLogger(__name__)
 
-#: longer plans go to the JVM as an Arrow file
-INLINE_FILES = 500
 NEWEST_VERSION = 9
 #: how many micros an ``as_of_micros`` has per milli of an instant time
 MICROS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
-
-    A file is its path, size in bytes, number of rows or -1, and the number of its schema.
-    ``pruned`` counts the files of the state that are left out.
-    """
-
-    schemas: tuple[Mapping[str, Any], ...]
-    pruned: int
-    files: tuple[tuple[str, int, int, int], ...] | None = None
-    arrow_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +67,7 @@ class _Found:
     view: FileSystemView | None = None
     changes: Changes | None = None
     history: SchemaHistory | None = None
+    merged: dict[Place, Merged] = field(default_factory=dict)
     #: the filters asked for last, the slices and the partitions that they leave
     slices: tuple[frozenset[Filter], list[FileSlice], frozenset[str]] | None = None
 
@@ -188,15 +170,20 @@ class Query:
         return view
 
     @property
+    def merged(self) -> dict[Place, Merged]:
+        """The merges of slices with logs that are known so far."""
+        return self._found.merged
+
+    @property
     def listed_files(self) -> int:
         """File groups that the query holds a listing of; 0 before it has been asked for files."""
         view = self._found.view
         return sum(map(len, view.groups.values())) if view is not None else 0
 
     def slices(self, filters: Sequence[Filter]) -> list[FileSlice]:
-        """Slices to read, pruned by partition; without logs if the query ignores them.
+        """Slices to read, pruned by partition, with the logs that count.
 
-        ``UnsupportedTable`` if logs would count.
+        ``UnsupportedTable`` if logs would count in a range of commits.
         """
         return self._kept(filters)[0]
 
@@ -211,14 +198,20 @@ class Query:
         if found is not None and found[0] == wanted:
             return found[1], found[2]
         view = self.view()
-        partitions = kept_partitions(self.table.config, self.types(), list(view.groups), filters)
-        slices, kept = view.slices(self.until, partitions, logs=False), frozenset(partitions)
+        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
+        logs = merge_on_read and self.options.query_type is not QueryType.READ_OPTIMIZED
+        held = view.groups.keys() | view.logs.keys() if logs else view.groups.keys()
+        partitions = kept_partitions(self.table.config, self.types(), list(held), filters)
         changed = self.changes()
         if changed is not None:
-            slices = changed.of(slices)
-        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
-        if merge_on_read and self.options.query_type is not QueryType.READ_OPTIMIZED:
-            self._refuse_logs(view)
+            slices = changed.of(view.slices(self.until, partitions, logs=False))
+            if logs:
+                self._refuse_logs(view)
+        else:
+            slices = view.slices(self.until, partitions, logs=logs)
+            if logs:
+                slices = counted_slices(self, slices)
+        kept = frozenset(partitions)
         self._found.slices = (wanted, slices, kept)
         return slices, kept
 
@@ -231,10 +224,10 @@ class Query:
         touched = next((each for each in view.slices(self.until) if each.logs), None)
         if touched is not None:
             raise UnsupportedTable(
-                f"The snapshot of {self.table.config.name} needs the log file {touched.file_id} "
-                f"in partition '{touched.partition_path}', and pyhudi cannot read log files yet. "
-                "Set hoodie.datasource.query.type=read_optimized to read the base files alone.",
-                feature="log files",
+                f"The changes of {self.table.config.name} need the log file {touched.file_id} "
+                f"in partition '{touched.partition_path}', and pyhudi reads log files only in "
+                "snapshots yet. Read the snapshot, or read the changes with Apache Hudi.",
+                feature="changes in log files",
             )
 
 
@@ -377,43 +370,6 @@ def table_properties(config: TableConfig) -> dict[str, str]:
     return found
 
 
-def plan_scan(
-    query: Query,
-    filters: Sequence[Filter],
-    taken: Sequence[Filter] = (),
-    limit: int | None = None,
-    narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
-) -> ScanPlan:
-    """The files of a scan with the physical schemas they were written in.
-
-    Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
-    ``HistoryExpired`` if they have not, since the state in which they were taken is gone.
-    ``narrowed`` says which of the slices that partitions leave are read.
-    """
-    every = [*taken, *filters]
-    kept = query.slices(every)
-    files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
-    if taken and not all(query.decided(every)[: len(taken)]):
-        raise changed(query)
-    if query.rows is not None:  # their number is not that of the changed rows
-        files = [replace(file, rows=-1) for file in files]
-    elif limit is not None and not filters:
-        files = _enough(files, limit)
-    schemas = query.file_schemas()
-    numbers = schemas.numbers(files, query.schema())
-    meta = query.table.config.populate_meta_fields
-    found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
-    root = query.table.storage.root
-    start = f"file:{root}" if root.startswith("/") else root
-    pruned = query.pruned(every) + len(kept) - len(files)
-    if len(files) > INLINE_FILES:
-        return ScanPlan(found, pruned, arrow_file=_arrow_file(start, files, numbers))
-    rows = (
-        (f"{start}/{f.path}", f.size_bytes, f.rows, n) for f, n in zip(files, numbers, strict=True)
-    )
-    return ScanPlan(found, pruned, files=tuple(rows))
-
-
 def changed(query: Query) -> HistoryExpired:
     """The error of a query whose state is no longer known."""
     instant = query.instant
@@ -426,35 +382,19 @@ def changed(query: Query) -> HistoryExpired:
     )
 
 
-def count_rows(query: Query, filters: Sequence[Filter]) -> int | None:
-    """The exact number of rows, None if only reading can tell."""
+def count_rows(
+    query: Query, filters: Sequence[Filter], elsewhere: Elsewhere | None = None
+) -> int | None:
+    """The exact number of rows, None if only reading can tell.
+
+    Many logs are merged ``elsewhere`` for it.
+    """
     if query.rows is not None or not all(query.decided(filters)):
         return None
-    return query.view().rows_of(query.slices(filters))
-
-
-def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:
-    """The first files whose known rows reach ``limit``."""
-    found, rows = [], 0
-    for file in files:
-        found.append(file)
-        rows += max(0, file.rows)
-        if rows >= limit:
-            break
-    return found
-
-
-def _arrow_file(start: str, files: Sequence[BaseFile], numbers: Sequence[int]) -> str:
-    """The plan as an Arrow stream in a private temporary file, which the reader deletes."""
-    table = pa.table(
-        {
-            "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
-            "size": pa.array([f.size_bytes for f in files], pa.int64()),
-            "rows": pa.array([f.rows for f in files], pa.int64()),
-            "schema": pa.array(numbers, pa.int32()),
-        }
-    )
-    handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
-    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return name
+    slices = query.slices(filters)
+    found = query.view().rows_of(replace(each, logs=()) for each in slices if each.base is not None)
+    with_logs = [each for each in slices if each.logs]
+    if found is None or not with_logs:
+        return found
+    merged = merges(query, with_logs, elsewhere).values()
+    return found + sum(each.rows - len(each.masked) for each in merged)

@@ -25,7 +25,8 @@ from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import ChangePlan, pieces_of, plan_pieces
 from pyhudi.reads.incremental import Changes, Range, changes
-from pyhudi.reads.scan import Query, ScanPlan, plan_scan
+from pyhudi.reads.scan import Query
+from pyhudi.reads.scan_plan import ScanPlan, plan_scan
 from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cut
 from pyhudi.reads.stream_backlog import Backlog, backlog_of
 from pyhudi.reads.stream_lease import StreamLease

@@ -16,7 +16,9 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, MergeSpec
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
+from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
     BloomSpec,
     ChangeLogSpec,
@@ -35,11 +37,15 @@ _VALUES = (
     ChangePiece,
     ChangeSpec,
     ClusterTask,
+    CountedInstants,
     FileSystemSpec,
     GroupPlan,
+    LogPiece,
+    LogSlice,
     LoggedPiece,
     LoggedSpec,
     MarkerAddress,
+    MergeSpec,
     Slice,
     WriteSpec,
 )
@@ -48,8 +54,9 @@ _VALUES = (
 def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
-    ``factory`` is ``write_groups``, ``bulk_write``, ``cluster_files``, ``read_changes`` or
-    ``read_logged_rows``; the arguments are plain values or those of ``_VALUES``. The worker's
+    ``factory`` is a worker function of ``rows``: ``write_groups``, ``bulk_write``,
+    ``cluster_files``, ``read_changes``, ``read_logged_rows``, ``merge_slices`` or
+    ``read_log_rows``; the arguments are plain values or those of ``_VALUES``. The worker's
     environment needs Python, pyarrow and PySpark.
     """
     code = _code(factory)

@@ -72,6 +72,12 @@ class SliceFile:
         """The record keys at ``at``, in this order."""
         return self._at(at, lambda group: self._texts(group, KEY_COLUMN), pa.string())
 
+    def whole(self) -> pa.StructArray:
+        """All rows in the file's own columns."""
+        table = self._parquet.read(use_threads=False)
+        columns = [single(self._turned(table, name)) for name in table.column_names]
+        return pa.StructArray.from_arrays(columns, fields=list(table.schema))
+
     def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
         """The rows at ``at`` as structs of the type ``kind``; null for a position below 0."""
         held = at >= 0
@@ -131,13 +137,17 @@ class SliceFile:
             if own not in self._held:
                 parts.append(pa.nulls(rows, field.type))
                 continue
-            column = table.column(own)
-            if self._calendar is not None:
-                column = self._calendar.turned(column, own in self._int96, self.path)
+            column = self._turned(table, own)
             parts.append(converted(single(column), field.type, False, inner))
         # A struct without fields would forget its length.
         mask = pa.array(np.zeros(rows, np.bool_))
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+
+    def _turned(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        column = table.column(name)
+        if self._calendar is None:
+            return column
+        return self._calendar.turned(column, name in self._int96, self.path)
 
 
 def _text(value: str | bytes) -> str:

@@ -1,20 +1,25 @@
-"""The jobs of reads of changes: Python workers read the pieces that the planner chose."""
+"""The jobs of reads by Python workers: changes, rows of log files, and the merge of logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.reads.change_data import ChangePlan
+from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.reads.change_data import ChangePlan, task_count
+from pyhudi.reads.log_slices import LogRowsPlan
 from pyhudi.reads.logged_rows import LoggedPlan
 from pyhudi.rows.change_reader import read_changes
+from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
 from pyhudi.rows.logged_reader import read_logged_rows
 from pyhudi.rows.shipping import Work, shipped
+from pyhudi.rows.slice_reader import MERGED_SCHEMA, decoded, merge_slices, read_log_rows
+from pyhudi.rows.spec import KEY_COLUMN
 from pyhudi.writes.placement.task_routes import balanced
 
 
@@ -39,13 +44,41 @@ def logged_rows(spark: SparkSession, plan: LoggedPlan, wanted: SparkSchema) -> D
     return _read(spark, plan, read_logged_rows, wanted)
 
 
+def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> DataFrame:
+    """The rows of log files in the columns ``wanted``; nothing is read yet."""
+    if wanted.columns:
+        return _read(spark, plan, read_log_rows, wanted)
+    # A batch without columns would forget how many rows it has.
+    counted = SparkSchema((Column(KEY_COLUMN, "string"),))
+    return _read(spark, plan.of(counted), read_log_rows, counted).select()
+
+
+def merged_slices(
+    spark: SparkSession, spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
+) -> list[Merged]:
+    """The merges of ``slices``, in their order, by a Spark job."""
+    work = _Numbered(spec, tuple(enumerate(slices)), tuple(sizes))
+    answer = _read(spark, work, merge_slices, SparkSchema.of_arrow(MERGED_SCHEMA))
+    found: dict[int, Merged] = {}
+    for row in answer.toLocalIterator():
+        found[row["slice"]] = decoded(bytes(row["masked"]), [bytes(each) for each in row["kept"]])
+    return [found[number] for number in range(len(slices))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    spec: MergeSpec
+    pieces: tuple[tuple[int, LogSlice], ...]
+    sizes: tuple[int, ...]
+
+
 def _read(
     spark: SparkSession,
-    plan: ChangePlan | LoggedPlan,
+    plan: ChangePlan | LoggedPlan | LogRowsPlan | _Numbered,
     factory: Callable[..., Work],
     schema: SparkSchema,
 ) -> DataFrame:
-    tasks = plan.task_count(spark.sparkContext.defaultParallelism)
+    tasks = task_count(plan.sizes, spark.sparkContext.defaultParallelism)
     task_of = balanced(dict(enumerate(plan.sizes)), tasks)
     parts: list[list[object]] = [[] for _ in range(tasks)]
     for number, piece in enumerate(plan.pieces):

@@ -21,7 +21,8 @@ from pyhudi.listing import ListingName
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.footers import Wanted
 from pyhudi.reads.incremental import RowsOfCommits
-from pyhudi.reads.scan import PartitionTexts, ScanPlan
+from pyhudi.reads.scan import PartitionTexts
+from pyhudi.reads.scan_plan import ScanPlan
 from pyhudi.services.called import (
     CalledService,
     CleanFailedWrites,
@@ -149,7 +150,10 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """Change data, or a range's rows by its change logs, in the columns of ``schema``."""
+    """Change data, a range's rows by its change logs, or a snapshot's rows of log files.
+
+    They have the columns of ``schema``.
+    """
 
     pin: str
     instant: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,20 +16,21 @@ from pyhudi.listing import Listing, ListingName
 from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.footers import aggregate, columns_apart, slices_in_bounds
 from pyhudi.reads.lease_keeper import LeaseKeeper
+from pyhudi.reads.log_slices import LogRowsPlan, plan_log_rows
 from pyhudi.reads.logged_rows import LoggedPlan, plan_logged_rows, reads_logs
 from pyhudi.reads.pins import PinnedQueries
 from pyhudi.reads.scan import (
     PartitionTexts,
     Query,
-    ScanPlan,
     count_rows,
     describe,
     open_listed,
     partition_texts,
-    plan_scan,
 )
+from pyhudi.reads.scan_plan import ScanPlan, plan_scan
+from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
 from pyhudi.spark import protocol
-from pyhudi.spark.change_rows import change_rows, logged_rows
+from pyhudi.spark.change_rows import change_rows, log_rows, logged_rows, merged_slices
 from pyhudi.spark.questions import Target, told
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
@@ -92,7 +93,8 @@ class ReadHandlers:
             runtime = ask.runtime_filters
             narrowed = partial(slices_in_bounds, query, runtime) if runtime else None
             every = [*ask.filters, *runtime]
-            return plan_scan(query, every, ask.partition_filters, ask.limit, narrowed)
+            taken = ask.partition_filters
+            return plan_scan(query, every, taken, ask.limit, narrowed, self._merged)
 
         def noted(query: Query) -> ScanPlan:
             self._note(at, ask.pin, query)
@@ -104,18 +106,29 @@ class ReadHandlers:
         """Gives the ``HudiChangeRows`` that asks its DataFrame."""
         wanted = SparkSchema.parse(ask.schema)
 
-        def plan(query: Query) -> ChangePlan | LoggedPlan:
+        def plan(query: Query) -> ChangePlan | LoggedPlan | LogRowsPlan:
             self._note(at, ask.pin, query)
             if query.of_changes:
                 return plan_changes(query, wanted, ask.filters)
-            return plan_logged_rows(query, wanted, ask.filters, ask.partition_filters)
+            taken = ask.partition_filters
+            if query.rows is None:
+                slices = query.slices([*taken, *ask.filters])
+                return plan_log_rows(query, slices, wanted, self._merged)
+            return plan_logged_rows(query, wanted, ask.filters, taken)
 
         found = self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
         spark = self._sessions.asking()
         if isinstance(found, ChangePlan):
             holder.take(change_rows(spark, found, wanted)._jdf)
+        elif isinstance(found, LogRowsPlan):
+            holder.take(log_rows(spark, found, wanted)._jdf)
         else:
             holder.take(logged_rows(spark, found, wanted)._jdf)
+
+    def _merged(
+        self, spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
+    ) -> list[Merged]:
+        return merged_slices(self._sessions.asking(), spec, slices, sizes)
 
     def _note(self, at: Target, pin: str, query: Query) -> None:
         def writer() -> Writer:
@@ -127,7 +140,7 @@ class ReadHandlers:
     def count(self, at: Target, ask: protocol.Count) -> int | None:
         every = [*ask.partition_filters, *ask.filters]
         pinned = at.pinned(ask.pin, ask.instant)
-        return self._pins.ask(pinned, lambda query: count_rows(query, every))
+        return self._pins.ask(pinned, lambda query: count_rows(query, every, self._merged))
 
     def aggregate(self, at: Target, ask: protocol.Aggregate) -> list[int | None] | None:
         every = [*ask.partition_filters, *ask.filters]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pyhudi.reads.incremental import RowsOfCommits
-from pyhudi.reads.scan import ScanPlan
+from pyhudi.reads.scan_plan import ScanPlan
 from pyhudi.spark.wire import Tree
 
 

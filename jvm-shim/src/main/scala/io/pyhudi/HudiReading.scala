@@ -176,6 +176,10 @@ private[pyhudi] object HudiReading {
       renamed,
       ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME).build()
 
+  /** The numbers of a file's rows, as a column that Spark's reader fills. */
+  val numbered: StructField =
+    StructField(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME, LongType)
+
   private def inFile(wanted: DataType, held: DataType): DataType = (wanted, held) match {
     case (w: StructType, h: StructType) => inFile(w, h)
     case (w: ArrayType, h: ArrayType) => w.copy(elementType = inFile(w.elementType, h.elementType))

@@ -4,6 +4,8 @@ import java.util.OptionalLong
 
 import scala.collection.JavaConverters._
 
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.Row
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
@@ -37,6 +39,21 @@ private[pyhudi] final case class HudiScanRequest(
       question ++ Seq(
         "limit" -> limit,
         "runtime_filters" -> HudiFilters.told(runtime)): _*))
+
+  /** The rows that come from log files, in the columns of `schema`. */
+  def logRows(schema: StructType): RDD[Row] = {
+    val found = new HudiChangeRows
+    Bridge.askWith(
+      "read_changes",
+      found,
+      snapshot.place,
+      snapshot.question ++ Seq(
+        "schema" -> Json.of(schema),
+        "filters" -> HudiFilters.told(filters),
+        "partition_filters" -> HudiFilters.told(partitionFilters)): _*
+    )
+    found.rows
+  }
 
   def description: String =
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
@@ -98,7 +115,14 @@ private[pyhudi] class HudiScan(
     else Scan.ColumnarSupportMode.UNSUPPORTED
 
   override def planInputPartitions(): Array[InputPartition] =
-    HudiSplits.of(plan, reading, request.numbers)
+    HudiSplits.of(plan, reading, request.numbers) ++ logRows
+
+  /** The rows of log files, which Python's workers read; Spark asks for the partitions again and
+    * again.
+    */
+  private lazy val logRows: Array[InputPartition] =
+    if (plan.logRows == 0) Array.empty
+    else HudiBatch.ofWorkers(request.logRows(reading.read)).partitions
 
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)

@@ -8,7 +8,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.arrow.memory.RootAllocator
-import org.apache.arrow.vector.{BigIntVector, IntVector, VarCharVector}
+import org.apache.arrow.vector.{BigIntVector, IntVector, VarBinaryVector, VarCharVector}
 import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.sql.types.StructType
 
@@ -17,8 +17,14 @@ import org.apache.spark.sql.types.StructType
   * @param path Hadoop's text form of the path, not percent-encoded
   * @param rows number of rows, -1 if unknown
   * @param schema index into the plan's schemas
+  * @param masked which rows do not count, as `HudiMask` takes it
   */
-private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, schema: Int) {
+private[pyhudi] final case class HudiFile(
+    path: String,
+    size: Long,
+    rows: Long,
+    schema: Int,
+    masked: Option[Array[Byte]] = None) {
 
   def folder: String = path.substring(0, path.lastIndexOf('/'))
 }
@@ -26,12 +32,14 @@ private[pyhudi] final case class HudiFile(path: String, size: Long, rows: Long, 
 /** The files that Python chose for a scan, with the schemas in which they were written.
   *
   * @param pruned number of files of the same state that Python left out
+  * @param logRows the number of rows that come from log files
   * @param used the numbers of its files' schemas, also of files that were left out later
   */
 private[pyhudi] final case class HudiScanPlan(
     schemas: IndexedSeq[StructType],
     files: IndexedSeq[HudiFile],
     pruned: Long,
+    logRows: Long,
     used: Set[Int]) {
 
   /** The same plan with only the files at `paths`; the readers of one plan can read the other's. */
@@ -44,7 +52,7 @@ private[pyhudi] final case class HudiScanPlan(
 
   /** The rows of all files before any filter; `None` if the count of one file is unknown. */
   lazy val rows: Option[Long] =
-    if (files.forall(_.rows >= 0)) Some(files.iterator.map(_.rows).sum) else None
+    if (files.forall(_.rows >= 0)) Some(files.iterator.map(_.rows).sum + logRows) else None
 }
 
 private[pyhudi] object HudiScanPlan {
@@ -55,7 +63,12 @@ private[pyhudi] object HudiScanPlan {
       case Some(file) => fromArrow(file.asText)
       case None => answer.get("files").elements().asScala.map(fromJson).toIndexedSeq
     }
-    HudiScanPlan(schemas, files, answer.get("pruned").asLong, files.iterator.map(_.schema).toSet)
+    HudiScanPlan(
+      schemas,
+      files,
+      answer.get("pruned").asLong,
+      answer.get("log_rows").asLong,
+      files.iterator.map(_.schema).toSet)
   }
 
   private def fromJson(row: JsonNode): HudiFile =
@@ -75,12 +88,14 @@ private[pyhudi] object HudiScanPlan {
           val sizes = root.getVector("size").asInstanceOf[BigIntVector]
           val rows = root.getVector("rows").asInstanceOf[BigIntVector]
           val schemas = root.getVector("schema").asInstanceOf[IntVector]
+          val masked = root.getVector("masked").asInstanceOf[VarBinaryVector]
           (0 until root.getRowCount).foreach { i =>
             files += HudiFile(
               new String(paths.get(i), UTF_8),
               sizes.get(i),
               rows.get(i),
-              schemas.get(i))
+              schemas.get(i),
+              if (masked.isNull(i)) None else Some(masked.get(i)))
           }
         }
       } finally reader.close()

@@ -7,8 +7,15 @@ import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFil
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The parts of files that one task reads, all with the same physical schema. */
-private[pyhudi] final case class HudiInputPartition(physical: Int, files: FilePartition)
+/** The parts of files that one task reads, all with the same physical schema.
+  *
+  * @param masked for each part the rows of its file that do not count, as `HudiMask` takes it;
+  *   empty if all rows of all files count
+  */
+private[pyhudi] final case class HudiInputPartition(
+    physical: Int,
+    files: FilePartition,
+    masked: IndexedSeq[Option[Array[Byte]]] = IndexedSeq.empty)
     extends InputPartition {
   override def preferredLocations(): Array[String] = files.preferredLocations()
 }
@@ -28,11 +35,20 @@ private[pyhudi] object HudiSplits {
         case _ => UTF8String.fromString(file.path)
       })
     val physical = reading.physicalSchemas(plan)
-    plan.files.groupBy(file => physical.indexWhere(_._2(file.schema))).toSeq.sortBy(_._1).flatMap {
-      case (index, files) =>
+    def kind(file: HudiFile): (Int, Boolean) =
+      (physical.indexWhere(_._2(file.schema)), file.masked.isDefined)
+    plan.files.groupBy(kind).toSeq.sortBy(_._1).flatMap {
+      case ((index, masked), files) =>
         val pieces = files.flatMap(f => cut(f, bytes, constants(f))).sortBy(-_.length)
-        FilePartition.getFilePartitions(Compat.activeSession, pieces, bytes)
-          .map(HudiInputPartition(index, _): InputPartition)
+        val packed = FilePartition.getFilePartitions(Compat.activeSession, pieces, bytes)
+        val masks =
+          if (masked) files.map(f => SparkPath.fromPathString(f.path) -> f.masked).toMap
+          else Map.empty[SparkPath, Option[Array[Byte]]]
+        packed.map { each =>
+          val held =
+            if (masked) each.files.toIndexedSeq.map(f => masks(f.filePath)) else IndexedSeq.empty
+          HudiInputPartition(index, each, held): InputPartition
+        }
     }.toArray
   }
 

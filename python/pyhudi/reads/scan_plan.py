@@ -1,0 +1,130 @@
+"""Scan plans: which files a query reads, in which schema each was written, and which rows count.
+
+A plan comes from one state of the table, that of its query (``reads/scan.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.reads.conditions import Filter
+from pyhudi.reads.log_slices import Elsewhere, masks, merges
+from pyhudi.reads.scan import Query, changed
+from pyhudi.rows.log_spec import Merged
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
+
+#: longer plans go to the JVM as an Arrow file
+INLINE_FILES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
+
+    A file is its path, size in bytes, number of rows or -1, and the number of its schema.
+    ``pruned`` counts the files of the state that are left out. ``log_rows`` come from log files, by
+    another question. In the Arrow file ``masked`` has the positions of rows that do not count, as
+    little-endian 32-bit numbers, or null.
+    """
+
+    schemas: tuple[Mapping[str, Any], ...]
+    pruned: int
+    log_rows: int = 0
+    files: tuple[tuple[str, int, int, int], ...] | None = None
+    arrow_file: str | None = None
+
+
+def plan_scan(
+    query: Query,
+    filters: Sequence[Filter],
+    taken: Sequence[Filter] = (),
+    limit: int | None = None,
+    narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> ScanPlan:
+    """The files of a scan with the physical schemas they were written in.
+
+    Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
+    ``HistoryExpired`` if they have not, since the state in which they were taken is gone.
+    ``narrowed`` says which of the slices that partitions leave are read. Many logs are merged
+    ``elsewhere``.
+    """
+    every = [*taken, *filters]
+    kept = query.slices(every)
+    files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
+    with_logs = [each for each in kept if each.logs]
+    found_merges = merges(query, with_logs, elsewhere) if with_logs else {}
+    masked = masks(found_merges, with_logs)
+    log_rows = sum(each.rows for each in found_merges.values())
+    if masked:
+        files = [_less(file, masked.get(file.path)) for file in files]
+    if taken and not all(query.decided(every)[: len(taken)]):
+        raise changed(query)
+    if query.rows is not None:  # their number is not that of the changed rows
+        files = [replace(file, rows=-1) for file in files]
+    elif limit is not None and not filters:
+        files = _enough(files, limit)
+    schemas = query.file_schemas()
+    numbers = schemas.numbers(files, query.schema())
+    meta = query.table.config.populate_meta_fields
+    found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
+    root = query.table.storage.root
+    start = f"file:{root}" if root.startswith("/") else root
+    pruned = query.pruned(every) + len(base_files(kept)) - len(files)
+    if len(files) > INLINE_FILES or masked:
+        arrow_file = _arrow_file(start, files, numbers, masked)
+        return ScanPlan(found, pruned, log_rows, arrow_file=arrow_file)
+    rows = (
+        (f"{start}/{f.path}", f.size_bytes, f.rows, n) for f, n in zip(files, numbers, strict=True)
+    )
+    return ScanPlan(found, pruned, log_rows, files=tuple(rows))
+
+
+def _less(file: BaseFile, merged: Merged | None) -> BaseFile:
+    """A file whose masked rows do not count."""
+    if merged is None or file.rows < 0:
+        return file
+    return replace(file, rows=max(0, file.rows - len(merged.masked)))
+
+
+def _enough(files: Sequence[BaseFile], limit: int) -> list[BaseFile]:
+    """The first files whose known rows reach ``limit``."""
+    found, rows = [], 0
+    for file in files:
+        found.append(file)
+        rows += max(0, file.rows)
+        if rows >= limit:
+            break
+    return found
+
+
+def _arrow_file(
+    start: str,
+    files: Sequence[BaseFile],
+    numbers: Sequence[int],
+    masked: Mapping[str, Merged],
+) -> str:
+    """The plan as an Arrow stream in a private temporary file, which the reader deletes."""
+    table = pa.table(
+        {
+            "path": pa.array([f"{start}/{f.path}" for f in files], pa.string()),
+            "size": pa.array([f.size_bytes for f in files], pa.int64()),
+            "rows": pa.array([f.rows for f in files], pa.int64()),
+            "schema": pa.array(numbers, pa.int32()),
+            "masked": pa.array([_positions(masked.get(f.path)) for f in files], pa.binary()),
+        }
+    )
+    handle, name = tempfile.mkstemp(prefix="pyhudi-plan-", suffix=".arrow")
+    with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return name
+
+
+def _positions(merged: Merged | None) -> bytes | None:
+    return None if merged is None else merged.masked.astype("<i4").tobytes()

@@ -1,0 +1,315 @@
+"""The blocks of a slice's logs in the order of their merge, decoded as far as they are asked.
+
+Rules: spec/log_files.md L2 to L6. Blocks of instants that do not count are left out, and those that
+a command block rolls back. The blocks that a log compaction wrote stand where the first of those
+stood that they replace.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.avro_columns import AvroColumns
+from pyhudi.format.corruption import corrupt
+from pyhudi.format.delete_block import Deleted, deleted_keys
+from pyhudi.format.log_blocks import (
+    BlockType,
+    HeaderKey,
+    LogBlock,
+    avro_count,
+    avro_spans,
+    read_blocks,
+)
+from pyhudi.format.roaring import positions_in
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.log_spec import MergeSpec, Positions
+from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.spec import KEY_COLUMN, FileNames
+from pyhudi.rows.stored_types import converted
+
+RULE = "a data block holds rows of its schema (spec/log_files.md L4)"
+SOFT_DELETE, OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
+#: values of ``_hoodie_operation`` that take a row away
+_TAKES_AWAY = pa.array(["D", "-D", "-U"])
+_WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
+_DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
+
+
+class LogPart:
+    """One block with rows or deletes."""
+
+    def __init__(self, block: LogBlock, path: str, names: FileNames | None) -> None:
+        self._block, self.path, self._names = block, path, names
+        self._file: SliceFile | None = None
+        self._rows: pa.StructArray | None = None
+        self._deletes: list[Deleted] | None = None
+
+    @property
+    def deletes(self) -> bool:
+        """Whether all it holds are deletes."""
+        return self._block.block_type is BlockType.DELETE
+
+    def positions(self, base_instant: str) -> Positions | None:
+        """The places of its rows in the base file of that instant; None if it does not say."""
+        header = self._block.header
+        if header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) != base_instant:
+            return None
+        text = header.get(HeaderKey.RECORD_POSITIONS)
+        if not text:
+            return None
+        try:
+            found = positions_in(base64.b64decode(text))
+        except ValueError as error:
+            raise corrupt(self.path, "positions are a Roaring bitmap", str(error)) from error
+        return found if len(found) else None
+
+    def keys(self) -> pa.Array:
+        """The record keys."""
+        if self.deletes:
+            return pa.array([each.key for each in self._deleted()], pa.string())
+        rows = self.rows()
+        at = rows.type.get_field_index(KEY_COLUMN)
+        if at < 0 or rows.field(at).null_count:
+            raise corrupt(self.path, RULE, "a row has no key")
+        return rows.field(at).cast(pa.string())
+
+    def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
+        """The ordering values, column by column, and for each row whether it wins in any case."""
+        if not self.deletes:
+            held = self._in_columns(self.rows(), spec.ordering)
+            return ordering_columns(held, spec), pa.array(np.zeros(len(held), np.bool_))
+        deletes = self._deleted()
+        kinds = [kind_of(spec, path) for path in spec.ordering_paths]
+        values: list[list[object]] = [[] for _ in kinds]
+        forced = np.zeros(len(deletes), np.bool_)
+        for at, each in enumerate(deletes):
+            fits = len(each.order) == len(kinds)
+            found = [
+                comparable(kind, *value) for kind, value in zip(kinds, each.order, strict=False)
+            ]
+            forced[at] = not fits or any(value is MISFIT for value in found)
+            for place, column in enumerate(values):
+                column.append(None if forced[at] else found[place])
+        columns = [pa.array(each, kind) for each, kind in zip(values, kinds, strict=True)]
+        return columns, pa.array(forced)
+
+    def taken_away(self, spec: MergeSpec) -> np.ndarray:
+        """For each row whether it is a delete."""
+        if self.deletes:
+            return np.ones(len(self._deleted()), np.bool_)
+        held = self._names_of_columns()
+        marks = {SOFT_DELETE, OPERATION, spec.marker[0] if spec.marker else SOFT_DELETE}
+        if not marks & held:
+            return np.zeros(self.size, np.bool_)
+        rows = self.rows()
+        found = np.zeros(len(rows), np.bool_)
+        if SOFT_DELETE in held and pa.types.is_boolean(rows.type.field(SOFT_DELETE).type):
+            found |= _mask(rows.field(SOFT_DELETE))
+        if OPERATION in held:
+            found |= _mask(pc.is_in(rows.field(OPERATION).cast(pa.string()), _TAKES_AWAY))
+        if spec.marker is not None and spec.marker[0] in held:
+            texts = rows.field(spec.marker[0]).cast(pa.string())
+            found |= _mask(pc.equal(texts, spec.marker[1]))
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many rows or deletes it holds."""
+        if self.deletes:
+            return len(self._deleted())
+        if self._block.block_type is BlockType.AVRO_DATA:
+            return avro_count(self._block, self.path)
+        return self._opened().rows
+
+    def _names_of_columns(self) -> set[str]:
+        """The columns of its rows, by its schema."""
+        try:
+            return set(AvroColumns(self._block.header.get(HeaderKey.SCHEMA, "")).names)
+        except (ValueError, KeyError, TypeError) as error:
+            raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
+
+    def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
+        """The rows at ``at`` in the columns of ``kind``."""
+        return self._in_columns(self.rows().take(pa.array(at)), kind)
+
+    def _in_columns(self, rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+        try:
+            return converted(rows, kind, False, self._names)
+        except pa.ArrowException as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise corrupt(self.path, RULE, f"a value does not fit its column: {reason}") from error
+
+    def rows(self) -> pa.StructArray:
+        """Its rows in the block's own columns; ``TableCorrupt`` if they do not decode."""
+        if self._rows is None:
+            try:
+                self._rows = self._decoded()
+            except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
+                reason = f"a block does not decode ({error!r})"
+                raise corrupt(self.path, RULE, reason) from error
+        return self._rows
+
+    def _decoded(self) -> pa.StructArray:
+        if self._block.block_type is BlockType.PARQUET_DATA:
+            return self._opened().whole()
+        starts, ends = avro_spans(self._block, self.path)
+        schema = self._block.header.get(HeaderKey.SCHEMA, "")
+        found = AvroColumns(schema).decode(self._block.content, starts, ends)
+        return pa.StructArray.from_arrays(list(found.values()), list(found))
+
+    def _opened(self) -> SliceFile:
+        if self._file is None:
+            try:
+                source = pa.BufferReader(self._block.content)
+                self._file = SliceFile(source, Slice(self.path))
+            except pa.ArrowException as error:
+                reason = f"a block is no Parquet file ({error!r})"
+                raise corrupt(self.path, RULE, reason) from error
+        return self._file
+
+    def _deleted(self) -> list[Deleted]:
+        if self._deletes is None:
+            self._deletes = deleted_keys(self._block.content, self.path)
+        return self._deletes
+
+
+def parts_of(
+    spec: MergeSpec, logs: Sequence[tuple[str, bytes]], names: dict[str, FileNames]
+) -> list[LogPart]:
+    """The parts of a slice's logs, each a path and its bytes, in the order of the merge.
+
+    ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
+    """
+    by_instant: dict[str, list[tuple[str, LogBlock]]] = {}
+    for path, data in logs:
+        for block in read_blocks(data):
+            if block.block_type is BlockType.COMMAND:
+                by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+            elif block.block_type not in _WITHOUT_ROWS:
+                instant = block.header.get(HeaderKey.INSTANT_TIME)
+                if not instant:
+                    raise corrupt(path, "a block names its instant", "a block without one")
+                if instant in spec.counted:
+                    _check(block, path)
+                    by_instant.setdefault(instant, []).append((path, block))
+    return [
+        LogPart(block, path, names.get(instant))
+        for instant in _placed(by_instant)
+        for path, block in by_instant[instant]
+    ]
+
+
+def _placed(by_instant: dict[str, list[tuple[str, LogBlock]]]) -> list[str]:
+    """The instants in the order of the merge: what a log compaction replaced is left out."""
+    result_of: dict[str, str] = {}
+    placed: list[str] = []
+    for instant in reversed(by_instant):
+        replaced = by_instant[instant][0][1].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        if replaced is not None:
+            last = result_of.get(instant, instant)
+            result_of.update(dict.fromkeys(replaced.split(","), last))
+            continue
+        stands = result_of.get(instant, instant)
+        if stands not in placed:
+            placed.append(stands)
+    return placed[::-1]
+
+
+def _check(block: LogBlock, path: str) -> None:
+    feature = None
+    if block.block_type not in (*_DATA, BlockType.DELETE):
+        feature = f"log blocks of the type {block.block_type.name}"
+    elif block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+        feature = "log blocks with partial updates"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"{path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the table, "
+            "then read it again.",
+            feature=feature,
+        )
+
+
+# ---- ordering values
+
+MISFIT = object()
+
+
+def kind_of(spec: MergeSpec, path: str) -> pa.DataType:
+    """The type of an ordering column; a dotted name is a field of a struct."""
+    kind: pa.DataType = spec.ordering
+    for name in path.split("."):
+        kind = kind.field(name).type
+    return kind
+
+
+def ordering_columns(held: pa.StructArray, spec: MergeSpec) -> list[pa.Array]:
+    """The ordering values in ``held``, an array of ``spec.ordering``."""
+    return [pc.struct_field(held, path.split(".")) for path in spec.ordering_paths]
+
+
+def comparable(kind: pa.DataType, named: str, value: object) -> object:
+    """A delete's ordering value as one of an ordering column of type ``kind``; ``MISFIT`` if the
+    two do not compare, so that the delete wins."""
+    families = {
+        "boolean": pa.types.is_boolean,
+        "int": lambda each: pa.types.is_integer(each) or pa.types.is_date(each),
+        "long": lambda each: pa.types.is_integer(each) or pa.types.is_timestamp(each),
+        "float": pa.types.is_floating,
+        "double": pa.types.is_floating,
+        "bytes": pa.types.is_binary,
+        "string": pa.types.is_string,
+        "date": pa.types.is_date,
+        "decimal": pa.types.is_decimal,
+        "timestamp": pa.types.is_timestamp,
+    }
+    if named not in families or not families[named](kind):
+        return MISFIT
+    try:
+        held = pa.scalar(value, kind)
+        # Python has no days after the year 9999; Arrow takes their numbers as well.
+        return value if pa.types.is_temporal(kind) else held.as_py()
+    except (pa.ArrowException, OverflowError, TypeError):
+        return MISFIT
+
+
+def _mask(flags: pa.Array) -> np.ndarray:
+    return np.asarray(pc.fill_null(flags, False))
+
+
+def every(parts: Sequence[LogPart], base_instant: str) -> list[Positions] | None:
+    """The positions of all parts; None unless each has some in the base file of that instant."""
+    found: list[Positions] = []
+    for part in parts:
+        held = part.positions(base_instant)
+        if held is None:
+            return None
+        found.append(held)
+    return found
+
+
+def check_places(
+    spec: MergeSpec, parts: Sequence[LogPart], placed: Sequence[Positions], rows: int
+) -> None:
+    """``TableCorrupt`` unless each row of each part has one of the base file's ``rows`` places."""
+    for part, held in zip(parts, placed, strict=True):
+        reason = None
+        # To count deletes they must be decoded, and without ordering values nobody asks for them.
+        counted = spec.ordering_paths or not part.deletes
+        if counted and part.size != len(held):
+            reason = f"a block has {len(held)} positions for {part.size} rows"
+        elif held[-1] >= rows:
+            reason = f"a block has the position {held[-1]} in a base file of {rows} rows"
+        if reason is not None:
+            raise corrupt(part.path, "each row of a block with positions has one", reason)
+
+
+def chunks(at: Positions, rows: int) -> Iterator[Positions]:
+    """``at`` in pieces of at most ``rows``."""
+    for start in range(0, len(at), rows):
+        yield at[start : start + rows]

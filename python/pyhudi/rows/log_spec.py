@@ -1,0 +1,84 @@
+"""The driver's orders to a worker that merges log files: values without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.rows.by_value import ByValue
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.spec import FileNames, FileSystemSpec
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedInstants(ByValue):
+    """The instants whose blocks count: ``completed`` ones, and all before ``first``.
+
+    None after ``until`` counts; empty means no bound.
+    """
+
+    completed: frozenset[str]
+    first: str
+    until: str = ""
+
+    def __contains__(self, instant: str) -> bool:
+        if self.until and instant > self.until:
+            return False
+        return instant in self.completed or instant < self.first
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice(ByValue):
+    """A slice with logs: its base file, that file's instant, and the paths of its logs in order.
+
+    Paths are relative to the table. ``names`` has the names of columns by a block's instant, where
+    they differ from the table's.
+    """
+
+    base: Slice | None
+    base_instant: str
+    logs: tuple[str, ...]
+    names: Mapping[str, FileNames] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec(ByValue):
+    """One read of slices with logs; all its tasks get the same.
+
+    ``root`` is the table's path in the form for ``fs``. ``rows`` is the struct type of the answer,
+    ``ordering`` that of the ordering columns, empty if the later write wins; ``ordering_paths``
+    name them in this struct, a field of a column with dots. A row whose column ``marker[0]`` has
+    the text ``marker[1]`` is a delete.
+    """
+
+    root: str
+    fs: FileSystemSpec
+    counted: CountedInstants
+    rows: pa.StructType
+    ordering: pa.StructType
+    ordering_paths: tuple[str, ...] = ()
+    marker: tuple[str, str] | None = None
+
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return pa.schema(list(self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Merged(ByValue):
+    """What a slice's logs leave: ``masked`` rows of its base file, by position, do not count;
+    ``kept`` are the rows of each block that do, in the order of the merge."""
+
+    masked: Positions
+    kept: tuple[Positions, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that come from logs."""
+        return sum(len(each) for each in self.kept)

@@ -1,0 +1,198 @@
+"""What the logs of a slice leave of its base file, and which of their rows count.
+
+Rules: spec/merging.md R1, R2 and R4. A row of the base file is masked, not compared
+with others: by its position where all blocks say it, by its key where one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.rows.log_parts import LogPart, check_places, every, ordering_columns
+from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
+from pyhudi.rows.slice_file import SliceFile
+
+
+def merge(
+    spec: MergeSpec, parts: Sequence[LogPart], base: SliceFile | None, instant: str
+) -> Merged:
+    """The merge of ``parts``, in their order, over the base file that ``instant`` wrote."""
+    placed = every(parts, instant) if base is not None else None
+    sizes = [part.size for part in parts] if placed is None else list(map(len, placed))
+    if not sum(sizes):
+        return Merged(np.zeros(0, np.int64), (np.zeros(0, np.int64),) * len(parts))
+    if base is not None and placed is not None:
+        check_places(spec, parts, placed, base.rows)
+        ids, at = _by_position(placed)
+    else:
+        ids, at = _by_key(parts, base)
+    if spec.ordering_paths:
+        winners, stays = _by_event_time(spec, parts, base, ids, at)
+    else:
+        winners, stays = _last_of_each(ids), None
+    held = at[ids[winners]]
+    if stays is not None:
+        winners, held = winners[stays], held[stays]
+    masked = np.unique(held[held >= 0])
+    return Merged(masked, _kept(spec, parts, sizes, winners))
+
+
+def _by_position(placed: Sequence[Positions]) -> tuple[Positions, Positions]:
+    """(for each event the number of its row, for each number the row's position)."""
+    at, ids = np.unique(np.concatenate(placed), return_inverse=True)
+    return ids.reshape(-1), at
+
+
+def _by_key(parts: Sequence[LogPart], base: SliceFile | None) -> tuple[Positions, Positions]:
+    """(for each event the number of its key, for each number its position or -1)."""
+    encoded = pa.concat_arrays([part.keys() for part in parts]).dictionary_encode()
+    ids = np.asarray(encoded.indices).astype(np.int64)
+    at = np.full(len(encoded.dictionary), -1, np.int64)
+    if base is not None:
+        found = pc.index_in(base.keys(), value_set=encoded.dictionary)
+        places = np.flatnonzero(np.asarray(found.is_valid()))
+        numbers = np.asarray(found.drop_null()).astype(np.int64)
+        # A key that a file has twice: the first row meets the log, as in Apache Hudi.
+        at[numbers[::-1]] = places[::-1]
+    return ids, at
+
+
+def _last_of_each(ids: Positions) -> Positions:
+    """The last event of each number, in the order of the numbers."""
+    last = np.zeros(int(ids.max()) + 1, np.int64)
+    last[ids] = np.arange(len(ids))
+    return last
+
+
+def _by_event_time(
+    spec: MergeSpec,
+    parts: Sequence[LogPart],
+    base: SliceFile | None,
+    ids: Positions,
+    at: Positions,
+) -> tuple[Positions, np.ndarray]:
+    """(the winner among the events of each number, whether it wins against the base file's row).
+
+    The logs are merged first, and their winner meets the base file, as in Apache Hudi: that counts
+    where a delete that always wins stands between two rows.
+    """
+    columns: list[list[pa.Array]] = [[] for _ in spec.ordering_paths]
+    forced, deletes = [], []
+    for part in parts:
+        found, always = part.ordering(spec)
+        found = _zeroed(found)
+        for column, values in zip(columns, found, strict=True):
+            column.append(values)
+        forced.append(np.asarray(always) | (_valueless(found) & part.taken_away(spec)))
+        deletes.append(np.full(len(always), part.deletes))
+    held = np.flatnonzero(at >= 0)
+    if base is not None and len(held):
+        stored = ordering_columns(base.images(at[held], spec.ordering), spec)
+        for column, values in zip(columns, _zeroed(stored), strict=True):
+            column.append(values)
+    ranks = _ranks([pa.concat_arrays(column) for column in columns])
+    always = np.concatenate(forced)
+    winners = _winners(ids, ranks[: len(ids)], always, np.concatenate(deletes))
+    stays = np.ones(len(winners), np.bool_)
+    if base is not None and len(held):
+        against = ranks[len(ids) :]
+        ours = winners[held]
+        stays[held] = (ranks[ours] >= against) | always[ours]
+    return winners, stays
+
+
+def _valueless(columns: Sequence[pa.Array]) -> np.ndarray:
+    """For each row whether its ordering value is none to Apache Hudi, which makes a delete win:
+    all its values are null, or it is the int 0 alone."""
+    if len(columns) == 1 and _is_int(columns[0]):
+        return np.asarray(pc.equal(columns[0].view(pa.int32()), 0))
+    absent = [np.asarray(values.is_null()) for values in columns]
+    return np.logical_and.reduce(absent)  # type: ignore[no-any-return]
+
+
+def _is_int(column: pa.Array) -> bool:
+    """Whether it is an int to Spark, as a date is."""
+    return bool(pa.types.is_int32(column.type) or pa.types.is_date32(column.type))
+
+
+def _zeroed(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """``columns`` with 0 for null in those of ints, as in Apache Hudi."""
+    return [
+        pc.fill_null(each, pa.scalar(0, each.type)) if _is_int(each) else each for each in columns
+    ]
+
+
+def _winners(
+    ids: Positions, ranks: Positions, forced: np.ndarray, deletes: np.ndarray
+) -> Positions:
+    """The winner of each number: its events meet one after the other, in rounds.
+
+    A delete of a delete block does not take the place of one that wins in any case.
+    """
+    order = np.argsort(ids, kind="stable")
+    sorted_ids = ids[order]
+    first = np.flatnonzero(np.append(True, sorted_ids[1:] != sorted_ids[:-1]))
+    counts = np.diff(np.append(first, len(order)))
+    winners = order[first].copy()
+    for turn in range(1, int(counts.max())):
+        numbers = np.flatnonzero(counts > turn)
+        challengers = order[first[numbers] + turn]
+        champions = winners[numbers]
+        wins = (ranks[challengers] >= ranks[champions]) | forced[challengers] | forced[champions]
+        wins &= ~(forced[champions] & deletes[challengers])
+        winners[numbers[wins]] = challengers[wins]
+    return winners
+
+
+def _ranks(columns: Sequence[pa.Array]) -> Positions:
+    """Numbers that compare as the rows of ``columns`` do, one column after the other.
+
+    Null is smaller than any value, NaN is larger, and -0.0 is smaller than 0.0 (spec/merging.md
+    R1 and R4).
+    """
+    found = np.stack([_rank(column) for column in columns], axis=1)
+    if found.shape[1] == 1:
+        return found[:, 0]
+    _, ranks = np.unique(found, axis=0, return_inverse=True)
+    return ranks.reshape(-1).astype(np.int64)
+
+
+def _rank(column: pa.Array) -> Positions:
+    encoded = _as_integers(column).dictionary_encode()
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
+    return np.append(ranks, -1)[codes]
+
+
+def _as_integers(column: pa.Array) -> pa.Array:
+    """Floating point numbers as integers of the same order; other columns as they are."""
+    if not pa.types.is_floating(column.type):
+        return column
+    wide = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
+    bits = np.where(np.isnan(wide), np.float64(np.nan), wide).view(np.int64)
+    most = np.int64(np.iinfo(np.int64).max)
+    return pa.array(np.where(bits < 0, bits ^ most, bits), mask=np.asarray(column.is_null()))
+
+
+def _kept(
+    spec: MergeSpec, parts: Sequence[LogPart], sizes: Sequence[int], winners: Positions
+) -> tuple[Positions, ...]:
+    """Of each part the rows among ``winners`` that are no deletes, ascending."""
+    ends = np.cumsum([0, *sizes])
+    ascending = np.sort(winners)
+    kept = []
+    for number, part in enumerate(parts):
+        low, high = np.searchsorted(ascending, ends[number : number + 2])
+        own = ascending[low:high] - ends[number]
+        if part.deletes or not len(own):
+            kept.append(np.zeros(0, np.int64))
+        else:
+            gone = part.taken_away(spec)
+            kept.append(own[~gone[own]])
+    return tuple(kept)

@@ -1,0 +1,143 @@
+"""The worker functions of reads of slices with logs: the merge of each, and the rows of its logs.
+
+Spark reads the base files and leaves the masked rows out; the rows of logs come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import HistoryExpired, StorageError
+from pyhudi.format.corruption import corrupt
+from pyhudi.rows.by_value import ByValue
+from pyhudi.rows.log_parts import LogPart, chunks, parts_of
+from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
+from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.slice_merge import merge
+from pyhudi.rows.task import Batches, telling
+
+BATCH_ROWS: Final = 16_384
+#: the answer of ``merge_slices``: the slice's number, and positions as little-endian 64-bit numbers
+MERGED_SCHEMA: Final = pa.schema(
+    [("slice", pa.int64()), ("masked", pa.binary()), ("kept", pa.list_(pa.binary()))]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece(ByValue):
+    """A slice whose rows from logs are wanted; ``kept`` says which of each block's rows count."""
+
+    slice: LogSlice
+    kept: tuple[Positions, ...]
+
+
+def merge_slices(
+    spec: MergeSpec, slices: Sequence[Sequence[tuple[int, LogSlice]]]
+) -> Callable[[Batches], Batches]:
+    """The function for ``mapInArrow`` that merges the slices of a task, each with its number.
+
+    Its input is one column of task numbers, indices into ``slices``; its output has
+    ``MERGED_SCHEMA``. Raises ``HistoryExpired`` if a file is gone, ``TableCorrupt``,
+    ``UnsupportedTable`` or ``StorageError``.
+    """
+
+    def read(batches: Batches) -> Batches:
+        filesystem = spec.fs.open()
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                for number, each in slices[task]:
+                    found = merged(spec, filesystem, each)
+                    yield encoded(number, found)
+
+    return telling(read)
+
+
+def read_log_rows(
+    spec: MergeSpec, pieces: Sequence[Sequence[LogPiece]]
+) -> Callable[[Batches], Batches]:
+    """The function for ``mapInArrow`` that reads the rows of a task's pieces.
+
+    Its input is one column of task numbers, indices into ``pieces``; its output has
+    ``spec.schema()``. Errors as of ``merge_slices``.
+    """
+
+    def read(batches: Batches) -> Batches:
+        filesystem = spec.fs.open()
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                for piece in pieces[task]:
+                    yield from log_rows(spec, filesystem, piece)
+
+    return telling(read)
+
+
+def merged(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> Merged:
+    """The merge of one slice."""
+    with _reading(of):
+        parts = _parts(spec, filesystem, of)
+        if of.base is None:
+            return merge(spec, parts, None, "")
+        with filesystem.open_input_file(f"{spec.root}/{of.base.path}") as opened:
+            return merge(spec, parts, SliceFile(opened, of.base), of.base_instant)
+
+
+def log_rows(
+    spec: MergeSpec, filesystem: pa.fs.FileSystem, piece: LogPiece
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice's logs that count, in ``spec.schema()``."""
+    with _reading(piece.slice):
+        parts = _parts(spec, filesystem, piece.slice)
+        for part, kept in zip(parts, piece.kept, strict=True):
+            for at in chunks(kept, BATCH_ROWS):
+                columns = part.images(at, spec.rows).flatten()
+                yield pa.RecordBatch.from_arrays(columns, schema=spec.schema())
+
+
+def encoded(number: int, found: Merged) -> pa.RecordBatch:
+    """A merge as a row of ``MERGED_SCHEMA``."""
+    kept = [each.astype("<i8").tobytes() for each in found.kept]
+    masked = found.masked.astype("<i8").tobytes()
+    columns = [pa.array([number]), pa.array([masked]), pa.array([kept], pa.list_(pa.binary()))]
+    return pa.RecordBatch.from_arrays(columns, schema=MERGED_SCHEMA)
+
+
+def decoded(masked: bytes, kept: Sequence[bytes]) -> Merged:
+    """The merge in a row of ``MERGED_SCHEMA``."""
+    return Merged(np.frombuffer(masked, "<i8"), tuple(np.frombuffer(each, "<i8") for each in kept))
+
+
+def _parts(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
+    logs = []
+    for path in of.logs:
+        with filesystem.open_input_stream(f"{spec.root}/{path}") as source:
+            logs.append((path, source.read()))
+    return parts_of(spec, logs, dict(of.names))
+
+
+@contextmanager
+def _reading(of: LogSlice) -> Iterator[None]:
+    """Tells what fails below it as an error of the slice's files."""
+    paths = " and ".join([*([of.base.path] if of.base else []), *of.logs])
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise HistoryExpired(
+            f"The query needs {paths}, and one of these files is gone: a clean or a rollback has "
+            "deleted it since the query was planned. Run the query again.",
+            asked=None,
+            earliest=None,
+        ) from error
+    except pa.ArrowInvalid as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise corrupt(paths, "a base file is a whole Parquet file", reason) from error
+    except OSError as error:
+        raise StorageError(
+            f"A data file could not be read: {' '.join(str(error).split())}. Read again when the "
+            "storage answers."
+        ) from error
