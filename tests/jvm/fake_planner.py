@@ -265,7 +265,8 @@ class FakePlanner:
             pa.array(column, kind)
             for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
         ]
-        batch = pa.record_batch(columns, names=["path", "size", "rows", "schema"])
+        columns.append(pa.nulls(len(rows), pa.binary()))
+        batch = pa.record_batch(columns, names=["path", "size", "rows", "schema", "masked"])
         with (
             tempfile.NamedTemporaryFile(delete=False) as out,
             pa.ipc.new_stream(out, batch.schema) as stream,

@@ -107,7 +107,7 @@ private[pyhudi] object HudiReaderFactory {
     val known = physical.fieldNames.indexOf(HudiReading.numbered.name)
     val read = if (known < 0) physical.add(HudiReading.numbered) else physical
     val at = if (known < 0) physical.length else known
-    val given = StructType(read.fields ++ reading.constants.fields)
-    (reading.parquetReader(read), HudiMasking(given, at, surplus = known < 0))
+    val columns = StructType(read.fields ++ reading.constants.fields)
+    (reading.parquetReader(read), HudiMasking(columns, at, surplus = known < 0))
   }
 }
