@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.application.runtime import Runtime
-from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import padded_time
-from pyhudi.reads.scan import Query, open_query
-from pyhudi.slices.files import base_files
+from pyhudi.reads.scan import Query
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import open_table
-from tests.fakes import FakeClock
-from tests.golden_tables import BY_NAME, COPY_ON_WRITE, GoldenTable
+from tests.golden_tables import ALL, GoldenTable
+from tests.reads import merged_table, test_log_slices
 
-WITH_ROWS = [table for table in COPY_ON_WRITE if table.expected()]
+#: its writer reads other rows than Apache Hudi 1.2.0 (``test_log_slices.py``)
+WITH_ROWS = [t for t in ALL if t.expected() and t.name != test_log_slices.DISPUTED]
 META = ["_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path"]
 Key = tuple[str, ...]
 
@@ -33,24 +30,20 @@ def asked(begin: str) -> dict[str, str]:
 
 
 def opened(table: GoldenTable, folder: Path, begin: str) -> Query:
-    root = str(table.unzip(folder))
-    storage = LocalStorage(root)
-    runtime = Runtime(FakeClock(), lambda at: storage, None, None, None)  # type: ignore[arg-type]
-    return open_query(runtime, root, asked(begin), {})
+    return merged_table.opened(table.unzip(folder), **asked(begin))
 
 
 def rows(query: Query) -> list[Key]:
     """Commit, key and partition of each row that a range gives."""
-    root, counted, found = query.table.storage.root, query.rows, []
-    for file in base_files(query.slices(())):
-        for row in pq.read_table(f"{root}/{file.path}", columns=META).to_pylist():
-            time = row[META[0]]
-            if (
-                counted is None
-                or time in counted.commits
-                or (counted.above is not None and time > counted.above)
-            ):
-                found.append(tuple(row[name] for name in META))
+    counted, found = query.rows, []
+    for row in merged_table.rows(query):
+        time = row[META[0]]
+        if (
+            counted is None
+            or time in counted.commits
+            or (counted.above is not None and time > counted.above)
+        ):
+            found.append(tuple(row[name] for name in META))
     return sorted(found)
 
 
@@ -67,14 +60,3 @@ def test_a_range_up_to_now_gives_the_rows_of_its_commits(
         least = padded_time(begin) if begin[0] == "2" else ""
         wanted = [row for row in expected if padded_time(row[0]) > least]
         assert rows(opened(table, tmp_path, begin)) == wanted, begin
-
-
-@pytest.mark.parametrize("begin", ["earliest", "20000101000000000"])
-def test_a_range_that_ends_with_log_files_is_refused_and_a_compacted_one_is_read(
-    begin: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UnsupportedTable, match="log file"):
-        rows(opened(BY_NAME["h120_v9-mor_np"], tmp_path, begin))
-    compacted = BY_NAME["h120_v9-mor_log"]
-    expected = sorted(tuple(row[name] for name in META) for row in compacted.expected() or ())
-    assert rows(opened(compacted, tmp_path, begin)) == expected

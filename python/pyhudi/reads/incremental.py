@@ -23,7 +23,7 @@ from pyhudi.format.instants import (
     padded_time,
     parse_as_of,
 )
-from pyhudi.format.table_config import TableConfig
+from pyhudi.format.table_config import TableConfig, TableType
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
@@ -81,24 +81,35 @@ class Changes:
     remains: bool = False
 
     def view(self, table: Table) -> FileSystemView:
-        """The files of the range, of which each group's newest counts."""
-        if self.named is not None:
+        """The files of the range, of which each group's newest counts.
+
+        Those of a merge-on-read table come from a listing: the base file below a log is older.
+        """
+        merge_on_read = table.config.table_type is TableType.MERGE_ON_READ
+        if self.named is not None and not merge_on_read:
             try:
                 return view_of_commits(table.storage, self.timeline, self.named)
             except NeedsListing:
                 pass
         return table.view(self.timeline)
 
-    def of(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    def of(self, slices: Sequence[FileSlice], layout: int) -> list[FileSlice]:
         """The slices that may hold rows of the range."""
         rows = self.rows
         if rows is None or self.remains:
             return list(slices)
         # Each commit writes the files of its rows.
         known, above = frozenset(rows.commits), rows.above
-        return [
-            f for f in slices if f.instant in known or (above is not None and f.instant > above)
-        ]
+
+        def inside(instant: InstantTime) -> bool:
+            return instant in known or (above is not None and instant > above)
+
+        def may_hold(each: FileSlice) -> bool:
+            # In layout 1 the name of a log does not say which commits are in it.
+            logs = any(layout == 1 or inside(log.instant) for log in each.logs)
+            return inside(each.instant) or logs
+
+        return [each for each in slices if may_hold(each)]
 
 
 def range_of(options: ReadOptions, config: TableConfig) -> Range | None:

@@ -70,7 +70,7 @@ def counted_slices(query: Query, slices: Iterable[FileSlice]) -> list[FileSlice]
 
 def counted_instants(query: Query) -> CountedInstants:
     """The instants whose log blocks count in the query."""
-    view, timeline = query.view(), query.timeline
+    view, timeline = query.view(), query.view().timeline
     active = frozenset(i.time for i in timeline.commits)
     first = timeline.first_time if active else min(view.archived, default=None)
     return CountedInstants(frozenset(active | view.archived), first or "", query.until or "")

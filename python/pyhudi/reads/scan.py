@@ -14,7 +14,7 @@ from functools import lru_cache
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm
 from pyhudi.config import QueryType, ReadOptions, ignored_warning, resolve_read
-from pyhudi.errors import HistoryExpired, TableCorrupt, UnsupportedTable
+from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.instants import InstantTime, format_time, parse_as_of
 from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.spark_schema import SparkSchema, SparkType
@@ -170,6 +170,12 @@ class Query:
         return view
 
     @property
+    def merges_logs(self) -> bool:
+        """Whether rows of log files belong to the answer."""
+        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
+        return merge_on_read and self.options.query_type is not QueryType.READ_OPTIMIZED
+
+    @property
     def merged(self) -> dict[Place, Merged]:
         """The merges of slices with logs that are known so far."""
         return self._found.merged
@@ -181,10 +187,7 @@ class Query:
         return sum(map(len, view.groups.values())) if view is not None else 0
 
     def slices(self, filters: Sequence[Filter]) -> list[FileSlice]:
-        """Slices to read, pruned by partition, with the logs that count.
-
-        ``UnsupportedTable`` if logs would count in a range of commits.
-        """
+        """Slices to read, pruned by partition, with the logs that count."""
         return self._kept(filters)[0]
 
     def pruned(self, filters: Sequence[Filter]) -> int:
@@ -198,19 +201,15 @@ class Query:
         if found is not None and found[0] == wanted:
             return found[1], found[2]
         view = self.view()
-        merge_on_read = self.table.config.table_type is TableType.MERGE_ON_READ
-        logs = merge_on_read and self.options.query_type is not QueryType.READ_OPTIMIZED
+        logs = self.merges_logs
         held = view.groups.keys() | view.logs.keys() if logs else view.groups.keys()
         partitions = kept_partitions(self.table.config, self.types(), list(held), filters)
+        slices = view.slices(self.until, partitions, logs=logs)
+        if logs:
+            slices = counted_slices(self, slices)
         changed = self.changes()
         if changed is not None:
-            slices = changed.of(view.slices(self.until, partitions, logs=False))
-            if logs:
-                self._refuse_logs(view)
-        else:
-            slices = view.slices(self.until, partitions, logs=logs)
-            if logs:
-                slices = counted_slices(self, slices)
+            slices = changed.of(slices, self.table.config.layout)
         kept = frozenset(partitions)
         self._found.slices = (wanted, slices, kept)
         return slices, kept
@@ -219,16 +218,6 @@ class Query:
         """For each filter whether it is true of every row in the files that all of them leave."""
         partitions = sorted({f.partition_path for f in self.slices(filters)})
         return decided_filters(self.table.config, self.types(), partitions, filters)
-
-    def _refuse_logs(self, view: FileSystemView) -> None:
-        touched = next((each for each in view.slices(self.until) if each.logs), None)
-        if touched is not None:
-            raise UnsupportedTable(
-                f"The changes of {self.table.config.name} need the log file {touched.file_id} "
-                f"in partition '{touched.partition_path}', and pyhudi reads log files only in "
-                "snapshots yet. Read the snapshot, or read the changes with Apache Hudi.",
-                feature="changes in log files",
-            )
 
 
 def open_query(

@@ -111,7 +111,7 @@ class ReadHandlers:
             if query.of_changes:
                 return plan_changes(query, wanted, ask.filters)
             taken = ask.partition_filters
-            if query.rows is None:
+            if query.merges_logs:
                 slices = query.slices([*taken, *ask.filters])
                 return plan_log_rows(query, slices, wanted, self._merged)
             return plan_logged_rows(query, wanted, ask.filters, taken)

@@ -54,13 +54,15 @@ private[pyhudi] final case class HudiReaderFactory(
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     partition match {
-      case rows: HudiWorkerPartition => HudiWorkerReaders.createReader(rows)
+      case rows: HudiWorkerPartition => counted(HudiWorkerReaders.createReader(rows))
       case files: HudiInputPartition =>
         val variant = variants(files.physical)
         val reader = read[InternalRow](files, _.createReader(_), _.rows(_, _))
-        val rows = variant.widening.fold(reader)(_.rows(reader))
-        changes.fold(rows)(changed => changed.rows.among(rows, changed.read, changed.wanted))
+        counted(variant.widening.fold(reader)(_.rows(reader)))
     }
+
+  private def counted(rows: PartitionReader[InternalRow]): PartitionReader[InternalRow] =
+    changes.fold(rows)(changed => changed.rows.among(rows, changed.read, changed.wanted))
 
   /** The reader of a partition's files. Those with masked rows are read one by one: a batch does
     * not say which file it is from.
