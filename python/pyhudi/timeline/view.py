@@ -35,6 +35,7 @@ from pyhudi.slices.files import (
 )
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
+from pyhudi.timeline.log_promises import check_logs, lost_logs
 from pyhudi.timeline.promises import (
     Lost,
     LostFile,
@@ -74,6 +75,7 @@ class FileSystemView:
     logs: Logs
     replaced: Mapping[tuple[str, FileId], InstantTime]
     lost: Lost = field(default_factory=dict)
+    lost_logs: tuple[LostFile, ...] = ()
     archived: frozenset[InstantTime] = frozenset()
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
 
@@ -112,7 +114,7 @@ class FileSystemView:
         """
         return base_files(self.slices(as_of, partitions, logs=False))
 
-    def existing(self, as_of: InstantTime) -> list[BaseFile]:
+    def existing(self, as_of: InstantTime | None) -> list[BaseFile]:
         """``latest`` for code that keeps files for others: what is lost is absent, and no error."""
         return base_files(self._newest(as_of, self.groups))
 
@@ -124,14 +126,15 @@ class FileSystemView:
     ) -> list[FileSlice]:
         """The newest slice of every group, by partition and file id; errors as of ``latest``.
 
-        Without ``logs`` a slice is its base file, and a group without a base file has no slice. The
-        logs are those that may count: all except logs that certainly belong to an older slice
-        (spec/file_slices.md F1). Logs of pending instants, and of instants later than ``as_of``,
-        are included. A group that has only logs has a slice of logs.
+        Without ``logs`` a slice is its base file, and a group without one has none. The logs are
+        all except those that certainly belong to an older slice (spec/file_slices.md F1); logs of
+        pending instants and of instants later than ``as_of`` are in. A group may have only logs.
         """
         asked = None if partitions is None else frozenset(partitions)
         wanted = self._held(asked)
         self._check(wanted, as_of)
+        if logs:
+            check_logs(self, as_of, asked)
         found = self._newest(as_of, wanted)
         return self._with_logs(found, as_of, asked) if logs else found
 
@@ -145,7 +148,7 @@ class FileSystemView:
         found = []
         for partition in sorted(partitions):
             for file_id, slices in self.groups[partition].items():
-                if self.replaced and self._is_gone(partition, file_id, as_of):
+                if self.replaced and self.is_gone(partition, file_id, as_of):
                     continue
                 for each in reversed(slices):
                     if each.base is not None and visible(each.base.instant):
@@ -165,7 +168,7 @@ class FileSystemView:
             if partitions is not None and partition not in partitions:
                 continue
             for file_id, logs in groups.items():
-                if self._is_gone(partition, file_id, as_of):
+                if self.is_gone(partition, file_id, as_of):
                     continue
                 held = found.get((partition, file_id))
                 begins = held.instant if held is not None else InstantTime("0")
@@ -175,7 +178,7 @@ class FileSystemView:
                     found[partition, file_id] = FileSlice(base, top)
         return sorted(found.values(), key=_place)
 
-    def _is_gone(self, partition: str, file_id: FileId, as_of: InstantTime | None) -> bool:
+    def is_gone(self, partition: str, file_id: FileId, as_of: InstantTime | None) -> bool:
         """Whether the group had been replaced at that time."""
         gone = self.replaced.get((partition, file_id))
         return gone is not None and (as_of is None or gone <= as_of)
@@ -198,7 +201,7 @@ class FileSystemView:
     def _missing(self, partition: str, as_of: InstantTime | None) -> Iterator[LostFile]:
         """The lost files of a partition that count at ``as_of``."""
         for file_id, files in self.lost[partition].items():
-            if self._is_gone(partition, file_id, as_of):
+            if self.is_gone(partition, file_id, as_of):
                 continue
             lost = next((f for f in reversed(files) if as_of is None or f.instant <= as_of), None)
             if lost is None:
@@ -320,7 +323,7 @@ def list_view(
     check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline, archive)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
-    late = strays(old, timeline, archive) if archive is not None and old else frozenset()
+    late = strays(old, timeline, archive) if archive and old else frozenset()
     bases = [
         (base, file)
         for base, file in bases
@@ -336,9 +339,10 @@ def list_view(
         for file_id, files in by_id.items()
     }
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
-    for partition in lost:
+    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, (), archived)
+    view = replace(view, lost_logs=lost_logs(view, promises, archive))
+    for partition in (*lost, *(each.partition_path for each in view.lost_logs)):
         groups.setdefault(partition, {})
-    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, archived)
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
@@ -374,7 +378,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     if view.timeline.keys() - timeline.keys() or view.timeline.first_time != timeline.first_time:
         # An instant was undone or archived, or now other old files count as archived.
         return None
-    new = sorted(timeline.since(view.timeline), key=_time)
+    new = sorted(timeline.since(view.timeline), key=lambda instant: instant.time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
         return None
     groups, replaced, logs = dict(view.groups), dict(view.replaced), view.logs
@@ -398,10 +402,6 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
         _rows=dict(view._rows),
     )  # fmt: skip
-
-
-def _time(instant: Instant) -> InstantTime:
-    return instant.time
 
 
 def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:

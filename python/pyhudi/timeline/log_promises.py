@@ -1,0 +1,79 @@
+"""The promises of delta commits: the log files that they name must exist while their slice counts.
+
+Invariant: a log that a completed commit names stays until a later base file of its group holds its
+rows, or the group is replaced. Without it a snapshot would give older rows. As of base files,
+archived commits promise nothing (``promises.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+from pyhudi.format.filenames import LogFileName, parse_log_file_name
+from pyhudi.format.instants import InstantTime
+from pyhudi.timeline.promises import LostFile, Promises, loss
+from pyhudi.timeline.strays import Archive
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.view import FileSystemView
+
+
+def lost_logs(
+    view: FileSystemView, promises: Promises, archive: Archive | None
+) -> tuple[LostFile, ...]:
+    """The logs that commits name and the listing lacks or has cut off; most were cleaned."""
+    found = []
+    for instant, metadata in promises.commits.items():
+        for stat in metadata.stats:
+            named = _named(stat.path)
+            if named is None:
+                continue
+            logs = view.logs.get(stat.partition_path, {}).get(named.file_id, ())
+            size = next((log.size_bytes for log in logs if log.named == named), None)
+            if size is None or size < stat.file_size_bytes:
+                place = stat.partition_path, named.file_id
+                found.append(LostFile(*place, instant, stat.path, stat.file_size_bytes, size))
+    if archive is None or not any(map(_Need(view, None), found)):
+        return tuple(found)
+    # A savepoint keeps its commit while later ones are archived, which may have replaced its logs.
+    active = {instant.time for instant in view.timeline.commits}
+    last = max((time for time in archive.commits() if time not in active), default="")
+    return tuple(each for each in found if each.instant > last)
+
+
+def check_logs(
+    view: FileSystemView, as_of: InstantTime | None, partitions: Set[str] | None
+) -> None:
+    """Raise the error of a lost log that counts at ``as_of`` in one of ``partitions``."""
+    if not view.lost_logs:
+        return
+    needs = _Need(view, as_of)
+    for lost in view.lost_logs:
+        if (partitions is None or lost.partition_path in partitions) and needs(lost):
+            raise loss(view.storage, view.timeline, lost, not _Need(view, None)(lost))
+
+
+class _Need:
+    """Whether a slice needs a log: it is not older than the group's newest base file."""
+
+    def __init__(self, view: FileSystemView, as_of: InstantTime | None) -> None:
+        self._view, self._as_of = view, as_of
+        self._begins = {(f.partition_path, f.file_id): f.instant for f in view.existing(as_of)}
+        commits = view.timeline.commits
+        self._ends = {each.time: each.completion_time or each.time for each in commits}
+
+    def __call__(self, lost: LostFile) -> bool:
+        place = lost.partition_path, lost.file_id
+        late = self._as_of is not None and lost.instant > self._as_of
+        if late or self._view.is_gone(*place, self._as_of):
+            return False
+        named = _named(lost.path)
+        ends = self._ends.get(named.instant, named.instant) if named is not None else ""
+        return ends >= self._begins.get(place, "")
+
+
+def _named(path: str) -> LogFileName | None:
+    """The name of a log with rows; None for other files."""
+    named = parse_log_file_name(path.rpartition("/")[2])
+    return None if named is None or named.cdc else named

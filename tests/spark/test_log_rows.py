@@ -1,0 +1,103 @@
+"""Rows of log files in Spark: merged by a Spark job, and what is told when a file is damaged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from pyhudi.errors import HudiError, TableCorrupt, UnsupportedTable
+from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks, render_block
+from pyhudi.reads import log_slices
+from tests import golden_tables
+from tests.spark.test_golden import by_key, opened, rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
+
+NAMES = ("h120_v9-mor_np", "h120_v9-mor_types", "h120_v9-mor_parquet_log", "h0150_v6-mor_log")
+TABLES = {each.name: each for each in golden_tables.ALL}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logs_that_a_spark_job_merges_give_the_same_rows(
+    spark: SparkSession, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_slices, "HERE_BYTES", -1)
+    df = opened(spark, TABLES[name].unzip(tmp_path))
+    expected = by_key(TABLES[name].expected() or [])
+    assert df.count() == len(expected)
+    assert rows(df) == expected
+    key = expected[-1]["_hoodie_record_key"]
+    held = df.where(F.col("_hoodie_record_key") == key)
+    assert held.count() == sum(row["_hoodie_record_key"] == key for row in expected)
+    assert df.select(F.lit(1)).count() == len(expected)
+
+
+def logs_of(root: Path) -> list[Path]:
+    found = sorted(file for file in root.rglob(".*.log.*") if ".hoodie" not in file.parts)
+    assert found
+    return found
+
+
+def cut_contents(path: Path) -> None:
+    """The blocks stay whole, but their contents lack the end."""
+    blocks = [
+        render_block(block.block_type, block.header, block.content[: len(block.content) // 2])
+        for block in read_blocks(path.read_bytes())
+    ]
+    path.write_bytes(b"".join(blocks))
+
+
+def as_hfile(path: Path) -> None:
+    blocks = [
+        render_block(BlockType.HFILE_DATA, block.header, block.content)
+        for block in read_blocks(path.read_bytes())
+    ]
+    path.write_bytes(b"".join(blocks))
+
+
+def partial(path: Path) -> None:
+    blocks = [
+        render_block(
+            block.block_type, {**block.header, int(HeaderKey.IS_PARTIAL): "true"}, block.content
+        )
+        for block in read_blocks(path.read_bytes())
+    ]
+    path.write_bytes(b"".join(blocks))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], None], type[HudiError]]] = {
+    "lost": (os.unlink, TableCorrupt),
+    "contents": (cut_contents, TableCorrupt),
+    "HFile": (as_hfile, UnsupportedTable),
+    "partial": (partial, UnsupportedTable),
+}
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["driver", "job"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_log_that_cannot_be_merged_is_told(
+    spark: SparkSession, tmp_path: Path, damage: str, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not here:
+        monkeypatch.setattr(log_slices, "HERE_BYTES", -1)
+    root = TABLES["h120_v9-mor_np"].unzip(tmp_path)
+    change, kind = DAMAGES[damage]
+    change(logs_of(root)[0])
+    for ask in (lambda df: df.count(), lambda df: df.collect()):
+        with pytest.raises(kind):
+            ask(opened(spark, root))
+
+
+def test_a_log_that_goes_after_the_plan_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    root = TABLES["h120_v9-mor_np"].unzip(tmp_path)
+    df = opened(spark, root)
+    assert df.schema.names
+    for log in logs_of(root):
+        log.unlink()
+    with pytest.raises(HudiError):
+        df.collect()
