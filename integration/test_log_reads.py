@@ -191,7 +191,17 @@ STORIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+#: of each kind of log and version one is in `make test`, the others in `make integration`
+IN_TEST = {"v9-event-time", "v9-nulls", "v8-event-time-parquet", "v6-by-0.15-bucket"}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(each, id=each.name, marks=[] if each.name in IN_TEST else pytest.mark.matrix)
+        for each in STORIES
+    ],
+)
 def test_pyhudi_reads_what_apache_hudi_reads_after_each_write(
     story: Story, peers: Peers, tmp_path: Path
 ) -> None:

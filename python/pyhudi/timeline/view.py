@@ -126,10 +126,9 @@ class FileSystemView:
     ) -> list[FileSlice]:
         """The newest slice of every group, by partition and file id; errors as of ``latest``.
 
-        Without ``logs`` a slice is its base file, and a group without a base file has no slice. The
-        logs are those that may count: all except logs that certainly belong to an older slice
-        (spec/file_slices.md F1). Logs of pending instants, and of instants later than ``as_of``,
-        are included. A group that has only logs has a slice of logs.
+        Without ``logs`` a slice is its base file, and a group without one has none. The logs are
+        all except those that certainly belong to an older slice (spec/file_slices.md F1); logs of
+        pending instants and of instants later than ``as_of`` are in. A group may have only logs.
         """
         asked = None if partitions is None else frozenset(partitions)
         wanted = self._held(asked)
@@ -324,7 +323,7 @@ def list_view(
     check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline, archive)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
-    late = strays(old, timeline, archive) if archive is not None and old else frozenset()
+    late = strays(old, timeline, archive) if archive and old else frozenset()
     bases = [
         (base, file)
         for base, file in bases
@@ -340,10 +339,10 @@ def list_view(
         for file_id, files in by_id.items()
     }
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
-    for partition in lost:
-        groups.setdefault(partition, {})
-    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, archived=archived)
+    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, (), archived)
     view = replace(view, lost_logs=lost_logs(view, promises, archive))
+    for partition in (*lost, *(each.partition_path for each in view.lost_logs)):
+        groups.setdefault(partition, {})
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
@@ -492,4 +491,10 @@ def _fingerprint(config: TableConfig) -> tuple[int, int]:
 
 VIEWS = ViewCache()
 
-__all__ = ["VIEWS", "FileSystemView", "InstantKey", "ViewCache", "list_view"]
+__all__ = [
+    "VIEWS",
+    "FileSystemView",
+    "InstantKey",
+    "ViewCache",
+    "list_view",
+]
