@@ -101,3 +101,11 @@ def test_a_log_that_goes_after_the_plan_is_told(spark: SparkSession, tmp_path: P
         log.unlink()
     with pytest.raises(HudiError):
         df.collect()
+
+
+def test_a_row_names_the_file_that_it_comes_from(spark: SparkSession, tmp_path: Path) -> None:
+    root = TABLES["h120_v9-mor_types"].unzip(tmp_path)
+    found = opened(spark, root).select("id", "_file", "_pos").orderBy("id").collect()
+    (base,) = root.rglob("*.parquet")
+    (log,) = logs_of(root)
+    assert [tuple(row) for row in found] == [(1, f"file:{base}", 0), (2, f"file:{log}", None)]

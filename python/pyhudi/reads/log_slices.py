@@ -27,6 +27,8 @@ from pyhudi.slices.files import FileSlice, LogFile
 if TYPE_CHECKING:
     from pyhudi.reads.scan import Query
 
+#: the hidden column that has the path of a row's file
+FILE = "_file"
 THREADS = 8
 #: as many bytes of logs and base files are merged by the driver: a Spark job would take longer
 HERE_BYTES = 32 << 20
@@ -150,7 +152,14 @@ def merge_spec(query: Query, wanted: SparkSchema) -> MergeSpec:
         _struct([columns[name] for name in roots]),
         paths,
         _marker(config),
+        (FILE, shown_root(query)) if FILE in wanted.types and FILE not in columns else None,
     )
+
+
+def shown_root(query: Query) -> str:
+    """What the paths of the table's files begin with where a reader sees them."""
+    root = query.table.storage.root
+    return f"file:{root}" if root.startswith("/") else root
 
 
 def log_slice(query: Query, of: FileSlice) -> LogSlice:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.reads.conditions import Filter
-from pyhudi.reads.log_slices import Elsewhere, masks, merges
+from pyhudi.reads.log_slices import Elsewhere, masks, merges, shown_root
 from pyhudi.reads.scan import Query, changed
 from pyhudi.rows.log_spec import Merged
 from pyhudi.slices.files import BaseFile, FileSlice, base_files
@@ -74,8 +74,7 @@ def plan_scan(
     numbers = schemas.numbers(files, query.schema())
     meta = query.table.config.populate_meta_fields
     found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
-    root = query.table.storage.root
-    start = f"file:{root}" if root.startswith("/") else root
+    start = shown_root(query)
     pruned = query.pruned(every) + len(base_files(kept)) - len(files)
     if len(files) > INLINE_FILES or masked:
         arrow_file = _arrow_file(start, files, numbers, masked)

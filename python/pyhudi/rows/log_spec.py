@@ -54,7 +54,8 @@ class MergeSpec(ByValue):
     ``root`` is the table's path in the form for ``fs``. ``rows`` is the struct type of the answer,
     ``ordering`` that of the ordering columns, empty if the later write wins; ``ordering_paths``
     name them in this struct, a field of a column with dots. A row whose column ``marker[0]`` has
-    the text ``marker[1]`` is a delete.
+    the text ``marker[1]`` is a delete. The column ``named[0]`` gets the path of the row's log,
+    after the text ``named[1]``.
     """
 
     root: str
@@ -64,6 +65,7 @@ class MergeSpec(ByValue):
     ordering: pa.StructType
     ordering_paths: tuple[str, ...] = ()
     marker: tuple[str, str] | None = None
+    named: tuple[str, str] | None = None
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

@@ -18,6 +18,7 @@ from pyhudi.format.corruption import corrupt
 from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.log_parts import LogPart, chunks, parts_of
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
+from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.task import Batches, telling
@@ -96,6 +97,10 @@ def log_rows(
         for part, kept in zip(parts, piece.kept, strict=True):
             for at in chunks(kept, BATCH_ROWS):
                 columns = part.images(at, spec.rows).flatten()
+                if spec.named is not None:
+                    column, start = spec.named
+                    path = constant(f"{start}/{part.path}", len(at)).cast(pa.string())
+                    columns[spec.rows.get_field_index(column)] = path
                 yield pa.RecordBatch.from_arrays(columns, schema=spec.schema())
 
 
