@@ -100,6 +100,15 @@ CHANGES: Final = (
         "a stream that misses a commit, gives one twice, or finds its files gone",
         (
             Mutant(
+                "a stream goes on after its commit is undone",
+                "check_known",
+                (("", "return"),),
+                (
+                    "test_a_commit_that_was_read_and_undone_ends_the_stream",
+                    "test_a_table_that_was_created_again_ends_the_stream",
+                ),
+            ),
+            Mutant(
                 "a part of a commit begins with its first file",
                 "Stream._plan_commits",
                 (("stats[first:last]", "stats[:last]"),),
@@ -135,5 +144,49 @@ CHANGES: Final = (
                 spark=True,
             ),
         ),
+    ),
+    Guard(
+        "a row that a log has replaced or deleted, or a row of a log that does not count",
+        (
+            Mutant(
+                "blocks of pending and of later instants count",
+                "CountedInstants.__contains__",
+                (("", "return True"),),
+                ("test_only_blocks_of_completed_and_of_older_instants_count",),
+            ),
+            Mutant(
+                "a rollback's block is passed over",
+                "parts_of",
+                (("by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, \"\"), None)",
+                  "pass"),),
+                ("test_a_rollback_takes_the_blocks_before_it_but_none_that_a_retry_writes_later",),
+            ),
+            Mutant(
+                "what a log compaction replaced counts again",
+                "_placed",
+                (("if replaced is not None:", "if False:"),),
+                ("test_a_log_compaction_stands_where_the_last_of_what_it_replaced_stood",),
+            ),
+            Mutant(
+                "positions of another base file are believed",
+                "LogPart.positions",
+                (("RECORD_POSITIONS) != base_instant:", "RECORD_POSITIONS) is None:"),),
+                ("test_positions_count_only_for_the_base_file_that_they_mean",),
+            ),
+            Mutant(
+                "a log that is gone is passed over",
+                "check_logs",
+                (("", "return"),),
+                ("test_each_lost_log_of_a_golden_table_is_told_with_its_file",),
+            ),
+            Mutant(
+                "blocks that nobody can merge are left out",
+                "_check",
+                (("if feature is not None:", "if False:"),),
+                ("test_what_pyhudi_cannot_merge_is_refused_by_name",),
+            ),
+        ),
+        unproven="That one merge gives the masked rows and the logs' rows is how the code is built: "
+        "the query keeps it, and there is nothing to take away.",
     ),
 )  # fmt: skip

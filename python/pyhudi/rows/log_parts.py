@@ -1,7 +1,7 @@
 """The blocks of a slice's logs in the order of their merge, decoded as far as they are asked.
 
 Rules: spec/log_files.md L2 to L6. Blocks of instants that do not count are left out, and those that
-a command block rolls back. The blocks that a log compaction wrote stand where the first of those
+a command block rolls back. The blocks that a log compaction wrote stand where the last of those
 stood that they replace.
 """
 
