@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyhudi.reads.scan import count_rows
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.reads.merged_table import opened, rows
@@ -31,3 +32,10 @@ def facts(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def test_a_golden_table_gives_its_rows(table: GoldenTable, tmp_path: Path) -> None:
     found = rows(opened(table.unzip(tmp_path)))
     assert facts(found) == facts(table.expected() or [])
+
+
+def test_merges_count_among_what_a_query_holds(tmp_path: Path) -> None:
+    query = opened(golden_tables.BY_NAME["h120_v9-mor_types"].unzip(tmp_path))
+    assert len(query.slices(())) == query.listed_files == 1
+    assert count_rows(query, ()) == 2
+    assert query.listed_files == 2

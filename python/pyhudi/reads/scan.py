@@ -37,6 +37,8 @@ from pyhudi.timeline.view import FileSystemView
 log = logging.getLogger(__name__)
 
 NEWEST_VERSION = 9
+#: positions of rows that take about as much memory as the listing of a file group
+POSITIONS = 32
 #: how many micros an ``as_of_micros`` has per milli of an instant time
 MICROS = 1_000
 
@@ -182,9 +184,14 @@ class Query:
 
     @property
     def listed_files(self) -> int:
-        """File groups that the query holds a listing of; 0 before it has been asked for files."""
-        view = self._found.view
-        return sum(map(len, view.groups.values())) if view is not None else 0
+        """File groups that the query holds a listing of; 0 before it has been asked for files.
+
+        The positions of its merges count too, 32 of them for a file group.
+        """
+        view, merged = self._found.view, list(self.merged.values())
+        listed = sum(map(len, view.groups.values())) if view is not None else 0
+        positions = sum(len(each.masked) + each.rows for each in merged)
+        return listed + -(-positions // POSITIONS)
 
     def slices(self, filters: Sequence[Filter]) -> list[FileSlice]:
         """Slices to read, pruned by partition, with the logs that count."""
