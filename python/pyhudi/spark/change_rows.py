@@ -60,7 +60,7 @@ def merged_slices(
     work = _Numbered(spec, tuple(enumerate(slices)), tuple(sizes))
     answer = _read(spark, work, merge_slices, SparkSchema.of_arrow(MERGED_SCHEMA))
     found: dict[int, Merged] = {}
-    for row in answer.toLocalIterator():
+    for row in answer.collect():
         found[row["slice"]] = decoded(bytes(row["masked"]), [bytes(each) for each in row["kept"]])
     return [found[number] for number in range(len(slices))]
 

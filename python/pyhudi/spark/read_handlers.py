@@ -29,6 +29,7 @@ from pyhudi.reads.scan import (
 )
 from pyhudi.reads.scan_plan import ScanPlan, plan_scan
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
+from pyhudi.rows.task import error_from_text
 from pyhudi.spark import protocol
 from pyhudi.spark.change_rows import change_rows, log_rows, logged_rows, merged_slices
 from pyhudi.spark.questions import Target, told
@@ -128,7 +129,10 @@ class ReadHandlers:
     def _merged(
         self, spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
     ) -> list[Merged]:
-        return merged_slices(self._sessions.asking(), spec, slices, sizes)
+        try:
+            return merged_slices(self._sessions.asking(), spec, slices, sizes)
+        except self._runtime.spark_errors as error:
+            raise (error_from_text(str(error)) or error) from error
 
     def _note(self, at: Target, pin: str, query: Query) -> None:
         def writer() -> Writer:
