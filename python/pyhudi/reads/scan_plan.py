@@ -17,7 +17,7 @@ from pyhudi.reads.conditions import Filter
 from pyhudi.reads.log_slices import Elsewhere, masks, merges, shown_root
 from pyhudi.reads.scan import Query, changed
 from pyhudi.rows.log_spec import Merged
-from pyhudi.slices.files import BaseFile, FileSlice, base_files
+from pyhudi.slices.files import BaseFile, FileSlice
 
 #: longer plans go to the JVM as an Arrow file
 INLINE_FILES = 500
@@ -57,7 +57,8 @@ def plan_scan(
     """
     every = [*taken, *filters]
     kept = query.slices(every)
-    files = query.view().with_rows(base_files(narrowed(kept) if narrowed else kept))
+    chosen = narrowed(kept) if narrowed else kept
+    files = query.view().with_rows([each.base for each in chosen if each.base is not None])
     with_logs = [each for each in kept if each.logs]
     found_merges = merges(query, with_logs, elsewhere) if with_logs else {}
     masked = masks(found_merges, with_logs)
@@ -75,7 +76,7 @@ def plan_scan(
     meta = query.table.config.populate_meta_fields
     found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
     start = shown_root(query)
-    pruned = query.pruned(every) + len(base_files(kept)) - len(files)
+    pruned = query.pruned(every) + sum(each.base is not None for each in kept) - len(files)
     if len(files) > INLINE_FILES or masked:
         arrow_file = _arrow_file(start, files, numbers, masked)
         return ScanPlan(found, pruned, log_rows, arrow_file=arrow_file)
