@@ -9,7 +9,7 @@ that fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
 import numpy as np
@@ -71,19 +71,27 @@ def reading_pieces(
     return telling(read)
 
 
-@contextmanager
-def reading(instant: str, paths: str) -> Iterator[None]:
+def reading(instant: str, paths: str) -> AbstractContextManager[None]:
     """Tells what fails below it as an error of the files ``paths``, read for a commit's changes."""
+    return telling_files(
+        paths,
+        f"The changes of the commit {instant} need {paths}, and one of these files is gone: a "
+        "clean has deleted it since. Let the range begin at this commit or later, or keep more "
+        "commits (hoodie.clean.commits.retained) than your readers lag behind.",
+        instant,
+    )
+
+
+@contextmanager
+def telling_files(paths: str, gone: str, asked: str | None) -> Iterator[None]:
+    """Tells what fails below it as an error of the files ``paths``.
+
+    ``gone`` is the message if one is missing, ``asked`` the instant that was asked for.
+    """
     try:
         yield
     except FileNotFoundError as error:
-        raise HistoryExpired(
-            f"The changes of the commit {instant} need {paths}, and one of these files is gone: a "
-            "clean has deleted it since. Let the range begin at this commit or later, or keep more "
-            "commits (hoodie.clean.commits.retained) than your readers lag behind.",
-            asked=instant,
-            earliest=None,
-        ) from error
+        raise HistoryExpired(gone, asked=asked, earliest=None) from error
     except pa.ArrowInvalid as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise corrupt(paths, "a base file is a whole Parquet file", reason) from error

@@ -6,22 +6,21 @@ Spark reads the base files and leaves the masked rows out; the rows of logs come
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.errors import HistoryExpired, StorageError
-from pyhudi.format.corruption import corrupt
 from pyhudi.rows.by_value import ByValue
+from pyhudi.rows.change_reader import reading_pieces, telling_files
 from pyhudi.rows.log_parts import LogPart, chunks, parts_of
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.task import Batches, telling
+from pyhudi.rows.task import Batches
 
 BATCH_ROWS: Final = 16_384
 #: the answer of ``merge_slices``: the slice's number, and positions as little-endian 64-bit numbers
@@ -48,15 +47,11 @@ def merge_slices(
     ``UnsupportedTable`` or ``StorageError``.
     """
 
-    def read(batches: Batches) -> Batches:
-        filesystem = spec.fs.open()
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                for number, each in slices[task]:
-                    found = merged(spec, filesystem, each)
-                    yield encoded(number, found)
+    def answer(filesystem: pa.fs.FileSystem, asked: tuple[int, LogSlice]) -> Batches:
+        number, each = asked
+        yield encoded(number, merged(spec, filesystem, each))
 
-    return telling(read)
+    return reading_pieces(spec.fs, slices, answer)
 
 
 def read_log_rows(
@@ -67,15 +62,7 @@ def read_log_rows(
     Its input is one column of task numbers, indices into ``pieces``; its output has
     ``spec.schema()``. Errors as of ``merge_slices``.
     """
-
-    def read(batches: Batches) -> Batches:
-        filesystem = spec.fs.open()
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                for piece in pieces[task]:
-                    yield from log_rows(spec, filesystem, piece)
-
-    return telling(read)
+    return reading_pieces(spec.fs, pieces, lambda fs, piece: log_rows(spec, fs, piece))
 
 
 def merged(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> Merged:
@@ -125,24 +112,12 @@ def _parts(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[
     return parts_of(spec, logs, dict(of.names))
 
 
-@contextmanager
-def _reading(of: LogSlice) -> Iterator[None]:
+def _reading(of: LogSlice) -> AbstractContextManager[None]:
     """Tells what fails below it as an error of the slice's files."""
     paths = " and ".join([*([of.base.path] if of.base else []), *of.logs])
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise HistoryExpired(
-            f"The query needs {paths}, and one of these files is gone: a clean or a rollback has "
-            "deleted it since the query was planned. Run the query again.",
-            asked=None,
-            earliest=None,
-        ) from error
-    except pa.ArrowInvalid as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise corrupt(paths, "a base file is a whole Parquet file", reason) from error
-    except OSError as error:
-        raise StorageError(
-            f"A data file could not be read: {' '.join(str(error).split())}. Read again when the "
-            "storage answers."
-        ) from error
+    return telling_files(
+        paths,
+        f"The query needs {paths}, and one of these files is gone: a clean or a rollback has "
+        "deleted it since the query was planned. Run the query again.",
+        None,
+    )
