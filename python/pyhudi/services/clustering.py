@@ -60,7 +60,7 @@ from pyhudi.transactions.conflicts.clustering_plans import (
 )
 from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.phases import Phase
-from pyhudi.transactions.writable import refuse_writes_to
+from pyhudi.transactions.writable import refuse_service_on
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -267,7 +267,7 @@ def check_repeatable(options: WriteOptions) -> None:
 def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
     """The errors of ``clustered`` about the table and the columns."""
     table = run.table
-    refuse_writes_to(table)
+    refuse_service_on(table)
     feature = None
     if kind_of(run.options).hashed:
         feature = "a table with the bucket index, whose rows have their file by a hash"

@@ -29,18 +29,31 @@ CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 def refuse_writes_to(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
     config = table.config
-    feature = _kind(config) or _merging(config) or _key_generation(config)
+    _refuse(table, _merge_on_read(config) or _kind(config))
+    _refuse(table, _merging(config) or _key_generation(config))
+
+
+def refuse_service_on(table: Table) -> None:
+    """The same for a service that does not know log files yet."""
+    _refuse(table, _merge_on_read(table.config))
+    refuse_writes_to(table)
+
+
+def _refuse(table: Table, feature: str | None) -> None:
     if feature is not None:
         raise UnsupportedTable(
-            f"The table {config.name} at {table.storage.root} cannot be written: {feature} is not "
-            "supported yet. Read it with pyhudi, write it with Apache Hudi.",
+            f"The table {table.config.name} at {table.storage.root} cannot be written: {feature} "
+            "is not supported yet. Read it with pyhudi, write it with Apache Hudi.",
             feature=feature,
         )
 
 
+def _merge_on_read(config: TableConfig) -> str | None:
+    merges = config.table_type is TableType.MERGE_ON_READ
+    return "writing to merge-on-read tables" if merges else None
+
+
 def _kind(config: TableConfig) -> str | None:
-    if config.table_type is not TableType.COPY_ON_WRITE:
-        return "writing to merge-on-read tables"
     if not config.populate_meta_fields:
         return "writing to tables without meta fields"
     if config.drop_partition_columns:
