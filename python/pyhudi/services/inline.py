@@ -12,6 +12,7 @@ from dataclasses import replace
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
+from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.budget import Budget
@@ -37,6 +38,8 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
 
     Errors: those of ``clean_table`` and ``archive_table``.
     """
+    if writer.table.config.table_type is TableType.MERGE_ON_READ:
+        return  # these services do not know logs yet
     refuse_service_on(writer.table)
     wait_s = min(writer.policy.lock_timeout_s, LOCK_WAIT_S)
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))

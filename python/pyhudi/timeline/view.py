@@ -31,7 +31,7 @@ from pyhudi.slices.files import (
     Logs,
     base_files,
     in_order,
-    with_change_logs,
+    with_logs_of,
 )
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
@@ -49,7 +49,7 @@ from pyhudi.timeline.promises import (
 from pyhudi.timeline.strays import Archive, strays
 
 #: completed actions whose metadata describes their whole effect on the view
-APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 #: completed actions that change no visible file
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
 
@@ -396,7 +396,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
                 return None
             add_files(groups, touched, metadata)
             add_replaced(replaced, instant, metadata)
-            logs = with_change_logs(logs, metadata)
+            logs = with_logs_of(logs, metadata)
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
