@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from pyhudi.errors import CommitConflict
 from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
 from pyhudi.format.plans import parse_rollback_metadata
+from pyhudi.rows.log_parts import parts_of
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.transactions.markers.markers import belongs_to, files_of, marked_files
 from pyhudi.transactions.recovery.rollback import read_plan
 from pyhudi.transactions.transaction import Transaction
 from tests.golden_tables import BY_NAME
+from tests.rows.logs import avro_block
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
     World,
     dead_writer,
+    die,
     finish,
     settle,
     work,
@@ -152,3 +159,91 @@ def test_a_running_write_that_appends_to_the_same_group_is_found(world: World) -
 
     with pytest.raises(CommitConflict, match=f"running write {running.instant}"):
         mine.check_updates([(file.partition_path, file.file_id)])
+
+
+# -- layout 1, whose logs bear the instant of their slice
+
+
+SLICE = InstantTime("20230101000000000")
+OTHER = InstantTime("20230201000000000")
+
+
+def merge_on_read(new_world: Callable[..., World]) -> World:
+    return new_world(6, {"hoodie.table.type": "MERGE_ON_READ"})
+
+
+def dead_log_writer(
+    world: World, others: Sequence[str], name: str = "g1"
+) -> tuple[str, InstantTime]:
+    """A dead delta commit of layout 1, its log, and blocks of ``others`` in the same file."""
+    transaction = world.begin(action=Action.DELTACOMMIT)
+    transaction.inflight(None)
+    log = LogFileName(FileId(name), SLICE, 3, "0-1-2")
+    path = f"a/{log.render()}"
+    world.memory.put_if_absent(marker_path(transaction.instant, path, MarkerKind.APPEND), b"")
+    blocks = [avro_block(instant, [{"key": "k"}]) for instant in (*others, transaction.instant)]
+    world.memory.put_if_absent(path, b"".join(blocks))
+    die(transaction)
+    world.clock.advance(LAPSE_S)
+    return path, transaction.instant
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["with markers", "without markers"])
+def test_a_log_of_a_failed_write_alone_goes_though_its_name_is_that_of_its_slice(
+    new_world: Callable[..., World], marked: bool
+) -> None:
+    world = merge_on_read(new_world)
+    _, dead = dead_log_writer(world, [])
+    theirs = LogFileName(FileId("g1"), SLICE, 2, "0-0-0").render()
+    world.memory.put_if_absent(f"a/{theirs}", avro_block(OTHER, [{"key": "k"}]))
+    if not marked:
+        world.memory.delete_folder(marker_folder(dead))
+
+    settle(world)
+
+    assert logs_in(world.memory) == [f"a/{theirs}"]
+    assert not world.table().timeline().at(dead)
+
+
+def test_blocks_of_a_failed_write_in_a_log_of_others_are_taken_back_by_a_command(
+    new_world: Callable[..., World],
+) -> None:
+    world = merge_on_read(new_world)
+    path, dead = dead_log_writer(world, [OTHER])
+
+    settle(world)
+
+    first, command = logs_in(world.memory)
+    assert first == path
+    assert command == f"a/{LogFileName(FileId('g1'), SLICE, 4, '1-0-1').render()}"
+    merged = MergeSpec("", FileSystemSpec(), CountedInstants(frozenset({OTHER, dead}), ""),
+                       pa.struct([]), pa.struct([]))  # fmt: skip
+    parts = parts_of(merged, [(at, world.memory.read(at)) for at in (first, command)], {})
+    assert [part.keys().to_pylist() for part in parts] == [["k"]], "one block is left, the other's"
+    timeline = world.table().timeline()
+    rollback = timeline.completed[-1]
+    told = parse_rollback_metadata(world.memory.read(timeline.file_of(rollback)), "")
+    assert told.partition_metadata["a"].success_delete_files == ()
+    size = len(world.memory.read(command))
+    assert told.partition_metadata["a"].rollback_log_files == {
+        f"{world.memory.root}/{command}": size
+    }
+    plan = read_plan(world.table(), timeline, rollback)
+    assert plan is not None
+    (request,) = plan.requests
+    assert request.files_to_be_deleted == ()
+    assert list(request.log_blocks_to_be_deleted) == [f"{world.memory.root}/{path}"]
+
+
+def test_a_late_marker_of_a_rolled_back_write_does_not_take_a_log_of_others_along(
+    new_world: Callable[..., World],
+) -> None:
+    world = merge_on_read(new_world)
+    path, dead = dead_log_writer(world, [OTHER])
+    settle(world)
+    world.memory.put_if_absent(marker_path(dead, path, MarkerKind.APPEND), b"")
+
+    settle(world)
+
+    assert path in logs_in(world.memory)
+    assert world.memory.walk(marker_folder(dead)) == []

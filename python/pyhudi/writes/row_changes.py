@@ -96,8 +96,10 @@ def spooled_changes(spooled: DataFrame, homes: Mapping[int, str]) -> DataFrame:
     """
     given = [homes.get(number, "") for number in range(max(homes, default=-1) + 1)]
     folders = [path.rpartition("/")[0] for path in given]
-    # spec/data_files.md D1: a base file is named <file id>_<token>_<instant>, and an id has no "_".
-    ids = [path.rpartition("/")[2].partition("_")[0] for path in given]
+    # spec/data_files.md D1: a name begins with <file id>_, a log's with a dot before; an id has no
+    # "_".
+    names = [path.rpartition("/")[2].removeprefix(".") for path in given]
+    ids = [name.partition("_")[0] for name in names]
     values = [c for c in spooled.columns if c not in (CHANGE, RECORD_KEY, FILE_NUMBER)]
     return spooled.select(
         CHANGE,

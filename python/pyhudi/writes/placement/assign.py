@@ -47,14 +47,18 @@ class Assignment:
     rows_of: Mapping[int, int] = field(default_factory=dict)
 
     def updated(self) -> frozenset[Group]:
-        """The groups that exist and get a new base file."""
+        """The groups that exist."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if g.base_file)
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if _exists(g))
 
     def created(self) -> frozenset[Group]:
         """The groups that are new."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not g.base_file)
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not _exists(g))
+
+
+def _exists(group: GroupPlan) -> bool:
+    return group.base_file is not None or group.log_version is not None
 
 
 def assign(
@@ -161,4 +165,5 @@ def _weighted(chosen: Sequence[tuple[int, int]]) -> list[int]:
 
 def existing_group(ordinal: int, file: BaseFile) -> GroupPlan:
     """The plan of the group of ``file``, which gets a new base file."""
-    return GroupPlan(ordinal, file.file_id, file.partition_path, file.path, file.instant)
+    base = file.path if file.name else None
+    return GroupPlan(ordinal, file.file_id, file.partition_path, base, file.instant)

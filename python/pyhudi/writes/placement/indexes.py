@@ -35,7 +35,7 @@ from pyhudi.writes.placement.buckets import (
     refuse_bucket_names,
     with_bucket,
 )
-from pyhudi.writes.placement.log_groups import log_groups
+from pyhudi.writes.placement.log_groups import groups_of_logs, log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.tag import one_per_key, tag_global, tag_partitioned, with_homes
 from pyhudi.writes.placement.workload import new_file_id
@@ -148,7 +148,14 @@ class GlobalBloomIndex(GlobalSimpleIndex):
 
 
 class BucketIndex(Index):
-    """The hash of a key names its group, and nothing is looked up (spec/keys.md K6)."""
+    """The hash of a key names its group, and nothing is looked up (spec/keys.md K6).
+
+    So a group may begin with a log: such a candidate has no name.
+    """
+
+    def candidates(self, view: FileSystemView, partitions: Iterable[str]) -> list[BaseFile]:
+        asked = list(partitions)
+        return [*view.latest(partitions=asked), *groups_of_logs(view, asked)]
 
     def check(self, config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
         hash_fields(config, options)

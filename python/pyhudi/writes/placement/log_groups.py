@@ -7,7 +7,7 @@ group without logs can take new keys so, and none that a pending compaction will
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import UnsupportedTable
@@ -18,6 +18,7 @@ from pyhudi.format.table_config import TableType
 from pyhudi.rows.spec import GroupPlan
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.writes.write_context import Write
 
@@ -61,7 +62,8 @@ def log_groups(write: Write, files: Iterable[BaseFile]) -> LogGroups | None:
         return None
     partitions = {file.partition_path for file in files}
     slices = write.view.slices(partitions=partitions)
-    if (lone := next((each for each in slices if each.base is None), None)) is not None:
+    lone = next((each for each in slices if each.base is None), None)
+    if lone is not None and not write.index.hashed:
         raise UnsupportedTable(
             f"The file group {lone.file_id} of {write.config.name} has logs and no base file yet: "
             "pyhudi cannot add to it. Nothing was written. Let Apache Hudi compact the table "
@@ -75,6 +77,23 @@ def log_groups(write: Write, files: Iterable[BaseFile]) -> LogGroups | None:
         if each.logs
     }
     return LogGroups(write.config.layout, versions, planned)
+
+
+def groups_of_logs(view: FileSystemView, partitions: Collection[str]) -> list[BaseFile]:
+    """The groups that have logs of completed writes alone, each as a base file without a name."""
+    if not view.logs:
+        return []
+    timeline = view.timeline
+    first, done = timeline.first_time, {commit.time for commit in timeline.commits}
+    found = []
+    for each in view.slices(partitions=partitions):
+        rows = [log for log in each.logs if not log.named.cdc]
+        if each.base is None and any(
+            log.instant in done or (first is not None and log.instant < first) for log in rows
+        ):
+            place = each.partition_path, "", each.file_id
+            found.append(BaseFile(*place, rows[0].instant, 0, 0))
+    return found
 
 
 def _last_version(of: FileSlice, planned: Mapping[Group, InstantTime], layout: int) -> int:

@@ -25,7 +25,7 @@ def workload(
     ]
     for ordinal, count in updates.items():
         group = assignment.groups[ordinal]
-        if group.base_file is not None:
+        if group.base_file is not None or group.log_version is not None:
             stats.append(
                 WriteStat(
                     FileId(group.file_id),

@@ -1,0 +1,141 @@
+"""Tables whose updates and deletes go to log files: statements, streams, and writes that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyhudi
+from pyhudi.errors import HudiError, UnsupportedTable
+from pyhudi.rows.log_writer import LogFileWriter
+from pyhudi.timeline.view import VIEWS
+from tests.spark.tables import OPTIONS, TYPE, VERSION, Lake, model_of, rows_of
+from tests.spark.test_stream_sink import Stream, row
+
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
+
+MOR = {**OPTIONS, TYPE: "MERGE_ON_READ"}
+PROPERTIES = "type = 'mor', primaryKey = 'id', preCombineField = 'ts'"
+
+
+def logs_of(folder: str) -> list[Path]:
+    return sorted(Path(folder).glob("*/.*.log.*"))
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_statements_change_rows_of_base_files_and_of_logs(
+    spark: SparkSession, tmp_path: Path, name: str, version: int
+) -> None:
+    path = tmp_path / "t"
+    spark.sql(
+        f"create table {name} (id int, v string, ts int, p string) using pyhudi "
+        f"partitioned by (p) location '{path}' tblproperties ({PROPERTIES}, "
+        f"'hoodie.write.table.version' = '{version}')"
+    )
+    spark.sql(f"insert into {name} select id, 'a', 1, concat('p', id % 2) from range(8)")
+    bases = sorted(path.glob("*/*.parquet"))
+
+    def changed(statement: str) -> int:
+        return int(spark.sql(statement.replace("TABLE", name)).collect()[0][0])
+
+    def table() -> dict[int, str]:
+        return {r["id"]: r["v"] for r in spark.table(name).collect()}
+
+    assert changed("update TABLE set v = 'b', ts = 2 where id in (1, 2, 3)") == 3
+    assert changed("update TABLE set v = 'c' where v = 'b' and id > 1") == 2
+    assert changed("delete from TABLE where id = 3") == 1, "a row of a log"
+    assert changed("delete from TABLE where id = 4") == 1, "a row of a base file"
+    assert changed(
+        "merge into TABLE t using "
+        "(select * from values (1, 'm'), (2, 'gone'), (5, 'm') as (id, v)) s "
+        "on t.id = s.id when matched and s.v = 'gone' then delete "
+        "when matched then update set v = s.v"
+    ) == 3  # fmt: skip
+    assert table() == {0: "a", 1: "m", 5: "m", 6: "a", 7: "a"}
+    assert sorted(path.glob("*/*.parquet")) == bases, "no base file was written"
+    assert changed("update TABLE set v = 'all'") == 5
+    assert set(table().values()) == {"all"}
+
+
+def test_small_groups_take_new_keys_as_long_as_they_have_no_logs(lake: Lake) -> None:
+    table = lake.table(options=MOR)
+    table.write(rows_of(0, 6, "a"), "insert")
+    table.write(rows_of(6, 9, "b"), "insert")
+    groups = {file.name.split("_")[0] for file in Path(table.path).glob("*/*.parquet")}
+    assert len(groups) == 3, "one for each partition: the second insert filled them"
+    table.write(rows_of(0, 3, "c", 2), "upsert")
+    assert len(logs_of(table.path)) == 3
+    table.write(rows_of(9, 12, "d"), "insert")
+    groups = {file.name.split("_")[0] for file in Path(table.path).glob("*/*.parquet")}
+    assert len(groups) == 6
+    rows = [*rows_of(0, 3, "c", 2), *rows_of(3, 6, "a"), *rows_of(6, 9, "b"), *rows_of(9, 12, "d")]
+    assert table.rows() == model_of(rows)
+
+
+def test_a_stream_writes_and_deletes_by_logs(spark: SparkSession, tmp_path: Path) -> None:
+    stream = Stream(spark, tmp_path, options={**MOR, "hoodie.table.name": "t"})
+    stream.ddl += ", _hoodie_is_deleted boolean"
+    stream.put(
+        [(*row(1), False), (*row(2), False), (*row(3), False)],
+        [(*row(1, ts=2), True), (*row(2, "b", 2), False)],
+    )
+    stream.run()
+    stream.forget(1)
+    stream.run()
+    assert stream.table() == [row(2, "b", 2), row(3)]
+    assert stream.commits() == 2
+    assert len(logs_of(stream.path)) == 1
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_that_fails_leaves_no_log(
+    lake: Lake, version: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lake.table(options={**MOR, VERSION: version})
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    table.write(rows_of(0, 3, "b", 2), "upsert")
+    before = logs_of(table.path)
+    rows = rows_of(0, 9, "c", 3)
+
+    def fail(self: LogFileWriter) -> None:
+        raise OSError("no more room")
+
+    if way == "collected":
+        monkeypatch.setattr(LogFileWriter, "_flush", fail)
+        broken = table.frame(rows)
+    else:
+        broken = table.frame(rows).selectExpr(
+            "id", "if(id < 99, name, raise_error('boom')) name", "ts", "dt"
+        )
+        broken = broken.selectExpr(
+            "id", "if(id = 8, cast(assert_true(id < 0) as string), name) name", "ts", "dt"
+        )
+    with pytest.raises(HudiError):
+        table.write(broken, "upsert")
+    assert logs_of(table.path) == before
+    monkeypatch.undo()
+    table.write(rows, "upsert")
+    assert table.rows() == model_of(rows)
+
+
+def test_a_group_of_logs_alone_is_refused_by_name(lake: Lake) -> None:
+    table = lake.table(options=MOR)
+    table.write(rows_of(0, 3, "a"), "insert")
+    table.write(rows_of(0, 3, "b", 2), "upsert")
+    log = logs_of(table.path)[0]
+    lone = log.with_name(log.name.replace(log.name[1:9], "00000000", 1))
+    lone.write_bytes(log.read_bytes())
+    VIEWS.forget_all()
+    with pytest.raises(UnsupportedTable, match="has logs and no base file"):
+        table.write(rows_of(0, 3, "c", 3), "upsert")
+
+
+def test_the_history_counts_the_rows_of_logs(lake: Lake) -> None:
+    table = lake.table(options=MOR)
+    table.write(rows_of(0, 6, "a"), "bulk_insert")
+    table.write(rows_of(0, 4, "b", 2), "upsert")
+    table.write(rows_of(4, 6, "x", 2), "delete")
+    told = [(e.rows_inserted, e.rows_updated, e.rows_deleted) for e in pyhudi.history(table.path)]
+    assert told == [(6, 0, 0), (0, 4, 0), (0, 0, 2)]
