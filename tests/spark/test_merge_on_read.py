@@ -11,11 +11,12 @@ import pyhudi
 from pyhudi.errors import HudiError, UnsupportedTable
 from pyhudi.rows.log_writer import LogFileWriter
 from pyhudi.timeline.view import VIEWS
-from tests.spark.tables import OPTIONS, TYPE, VERSION, Lake, model_of, rows_of
+from tests.spark.tables import INDEX, OPTIONS, TYPE, VERSION, Lake, model_of, rows_of
 from tests.spark.test_stream_sink import Stream, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
+DUPLICATES = "hoodie.datasource.insert.dup.policy"
 MOR = {**OPTIONS, TYPE: "MERGE_ON_READ"}
 PROPERTIES = "type = 'mor', primaryKey = 'id', preCombineField = 'ts'"
 
@@ -139,3 +140,67 @@ def test_the_history_counts_the_rows_of_logs(lake: Lake) -> None:
     table.write(rows_of(4, 6, "x", 2), "delete")
     told = [(e.rows_inserted, e.rows_updated, e.rows_deleted) for e in pyhudi.history(table.path)]
     assert told == [(6, 0, 0), (0, 4, 0), (0, 0, 2)]
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_a_deleted_key_that_comes_back_has_its_old_home(lake: Lake, way: str, index: str) -> None:
+    options = {**MOR, INDEX: index, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    table = lake.table(options=options)
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    table.write(rows_of(0, 6, "x"), "delete")
+    bases = sorted(Path(table.path).glob("*/*.parquet"))
+    model = model_of(rows_of(6, 9, "a"))
+    table.write(rows_of(0, 2, "upserted"), "upsert")
+    model |= model_of(rows_of(0, 2, "upserted"))
+    assert table.rows() == model
+    table.write(rows_of(2, 4, "inserted"), "insert", **{DUPLICATES: "fail"})
+    model |= model_of(rows_of(2, 4, "inserted"))
+    assert table.rows() == model
+    assert sorted(Path(table.path).glob("*/*.parquet")) == bases
+    with pytest.raises(HudiError, match="already has rows with these keys"):
+        table.write(rows_of(2, 4, "again"), "insert", **{DUPLICATES: "fail"})
+    table.write(rows_of(4, 6, "x"), "delete")
+    assert pyhudi.history(table.path)[-1].rows_deleted == 0, "they were deleted before"
+
+
+def test_statements_insert_keys_that_a_log_has_deleted(
+    spark: SparkSession, tmp_path: Path, name: str, way: str
+) -> None:
+    spark.sql(
+        f"create table {name} (id int, v string) using pyhudi location '{tmp_path}/t' "
+        "tblproperties (type = 'mor', primaryKey = 'id')"
+    )
+    spark.sql(f"insert into {name} values (1, 'a'), (2, 'a'), (3, 'a')")
+    spark.sql(f"delete from {name} where id < 3")
+    bases = sorted((tmp_path / "t").glob("*.parquet"))
+    merge = (
+        f"merge into {name} t using (select * from values (1, 'm'), (4, 'm') as (id, v)) s "
+        "on t.id = s.id and t.v = 'none' when not matched then insert *"
+    )
+    spark.sql(merge.replace("(4, 'm')", "(2, 'm')"))
+    assert {r["id"]: r["v"] for r in spark.table(name).collect()} == {1: "m", 2: "m", 3: "a"}
+    assert sorted((tmp_path / "t").glob("*.parquet")) == bases
+    with pytest.raises(HudiError, match="keys that the table has already: 1"):
+        spark.sql(merge)
+
+
+def test_a_row_that_moved_and_was_updated_is_there_once(lake: Lake, way: str) -> None:
+    options = {**MOR, INDEX: "GLOBAL_SIMPLE", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    table = lake.table(options=options)
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")], "insert")
+    table.write([(1, "b", 1, "y")], "upsert")
+    table.write([(1, "c", 1, "y")], "upsert")
+    assert table.rows() == {1: (1, "c", 1, "y"), 2: (2, "a", 1, "x")}
+    table.write([(1, "d", 1, "x")], "upsert")
+    table.write([(1, "e", 1, "z")], "upsert")
+    assert table.rows() == {1: (1, "e", 1, "z"), 2: (2, "a", 1, "x")}
+
+
+def test_a_move_out_of_logs_by_event_time_is_refused(lake: Lake) -> None:
+    table = lake.table(options={**MOR, INDEX: "GLOBAL_SIMPLE"})
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")], "bulk_insert")
+    table.write([(1, "b", 5, "x")], "upsert")
+    with pytest.raises(UnsupportedTable, match="Rows would move to another partition"):
+        table.write([(1, "c", 3, "y")], "upsert")
+    table.write([(2, "c", 6, "x")], "upsert")
+    assert table.rows() == {1: (1, "b", 5, "x"), 2: (2, "c", 6, "x")}

@@ -28,6 +28,7 @@ from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import INSERTS, combining, group_work, group_work_here, write_spec
 from pyhudi.writes.placement.assign import Assignment, assign
+from pyhudi.writes.placement.dead_keys import dead_keys
 from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
@@ -160,10 +161,16 @@ def _homes(write: Write, table: pa.Table, files: Sequence[BaseFile]) -> Ints:
     if homes.null_count:
         keys = Keys.of(table.filter(homes.is_null()))
         position = {name: at for at, name in enumerate(keys.partitions)}
-        for ordinal, found in _matches(write, keys, files, sure=True):
+        new = np.flatnonzero(np.asarray(homes.is_null()))
+        matches = _matches(write, keys, files, sure=True)
+        alive, dead = _by_life(write, keys, files, matches)
+        for ordinal, found in alive:
             known = keys.distinct[position[files[ordinal].partition_path]]
             shown = known.take(pa.array(found[:SHOWN]))
             refuse_known_keys(shown.to_pylist(), write.config)
+        for ordinal, found in dead:
+            number = position[files[ordinal].partition_path]
+            groups[new[keys.rows[number][np.isin(keys.codes[number], found)]]] = ordinal
     return groups
 
 
@@ -178,7 +185,8 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
         return more_rows[0], more_homes[0]
     position = {name: at for at, name in enumerate(keys.partitions)}
     homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
-    for ordinal, found in _matches(write, keys, files):
+    alive, dead = _by_life(write, keys, files, _matches(write, keys, files))
+    for ordinal, found in alive:
         number = position[files[ordinal].partition_path]
         home, at = homes[number], np.unique(found)
         taken = at[home[at] >= 0]
@@ -187,6 +195,9 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
             again = keys.rows[number][np.isin(keys.codes[number], taken)]
             more_rows.append(again)
             more_homes.append(np.full(len(again), ordinal, np.int64))
+    for ordinal, found in dead if write.operation is not Operation.DELETE else ():
+        home = homes[position[files[ordinal].partition_path]]
+        home[found[home[found] < 0]] = ordinal
     for rows, codes, home in zip(keys.rows, keys.codes, homes, strict=True):
         groups[rows] = home[codes]
     return np.concatenate(more_rows), np.concatenate(more_homes)
@@ -198,6 +209,23 @@ def _matches(
     """The places of the keys, through the state; see ``StatefulLookup.places``."""
     wanted = dict(zip(keys.partitions, keys.distinct, strict=True))
     return look_up(write, wanted, files, sure)
+
+
+def _by_life(
+    write: Write, keys: Keys, files: Sequence[BaseFile], found: Sequence[tuple[int, Ints]]
+) -> tuple[list[tuple[int, Ints]], list[tuple[int, Ints]]]:
+    """The matches in live rows, and those in rows that a log has deleted."""
+    gone = dead_keys(write, [files[ordinal] for ordinal, _ in found])
+    alive, dead = [], []
+    for at, (ordinal, places) in enumerate(found):
+        if at not in gone:
+            alive.append((ordinal, places))
+            continue
+        known = keys.distinct[keys.partitions.index(files[ordinal].partition_path)]
+        lost = np.asarray(pc.is_in(known.take(pa.array(places)), value_set=gone[at]))
+        alive.append((ordinal, places[~lost]))
+        dead.append((ordinal, places[lost]))
+    return alive, dead
 
 
 def _place(table: pa.Table, keys: Keys, slots: Mapping[str, Sequence[int]], groups: Ints) -> None:

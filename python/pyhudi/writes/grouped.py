@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.index.lookup import KEY
+from pyhudi.index.lookup import KEY, ORDINAL
 from pyhudi.rows.spec import DELETE, GROUP
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import group_work
+from pyhudi.writes.placement.dead_keys import DeadKeys, dead_keys
 from pyhudi.writes.placement.indexes import INDEXES, Placed
 from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
 from pyhudi.writes.placement.task_routes import as_sql_array, balanced, routes, task_count
@@ -31,6 +32,7 @@ from pyhudi.writes.stage import Written, job
 from pyhudi.writes.write_context import Write
 
 ROUTE = "_pyhudi_route"
+_DEAD_HOME = "_pyhudi_dead_home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,12 @@ class Grouped:
         write, files = self.write, self.targets
         if not self.has_rows:
             return Plan(Written, profile=CommitMetadata(write.operation.value.upper()))
+        rows = self.rows
         if write.prepared.changes is not None and write.prepared.changes.adds:
-            refuse_known(write, self.rows, files)
-        placed = INDEXES[write.options.index_type].place(write, self.rows, files)
+            dead = dead_keys(write, files)
+            refuse_known(write, rows, files, dead)
+            rows = _homed(write, rows, files, dead)
+        placed = INDEXES[write.options.index_type].place(write, rows, files)
         assignment = placed.assignment
         # A bucket has the same name for every writer, so it can be locked before it exists.
         return Plan(
@@ -84,9 +89,29 @@ def partition_counts(write: Write, rows: DataFrame) -> dict[str, int]:
     return counts
 
 
-def refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> None:
-    """``InvalidRecord`` if ``files`` hold the keys of new rows."""
+def _homed(write: Write, rows: DataFrame, files: Sequence[BaseFile], dead: DeadKeys) -> DataFrame:
+    """``rows``, of which the new ones with dead keys of their partition have their home."""
+    if not dead or write.index.hashed:
+        return rows
+    found = [
+        (files[at].partition_path, key, files[at].file_id)
+        for at, keys in dead.items()
+        for key in keys.to_pylist()
+    ]
+    names = f"{PARTITION_PATH} string, {KEY} string, {_DEAD_HOME} string"
+    homes = write.spark.createDataFrame(found, names).dropDuplicates([PARTITION_PATH, KEY])
+    joined = rows.join(F.broadcast(homes), [PARTITION_PATH, KEY], "left")
+    home = F.when(~F.col(DELETE), F.coalesce(F.col(HOME), F.col(_DEAD_HOME)))
+    return joined.withColumn(HOME, home.otherwise(F.col(HOME))).drop(_DEAD_HOME)
+
+
+def refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile], dead: DeadKeys) -> None:
+    """``InvalidRecord`` if ``files`` hold the keys of new rows; ``dead`` keys do not count."""
     new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files)
+    if dead:
+        gone = [(at, key) for at, keys in dead.items() for key in keys.to_pylist()]
+        marks = write.spark.createDataFrame(gone, f"{ORDINAL} int, {KEY} string")
+        held = held.join(F.broadcast(marks), [ORDINAL, KEY], "left_anti")
     if write.index.everywhere:
         # A row that moves leaves the partition that held it.
         leaving = rows.where(F.col(HOME).isNotNull() & F.col(DELETE)).select(KEY)

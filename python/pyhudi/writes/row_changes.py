@@ -222,7 +222,7 @@ def check_homes(changes: Survey, strangers: int) -> None:
     ``strangers`` is the number of rows without such a file, new rows included.
     """
     lost = strangers - changes.inserted - changes.moved
-    if lost:
+    if lost > 0:  # fewer, if new rows have the keys of rows that a log has deleted
         raise WriteFailed(
             f"{lost} rows to change are in files that the table did not have when the statement "
             "began. Nothing was written. Run the statement again."

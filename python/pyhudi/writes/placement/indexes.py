@@ -35,6 +35,7 @@ from pyhudi.writes.placement.buckets import (
     refuse_bucket_names,
     with_bucket,
 )
+from pyhudi.writes.placement.dead_keys import is_held
 from pyhudi.writes.placement.log_groups import groups_of_logs, log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.tag import one_per_key, tag_global, tag_partitioned, with_homes
@@ -122,7 +123,7 @@ class SimpleIndex(Index):
         if inserting:
             return without_duplicates(write, tagged)
         if write.operation is Operation.DELETE:
-            return tagged.where(F.col(ORDINAL).isNotNull())
+            return tagged.where(is_held(tagged))
         return tagged
 
 
@@ -211,7 +212,7 @@ def without_duplicates(write: Write, tagged: DataFrame) -> DataFrame:
     """Drop inserts whose key exists, or refuse them and name some of the keys."""
     if write.options.duplicate_policy is DuplicatePolicy.FAIL:
         with job(write.spark, write.describe("look for duplicates")):
-            found = tagged.where(F.col(ORDINAL).isNotNull()).select(KEY).limit(5).collect()
+            found = tagged.where(is_held(tagged)).select(KEY).limit(5).collect()
         if found:
             keys = ", ".join(row[0] for row in found)
             raise InvalidRecord(
@@ -220,7 +221,7 @@ def without_duplicates(write: Write, tagged: DataFrame) -> DataFrame:
                 "use upsert.",
                 column=",".join(write.config.record_key_fields),
             )
-    return tagged.where(F.col(ORDINAL).isNull())
+    return tagged.where(~is_held(tagged))
 
 
 def profile(write: Write, tagged: DataFrame) -> tuple[dict[int, int], dict[str, int]]:

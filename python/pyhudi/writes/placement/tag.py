@@ -16,12 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
 from pyhudi.config import MergeMode, Operation
+from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import rows_move
 from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH
+from pyhudi.writes.placement.dead_keys import DEAD, only_homes
+from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.placement.task_routes import as_sql_array
 from pyhudi.writes.prepare import HOME
 from pyhudi.writes.write_context import Write
@@ -92,15 +95,17 @@ def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) ->
     """Rows with ``ORDINAL``: a key belongs to the file of its own partition that holds it.
 
     After a lost race only files that are new since then are read; matches in the other files are
-    kept.
+    kept, but in merge-on-read tables, where a key may come to life in the same file.
     """
-    before = write.kept.tagged
+    merges = write.config.table_type is TableType.MERGE_ON_READ
+    before = None if merges else write.kept.tagged
     known = {} if before is None else {f.path: o for o, f in enumerate(before.files)}
     new = [o for o, file in enumerate(files) if file.path not in known]
     found = base_keys(write, files, ordinals=new if known else None)
     keys = found.withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
     if before is not None:
         keys = keys.unionByName(_still_tagged(before, files))
+    keys = only_homes(write, keys, files, [KEY, PARTITION_PATH])
     return rows.join(keys, [KEY, PARTITION_PATH], "left")
 
 
@@ -123,8 +128,16 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     moves = rows_move(write.options)
     ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
     roots = list(dict.fromkeys(name.partition(".")[0] for name in ordering))
-    tagged = rows.join(base_keys(write, files, roots), KEY, "left")
+    found = only_homes(write, base_keys(write, files, roots), files, [KEY])
+    tagged = rows.join(found, KEY, "left")
+    if DEAD in tagged.columns:
+        # A dead row does not move: in its new partition the row is a new one.
+        stays = ~F.col(DEAD) | (F.col(BASE_PARTITION) == F.col(PARTITION_PATH))
+        for name in (ORDINAL, BASE_PARTITION, DEAD, *(f"{OLD}{at}" for at in range(len(roots)))):
+            tagged = tagged.withColumn(name, F.when(stays, F.col(name)))
     elsewhere = F.col(ORDINAL).isNotNull() & (F.col(BASE_PARTITION) != F.col(PARTITION_PATH))
+    if ordering:
+        tagged = _refused_to_move(write, tagged, elsewhere, files)
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
         return tagged.withColumn(PARTITION_PATH, path).drop(BASE_PARTITION)
@@ -139,6 +152,27 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
         tagged = tagged.where(~loses | loses.isNull())
         tagged = tagged.drop(*beside.values())
     return _moved(tagged, elsewhere)
+
+
+def _refused_to_move(
+    write: Write, tagged: DataFrame, elsewhere: Column, files: Sequence[BaseFile]
+) -> DataFrame:
+    """``tagged``; a row of a group with logs fails if it would move by event time.
+
+    The base file does not have the ordering value of the row that a log has replaced.
+    """
+    logs = log_groups(write, files)
+    logged = [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
+    if not logged:
+        return tagged
+    told = (
+        "[UNSUPPORTED_TABLE] Rows would move to another partition out of file groups that have "
+        "logs, and by event time pyhudi cannot tell whether they are newer. Nothing was written. "
+        "Compact the table first, or set hoodie.simple.index.update.partition.path=false."
+    )
+    moves = elsewhere & F.col(ORDINAL).isin(logged)
+    checked = F.when(moves, F.raise_error(F.lit(told)).cast("int")).otherwise(F.col(ORDINAL))
+    return tagged.withColumn(ORDINAL, checked)
 
 
 def one_per_key(write: Write, rows: DataFrame, within: Sequence[str] = (KEY,)) -> DataFrame:

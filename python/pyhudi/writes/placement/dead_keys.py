@@ -1,0 +1,136 @@
+"""Keys that a base file holds and a log has deleted.
+
+A lookup reads base files, so it finds these keys too. A row with such a key is new to the table,
+but its home is still that file group: in another group it would have a second base row, which
+Apache Hudi's next upsert would find and bring to life. So a dead home counts only if no live one is
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pyhudi.config import resolve_read
+from pyhudi.format.spark_schema import Column as TableColumn
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.index.lookup import KEY, ORDINAL
+from pyhudi.reads.log_slices import LogRowsPlan, counted_slices, merges, plan_log_rows
+from pyhudi.reads.scan import Query
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.slice_reader import log_rows
+from pyhudi.rows.spec import KEY_COLUMN
+from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.timeline.active import COMMITS
+from pyhudi.writes.write_context import Write
+
+#: whether a row's home holds its key dead
+DEAD: Final = "_pyhudi_dead"
+_KEYS: Final = SparkSchema((TableColumn(KEY_COLUMN, "string"),))
+
+#: by the position of a base file: its dead keys
+DeadKeys = Mapping[int, pa.Array]
+
+
+def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
+    """The dead keys of ``files``; those without any are left out.
+
+    Only logs of commits that deleted rows are read, on the driver.
+    """
+    if write.config.table_type is not TableType.MERGE_ON_READ or not files:
+        return {}
+    query = Query(
+        write.runtime, write.table, write.transaction.timeline, None, resolve_read({}, {}, False)
+    )
+    places = {(file.partition_path, file.file_id): at for at, file in enumerate(files)}
+    held = write.view.slices(partitions={file.partition_path for file in files})
+    deleting = _Deleting(write)
+    slices = [
+        each
+        for each in counted_slices(query, [s for s in held if s.base is not None and s.logs])
+        if (each.partition_path, each.file_id) in places and deleting(each)
+    ]
+    if not slices:
+        return {}
+    found = merges(query, slices)
+    rows = plan_log_rows(query, slices, _KEYS)
+    alive = _keys_of_logs(rows)
+    dead: dict[int, pa.Array] = {}
+    filesystem = rows.spec.fs.open()
+    for each in slices:
+        place = each.partition_path, each.file_id
+        masked = found[place].masked
+        assert each.base is not None
+        if not len(masked):
+            continue
+        with filesystem.open_input_file(f"{rows.spec.root}/{each.base.path}") as opened:
+            # The record key has its name in every file.
+            keys = SliceFile(opened, Slice(each.base.path)).keys_at(masked)
+        gone = keys.filter(pc.invert(pc.is_in(keys, value_set=alive.get(each.base.path, _NONE))))
+        if len(gone):
+            dead[places[place]] = gone
+    return dead
+
+
+def only_homes(
+    write: Write, found: DataFrame, files: Sequence[BaseFile], by: Sequence[str]
+) -> DataFrame:
+    """Of found keys the live homes; a key without one keeps one dead home, marked by ``DEAD``.
+
+    ``found`` has ``KEY``, ``ORDINAL`` and the columns ``by``, within which a key has one home.
+    """
+    dead = dead_keys(write, files)
+    if not dead:
+        return found
+    rows = [(ordinal, key) for ordinal, keys in dead.items() for key in keys.to_pylist()]
+    marks = write.spark.createDataFrame(rows, f"{ORDINAL} int, {KEY} string")
+    marked = found.join(F.broadcast(marks.withColumn(DEAD, F.lit(True))), [ORDINAL, KEY], "left")
+    marked = marked.withColumn(DEAD, F.coalesce(F.col(DEAD), F.lit(False)))
+    order = Window.partitionBy(*by).orderBy(DEAD, ORDINAL)
+    ranked = marked.withColumn("_pyhudi_rank", F.row_number().over(order))
+    kept = ranked.where(~F.col(DEAD) | (F.col("_pyhudi_rank") == 1))
+    return kept.drop("_pyhudi_rank")
+
+
+def is_held(tagged: DataFrame) -> Column:
+    """Whether the table has the row's key."""
+    found = F.col(ORDINAL).isNotNull()
+    return found & ~F.coalesce(F.col(DEAD), F.lit(False)) if DEAD in tagged.columns else found
+
+
+_NONE = pa.array([], pa.string())
+
+
+def _keys_of_logs(rows: LogRowsPlan) -> dict[str, pa.Array]:
+    """The keys of the rows in logs that count, by the path of the base file."""
+    filesystem = rows.spec.fs.open()
+    found: dict[str, pa.Array] = {}
+    for piece in rows.pieces:
+        if piece.slice.base is not None:
+            keys = [batch.column(0) for batch in log_rows(rows.spec, filesystem, piece)]
+            found[piece.slice.base.path] = pa.concat_arrays([_NONE, *keys])
+    return found
+
+
+class _Deleting:
+    """Whether the logs of a slice may delete rows, by the metadata of their commits."""
+
+    def __init__(self, write: Write) -> None:
+        storage, timeline = write.table.storage, write.transaction.timeline
+        self._deletes = {
+            stat.path: stat.num_deletes
+            for commit in timeline.commits
+            for stat in COMMITS.get(storage, timeline, commit).stats
+            if stat.log_version is not None
+        }
+
+    def __call__(self, of: FileSlice) -> bool:
+        # Of an archived commit nobody knows without a look.
+        return any(self._deletes.get(log.path, 1) for log in of.logs)
