@@ -39,10 +39,10 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import has_passed, last_beat_ms
 from pyhudi.transactions.instants import path_of, put_instant, take_time
+from pyhudi.transactions.markers.failed_logs import logs_with, shared_logs, take_back
 from pyhudi.transactions.markers.markers import (
     delete_files,
     delete_markers,
-    files_of,
     listed_files,
     marked_files,
 )
@@ -233,25 +233,44 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
         # A writer that has only requested its instant has not begun to write: no listing is needed.
         paths = []
     elif instant_key(target) in timeline.requested:
-        paths = files_of(table.storage, target.time)
+        marked = marked_files(table.storage, target.time)
+        paths = _listed(table, target) if marked is None else marked
     else:
         # A rollback of it came between its two files, and deleted the markers of that time.
-        paths = listed_files(table.storage, target.time)
-    return plan_for(table, InstantInfo(target.time, target.action.value), paths)
+        paths = _listed(table, target)
+    shared = set[str]()
+    if target.action is Action.DELTACOMMIT and table.config.layout == 1:
+        shared = shared_logs(table.storage, paths, target.time)
+    return plan_for(table, InstantInfo(target.time, target.action.value), paths, shared)
 
 
-def plan_for(table: Table, target: InstantInfo, paths: Iterable[str]) -> RollbackPlan:
-    """A rollback of ``target`` that deletes its data files ``paths``, relative to the table."""
+def _listed(table: Table, target: Instant) -> list[str]:
+    """The data files of an instant without markers."""
+    found = listed_files(table.storage, target.time)
+    if target.action is Action.DELTACOMMIT and table.config.layout == 1:
+        found += logs_with(table.storage, target.time)
+    return found
+
+
+def plan_for(
+    table: Table, target: InstantInfo, paths: Iterable[str], shared: Collection[str] = ()
+) -> RollbackPlan:
+    """A rollback of ``target`` that deletes its data files ``paths``, relative to the table.
+
+    Of the logs among them that are ``shared`` with other writes it takes the blocks back.
+    """
     requests = []
     for path in paths:
         partition, _, name = path.rpartition("/")
         parsed = parse_data_file_name(name)
+        whole = f"{table.storage.root}/{path}"
         requests.append(
             RollbackRequest(
                 partition_path=partition,
                 file_id=parsed.file_id if parsed else FileId(""),
-                latest_base_instant=target.commit_time,
-                files_to_be_deleted=(f"{table.storage.root}/{path}",),
+                latest_base_instant=parsed.instant if parsed else target.commit_time,
+                files_to_be_deleted=() if path in shared else (whole,),
+                log_blocks_to_be_deleted={whole: 0} if path in shared else {},
             )
         )
     return RollbackPlan(instant_to_rollback=target, requests=tuple(requests))
@@ -277,6 +296,7 @@ def execute(
         with suppress(FileExists):
             put_instant(table, rollback, inflight, b"")
     doomed = _doomed(table, plan, target.commit_time)
+    taken_back = _take_back(storage, doomed, target.commit_time, rollback.time)
     lock.renew()
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
     delete_markers(storage, target.commit_time)
@@ -291,7 +311,11 @@ def execute(
         total_files_deleted=sum(len(paths) for paths in doomed.values()),
         commits_rollback=(target.commit_time,),
         partition_metadata={
-            partition: RolledBackPartition(partition, tuple(f"{storage.root}/{p}" for p in paths))
+            partition: RolledBackPartition(
+                partition,
+                tuple(f"{storage.root}/{p}" for p in paths),
+                rollback_log_files=taken_back.get(partition, {}),
+            )
             for partition, paths in doomed.items()
         },
         instants_rollback=(target,),
@@ -312,9 +336,26 @@ def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, 
     found: dict[str, set[str]] = {}
     for request in plan.requests:
         partition = request.partition_path
-        names = (uri.rsplit("/", 1)[-1] for uri in request.files_to_be_deleted)
+        uris = (*request.files_to_be_deleted, *request.log_blocks_to_be_deleted)
+        names = (uri.rsplit("/", 1)[-1] for uri in uris)
         paths = {f"{partition}/{name}" if partition else name for name in names}
         found.setdefault(partition, set()).update(paths)
     for path in marked_files(table.storage, target) or ():
         found.setdefault(path.rpartition("/")[0], set()).add(path)
     return {partition: sorted(paths) for partition, paths in sorted(found.items())}
+
+
+def _take_back(
+    storage: Storage, doomed: dict[str, list[str]], target: InstantTime, rollback: InstantTime
+) -> dict[str, dict[str, int]]:
+    """Take the logs that others wrote to as well out of ``doomed``, and their failed blocks back.
+
+    Partition path -> the logs with the commands, by absolute path, and their sizes.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for partition, paths in doomed.items():
+        for path in sorted(shared_logs(storage, paths, target)):
+            paths.remove(path)
+            command, size = take_back(storage, path, target, rollback)
+            found.setdefault(partition, {})[f"{storage.root}/{command}"] = size
+    return found
