@@ -20,9 +20,10 @@ Peers = Callable[[str], SparkPeer]
 #: upserts: partition -> value; after two of them, each group with logs is compacted
 BEFORE = [
     {"a": 1, "b": 1, "c": 1}, {"a": 2}, {"b": 2, "a": 3}, {"a": 4}, {"c": 2, "b": 3}, {"a": 5},
+    {"b": 4},
 ]  # fmt: skip
-AFTER = [{"b": 4}, {"a": 6, "c": 3}, {"a": 7, "b": 5}, {"c": 4}, {"a": 8}, {"b": 6}, {"a": 9}]
-SAVED, LAST = {"a": 5, "b": 3, "c": 2}, {"a": 9, "b": 6, "c": 4}
+AFTER = [{"b": 5}, {"a": 6, "c": 3}, {"a": 7, "b": 6}, {"c": 4}, {"a": 8}, {"b": 7}, {"a": 9}]
+SAVED, LAST = {"a": 5, "b": 4, "c": 2}, {"a": 9, "b": 7, "c": 4}
 ARCHIVES = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "5"}
 
 
@@ -88,8 +89,8 @@ def test_services_keep_the_rows_of_tables_with_logs(
     alike(peers, theirs, SAVED)
     assert package.restore(str(theirs), saved) == []
     package.delete_savepoint(str(path), saved)
-    upsert(hudi, path, version, {"a": 10, "d": 1}, {"a": 11, "b": 7})
-    alike(peers, path, {"a": 11, "b": 7, "c": 2, "d": 1})
+    upsert(hudi, path, version, {"a": 10, "d": 1}, {"a": 11, "b": 8})
+    alike(peers, path, {"a": 11, "b": 8, "c": 2, "d": 1})
     assert not timeline_of(path).pending
 
 
@@ -111,10 +112,10 @@ def test_a_table_with_logs_is_cleaned_and_archived_as_by_hudi(
     assert package.remove_orphans(str(path), older_than_hours=0) == []
 
     more = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true", **ARCHIVES}
-    for values in ({"a": 10, "d": 1}, {"b": 7, "a": 11}, {"c": 5}):
+    for values in ({"a": 10, "d": 1}, {"b": 8, "a": 11}, {"c": 5}):
         hudi.write(path, rows(values), {**logged(version), **policy, **more})
-    alike(peers, path, {"a": 11, "b": 7, "c": 5, "d": 1})
+    alike(peers, path, {"a": 11, "b": 8, "c": 5, "d": 1})
     assert not [
         f for f in package.clean(str(path), options=policy) if f.clean and f.size_bytes == 0
     ]
-    alike(peers, path, {"a": 11, "b": 7, "c": 5, "d": 1})
+    alike(peers, path, {"a": 11, "b": 8, "c": 5, "d": 1})

@@ -102,7 +102,7 @@ def counted_from(timeline: Timeline, utc: bool, least: int = DELTA_COMMITS) -> I
     deltas = [i for i in timeline.commits if i.action is Action.DELTACOMMIT]
     if compactions:
         last = compactions[-1].time
-        deltas = [i for i in deltas if completion_time(timeline, i, utc) > last]
+        deltas = [i for i in deltas if max(i.time, completion_time(timeline, i, utc)) > last]
         if len(deltas) < least:
             return last
     return deltas[max(0, len(deltas) - least)].time if deltas else None
