@@ -22,7 +22,7 @@ class Logged(Bare):
     def base(self, time: int, action: Action = Action.DELTACOMMIT, group: str = GROUP) -> str:
         """A commit that writes a base file; its path."""
         stat = self.file(group, time)
-        self.put(action, State.COMPLETED, time, None, (stat,))
+        self.committed(time, action, None, (stat,))
         return stat.path
 
     def compaction(self, time: int) -> str:
@@ -44,11 +44,24 @@ class Logged(Bare):
         """
         path = self.log_of(time, begin, writers or (time,), version, cdc)
         stat = WriteStat(
-            FileId(GROUP), path, "p", t(begin), num_writes=1,
+            FileId(GROUP), path, "p", t(begin) if begin < time else None, num_writes=1,
             file_size_bytes=len(self.storage.read(path)),
         )  # fmt: skip
-        self.put(Action.DELTACOMMIT, State.COMPLETED, time, done, (stat,))
+        self.committed(time, Action.DELTACOMMIT, done, (stat,))
         return path
+
+    def committed(
+        self,
+        time: int,
+        action: Action = Action.DELTACOMMIT,
+        done: int | None = None,
+        stats: tuple[WriteStat, ...] = (),
+    ) -> None:
+        """A commit with its earlier files; that of a compaction has a name of its own in these."""
+        begun = Action.COMPACTION if action is Action.COMMIT else action
+        self.put(begun, State.REQUESTED, time)
+        self.put(begun, State.INFLIGHT, time)
+        self.put(action, State.COMPLETED, time, done, stats)
 
     def log_of(
         self, time: int, begin: int, writers: tuple[int, ...], version: int = 1, cdc: bool = False

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyhudi.choices import CleanPolicy
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import CompactionOperation, CompactionPlan, render_compaction_plan
 from pyhudi.services import clean as clean_module
@@ -77,6 +78,19 @@ def test_a_slice_of_logs_alone_goes_when_a_compaction_has_made_it_a_file(table: 
     assert cleaned(table, incremental=True) == old
 
 
+def test_a_compaction_of_logs_alone_has_replaced_them_since_the_last_clean(
+    table: Logged,
+) -> None:
+    for time in (1, 2, 3):
+        table.base(time, group="h")
+    assert len(cleaned(table)) == 1
+    log = table.delta(10, 10)
+    table.compaction(30)
+    table.delta(40, 30)
+
+    assert log in cleaned(table, incremental=True)
+
+
 def test_by_versions_slices_count_not_files(table: Logged) -> None:
     old = {table.base(10), table.delta(20, 10)}
     table.compaction(30)
@@ -97,11 +111,11 @@ def test_a_bound_leaves_no_slice_in_part(table: Logged) -> None:
 
 
 def test_what_a_pending_compaction_is_to_merge_stays(table: Logged) -> None:
-    base, log = table.base(10), table.delta(20, 10)
+    table.base(10)
+    name = table.delta(20, 10).rpartition("/")[2]
     table.compaction(30)
     table.delta(40, 30)
-    names = (base.rpartition("/")[2], log.rpartition("/")[2])
-    operation = CompactionOperation(t(10), names[1:], names[0], GROUP, "p")  # type: ignore[arg-type]
+    operation = CompactionOperation(t(10), (name,), None, FileId(GROUP), "p")
     plan = render_compaction_plan(CompactionPlan((operation,)))
     put_instant(table.world, Instant(t(45), Action.COMPACTION, State.REQUESTED), plan)
     table.base(50, group="h")
@@ -137,6 +151,17 @@ def test_an_archived_log_is_of_the_slice_before_its_completion(
     (slice_,) = view.slices()
     assert late in {log.path for log in slice_.logs}
     assert late in {log.path for log in versions_of(view)["p"][GROUP][-1].logs}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_old_logs_of_archived_commits_go(new_world: Callable[..., World], version: int) -> None:
+    table = Logged(new_world(version, {"hoodie.table.type": "MERGE_ON_READ"}))
+    old = {table.base(10), table.log_of(10, 10, (10,), version=9, cdc=True), table.delta(20, 10)}
+    table.compaction(30)
+    table.delta(40, 30)
+    archive(table.world.table(), t(10), t(20))
+
+    assert cleaned(table) == old
 
 
 def test_a_savepoint_keeps_the_logs_of_its_time(table: Logged) -> None:

@@ -73,7 +73,7 @@ def archived_ends(view: FileSystemView, archive: Archive) -> Mapping[InstantTime
         log.instant
         for partition, file_id, logs in _logs(view)
         for log in logs
-        if log.instant < first and log.instant not in active
+        if log.instant < first and log.instant not in active and not log.named.cdc
         if any(s.instant > log.instant for s in view.groups.get(partition, {}).get(file_id, ()))
     }
     if not asked:
