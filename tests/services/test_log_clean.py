@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyhudi.choices import CleanPolicy
+from pyhudi.config import resolve_write
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import CompactionOperation, CompactionPlan, render_compaction_plan
@@ -15,6 +16,7 @@ from pyhudi.services.archive_plan import ArchiveFacts, ArchivePolicy, counted_fr
 from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
+from pyhudi.services.inline import run_inline
 from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.saved_files import saved_files
@@ -194,6 +196,23 @@ def test_a_query_keeps_the_logs_that_it_reads(table: Logged) -> None:
     assert cleaned(table) == set()
     held.stop()
     assert cleaned(table) == old
+
+
+def test_after_a_commit_slices_go_and_instants_are_archived(table: Logged) -> None:
+    old = {table.base(10), table.delta(20, 10)}
+    table.compaction(30)
+    for time in range(40, 50):
+        table.delta(time, 30, version=time)
+    few = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    run_inline(table.world.writer(), resolve_write(few, {}, {}))
+
+    assert table.on_disk().isdisjoint(old)
+    assert len(table.on_disk()) == 11
+    assert table.commits() == [t(time) for time in range(45, 50)], "five are to be counted"
 
 
 def test_an_archive_leaves_what_the_next_compaction_is_counted_from(table: Logged) -> None:
