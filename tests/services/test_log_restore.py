@@ -15,6 +15,7 @@ from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks
 from pyhudi.format.plans import parse_savepoint, render_savepoint
+from pyhudi.services import clean as clean_module
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
@@ -88,6 +89,24 @@ def restore_to(table: Logged, time: int, fence: bool = False) -> set[str]:
     return {f"{each.partition}/{each.file}" for each in found if each.file}
 
 
+@pytest.mark.parametrize("golden", TABLES, ids=lambda each: each.name)
+def test_a_savepoint_gives_the_rows_of_its_commit_after_each_clean(
+    golden: GoldenTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
+    root = golden.unzip(tmp_path)
+    *_, (oldest, before) = goals(root)
+    now = seen(root)
+    pyhudi.savepoint(str(root), oldest)
+
+    pyhudi.clean(str(root), options={"hoodie.clean.commits.retained": "1"})
+
+    assert seen(root, oldest) == before
+    assert seen(root) == now
+    pyhudi.restore(str(root), oldest)
+    assert seen(root) == before
+
+
 def test_the_logs_below_an_undone_compaction_count_again(table: Logged) -> None:
     kept = {table.base(10), table.delta(20, 10)}
     gone = {table.compaction(30), table.delta(40, 30)}
@@ -109,6 +128,8 @@ def test_blocks_of_commits_that_stay_are_left_and_undone_ones_taken_back(
     table.committed(20)
     table.committed(40)
 
+    planned = restored(table.world.writer(), t(20), dry_run=True)
+    assert {f"{each.partition}/{each.file}" for each in planned if each.file} == {alone}
     assert restore_to(table, 20) == {alone}
 
     (command,) = table.on_disk() - {base, shared}

@@ -38,7 +38,7 @@ from pyhudi.format.plans import (
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.opened import open_writer
-from pyhudi.services.restore_files import FilesOf, check_shared, files_of
+from pyhudi.services.restore_files import FilesOf, check_shared, deleted_of, files_of
 from pyhudi.services.restore_plan import (
     RestoreFacts,
     UndoneInstant,
@@ -113,15 +113,16 @@ def restore(
 ) -> Listing[RestoredFile]:
     """Bring the table at ``path`` back to its state right after the commit ``instant``.
 
-    Without Spark. All commits after it are undone and their files deleted, for good. Returns an
-    entry for each such file. With ``dry_run`` nothing changes. A restore that died is finished, if
-    it had the same goal. While others write it is refused, and while a query with a lease reads a
-    commit that would go; with ``fence`` their writes are rolled back first, and they fail when they
-    would commit, as do the queries. ``options`` must name the lock of the table's
+    Without Spark. All commits after it are undone and their files deleted, for good. A log that
+    also has blocks of earlier commits stays, and a log after it takes its other blocks back.
+    Returns an entry for each file that goes. With ``dry_run`` nothing changes. A restore that died
+    is finished, if it had the same goal. While others write it is refused, and while a query with a
+    lease reads a commit that would go; with ``fence`` their writes are rolled back first, and they
+    fail when they would commit, as do the queries. ``options`` must name the lock of the table's
     writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others work; ``ConfigError``
-    for an instant that is no commit, or if a later one has a savepoint; ``HistoryExpired`` for one
-    of which a clean or the archive has taken a part.
+    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others work; ``ConfigError`` for
+    an instant that is no commit, or if a later one has a savepoint; ``HistoryExpired`` for one of
+    which a clean or the archive has taken a part.
     """
     writer, _ = open_writer(path, options, hadoop_options)
     return restored(writer, instant, dry_run, fence)
@@ -138,7 +139,9 @@ def restored(
     if pending is not None:
         plan = _found_plan(table, timeline, pending, instant)
         if dry_run:
-            return Listing(RestoredFile, _planned_rows(_left(timeline, plan, files_of(table))))
+            return Listing(
+                RestoredFile, _planned_rows(_left(timeline, plan, deleted_of(files_of(table))))
+            )
         return Listing(RestoredFile, _carried_out(writer, pending, plan, files_of(table)))
     if dry_run:
         _, undone, _ = _planned(table, timeline, instant)
@@ -184,7 +187,7 @@ def _planned(
         if i.state is State.COMPLETED
     }
     files = files_of(table)
-    facts = RestoreFacts(timeline, facts.utc, facts.plans, files, replaced)
+    facts = RestoreFacts(timeline, facts.utc, facts.plans, deleted_of(files), replaced)
     undone = plan_restore(facts, goal)
     _check_whole(table, timeline, goal, undone, files)
     return time, undone, files

@@ -46,6 +46,23 @@ def files_of(table: Table) -> FilesOf:
     return {time: tuple(sorted(f, key=lambda file: file.path)) for time, f in found.items()}
 
 
+def deleted_of(files: FilesOf) -> FilesOf:
+    """``files`` without the logs of which only the blocks of an instant go."""
+    times: dict[str, int] = defaultdict(int)
+    for time, held in files.items():
+        for file in held:
+            times[file.path] += not _is_named(file, time)
+    return {
+        time: tuple(f for f in held if times[f.path] < 2 or _is_named(f, time))
+        for time, held in files.items()
+    }
+
+
+def _is_named(file: StoredFile, time: InstantTime) -> bool:
+    name = parse_data_file_name(file.name)
+    return name is not None and name.instant == time
+
+
 def writers_of(storage: Storage, path: str) -> frozenset[InstantTime]:
     """The instants whose rows and deletes are in a log; none if it is gone."""
     try:
