@@ -15,6 +15,7 @@ from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks
 from pyhudi.format.plans import parse_savepoint, render_savepoint
+from pyhudi.reads.pins import Pinned, PinnedQueries
 from pyhudi.services import clean as clean_module
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
@@ -23,7 +24,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.recovery.rollback import read_plan
-from tests.golden_tables import ALL, GoldenTable
+from tests.golden_tables import ALL, BY_NAME, GoldenTable
 from tests.reads.merged_table import opened, rows
 from tests.services.logged_world import Logged
 from tests.timeline.bare import t
@@ -105,6 +106,25 @@ def test_a_savepoint_gives_the_rows_of_its_commit_after_each_clean(
     assert seen(root) == now
     pyhudi.restore(str(root), oldest)
     assert seen(root) == before
+
+
+@pytest.mark.parametrize("name", ["h0150_v6-mor_log", "h120_v9-mor_log"])
+def test_a_state_that_was_read_before_a_restore_to_it_is_listed_again(
+    name: str, tmp_path: Path
+) -> None:
+    """In layout 1 the earlier listing has logs that the restore deletes."""
+    root = BY_NAME[name].unzip(tmp_path)
+    goal = str(table_of(root).timeline().commits[1].time)
+    earlier = opened(root, goal)
+    pins, before = PinnedQueries(earlier.runtime), len(rows(earlier))
+    pins.pin(earlier)
+    pyhudi.restore(str(root), goal)
+    VIEWS.forget(LocalStorage(str(root)))
+
+    query = opened(root)
+    asked = Pinned(pins.pin(query), str(root), {}, {}, query.instant)
+
+    assert len(pins.ask(asked, rows)) == before
 
 
 def test_the_logs_below_an_undone_compaction_count_again(table: Logged) -> None:
