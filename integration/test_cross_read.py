@@ -20,16 +20,19 @@ from tests.spark_lines import NEWEST, by_line
 RESULTS = Path(__file__).parents[1] / "docs" / "cross_reads.md"
 
 INTRODUCTION = """\
-`make integration` writes this page. A cell is a table version, a form of key and partitions, and an
-index. pyhudi and Apache Hudi write the same table in turn, in the steps listed below; after each
-step pyhudi, Apache Hudi 1.2.0, hudi-rs 0.5.0 and, for version 6, Apache Hudi 0.15.0 read it, and
-each must return the rows of a model that knows none of them."""
+`make integration` writes this page. A cell is a table version, a form of key and partitions, an
+index, and the type of the table: `mor` is merge-on-read. pyhudi and Apache Hudi write the same
+table in turn, in the steps listed below; after each step pyhudi, Apache Hudi 1.2.0, hudi-rs 0.5.0
+and, for version 6, Apache Hudi 0.15.0 read it, and each must return the rows of a model that knows
+none of them."""
 
 SAMPLE = {
     "v6-complex-single-simple",
     "v8-timestamp-text-bloom",
     "v9-flat-composite-bucket",
     "v9-keyless-simple",
+    "v6-multi-simple-mor",
+    "v9-composite-bucket-mor",
 }
 
 ON_EACH_LINE = "v9-flat-keyless-simple"
@@ -111,6 +114,7 @@ def test_the_sample_has_every_version_and_index_and_number_of_columns() -> None:
         return [
             {cell.version for cell in cells},
             {cell.index for cell in cells},
+            {cell.merge_on_read for cell in cells},
             {len(cell.form.keys) for cell in cells},
             {len(cell.form.partition_field.split(",")) * cell.form.partitioned for cell in cells},
         ]

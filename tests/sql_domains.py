@@ -51,6 +51,7 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
 
 GLOBAL = ("hoodie.index.type", "GLOBAL_SIMPLE")
 LATEST = ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
+MERGE_ON_READ = ("type", "mor")
 INDEXES = (
     (),
     (GLOBAL,),

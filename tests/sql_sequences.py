@@ -8,7 +8,7 @@ hypothesis's, which tries many near copies of one example: a sequence takes seco
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.sql_column_draws import add, drop, move, rename, widen
 from tests.sql_columns import Refused
@@ -16,6 +16,7 @@ from tests.sql_domains import (
     GLOBAL,
     INDEXES,
     LATEST,
+    MERGE_ON_READ,
     NAMES,
     PLAIN_FOLDERS,
     UPSERT,
@@ -72,7 +73,7 @@ class Story:
 def story(number: int) -> Story:
     """The sequence of this number: a table and ``STATEMENTS`` statements."""
     chance = Chance(number)
-    start = model = _table(chance)
+    start = model = _typed(_table(chance), number)
     steps = []
     for _ in range(STATEMENTS):
         step = _step(chance, model)
@@ -115,6 +116,17 @@ def _table(chance: Chance) -> Model:
         LATEST in properties,
     )
     return Model(definition, tuple(columns))
+
+
+def _typed(model: Model, number: int) -> Model:
+    """The table, merge-on-read in every other sequence where this changes no row.
+
+    By event time a row of a log also competes with the row of the base file that a delete took.
+    """
+    of = model.definition
+    if number % 2 or of.decides is not None:
+        return model
+    return replace(model, definition=replace(of, properties=(*of.properties, MERGE_ON_READ)))
 
 
 def _create(model: Model) -> str:

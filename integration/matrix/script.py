@@ -18,16 +18,17 @@ OLD_HUDI, HUDI = "hudi-0.15.0", "hudi-1.2.0"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A table version, a form of key and partition, an index."""
+    """A table version, a form of key and partition, an index, and the type of the table."""
 
     version: int
     form: Form
     index: str
+    merge_on_read: bool = False
 
     @property
     def name(self) -> str:
         """As it is called in test ids and result tables."""
-        return f"v{self.version}-{self.form.name}-{self.index}"
+        return f"v{self.version}-{self.form.name}-{self.index}" + "-mor" * self.merge_on_read
 
     def readers(self, subject: str) -> list[str]:
         """Everything that opens this version."""
@@ -54,7 +55,8 @@ class Step:
 def all_cells() -> list[Cell]:
     """The whole matrix. Keyless tables have no index to speak of."""
     return [
-        Cell(version, form, index)
+        Cell(version, form, index, merge_on_read)
+        for merge_on_read in (False, True)
         for version in (6, 8, 9)
         for form in FORMS.values()
         for index in (INDEXES if form.keys else ["simple"])
@@ -99,14 +101,14 @@ def _in_turn(cell: Cell, subject: str) -> Iterator[Step]:
     yield Step(subject, "delete", rows([36, 42], 70), {})
 
 
-def expected(model: Model, reader: str) -> Answer:
+def expected(model: Model, reader: str, merge_on_read: bool) -> Answer:
     """The model's rows as ``reader`` must return them: Hudi has its own ways with partitions."""
     answer, form = model.answer(), model.form
     if reader == HUDI and form.text_in_hudi:
         column = form.text_in_hudi
         schema = [(name, "string" if name == column else kind) for name, kind in answer.schema]
         return Answer(tuple(schema), replaced(answer, column, lambda row: str(row[column])))
-    if reader == OLD_HUDI:
+    if reader == OLD_HUDI and not merge_on_read:
         # It moves the partition columns to the end.
         last = form.partition_field.split(",")
         schema = sorted(answer.schema, key=lambda c: last.index(c[0]) + 1 if c[0] in last else 0)
@@ -142,6 +144,7 @@ def play(
         "hoodie.table.name": "matrix",
         "hoodie.write.table.version": str(cell.version),
         "hoodie.write.auto.upgrade": "false",
+        DS + "table.type": "MERGE_ON_READ" if cell.merge_on_read else "COPY_ON_WRITE",
     }
     for number, step in enumerate(script(cell, subject)):
         options = {**constant, DS + "operation": step.operation, **step.more}
@@ -155,6 +158,6 @@ def play(
             told(label, f"{reader} failed to read")
             engine = hudi_rs if reader == "hudi-rs" else peers(reader)
             seen = engine.read(path).without_meta()
-            wrong = difference(seen, expected(model, reader))
+            wrong = difference(seen, expected(model, reader, cell.merge_on_read))
             told(label, f"{reader}: {wrong}" if wrong else "equal")
             assert not wrong, f"{label}, read by {reader}: {wrong}"

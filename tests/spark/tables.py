@@ -20,6 +20,7 @@ KEY, PARTITION, ORDERING = (
 OPERATION, DELETED = DS + "operation", "_hoodie_is_deleted"
 HIVE_STYLE, URL_ENCODE = DS + "hive_style_partitioning", DS + "partitionpath.urlencode"
 VERSION, INDEX = "hoodie.write.table.version", "hoodie.index.type"
+TYPE = DS + "table.type"
 MISSING = "hoodie.write.set.null.for.missing.columns"
 
 #: the ways of a grouped write: rows collected to the driver, and rows shuffled by Spark

@@ -12,6 +12,7 @@ from tests.spark.tables import (
     OPERATION,
     OPTIONS,
     PARTITION,
+    TYPE,
     VERSION,
     WAYS,
     Lake,
@@ -26,25 +27,35 @@ BUCKETS = {"hoodie.bucket.index.num.buckets": "2"}
 
 
 INDEXES = ("SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
-MATRIX = [(index, version, way) for index in INDEXES for version in "689" for way in WAYS]
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+MATRIX = [
+    (index, version, way, kind)
+    for index in INDEXES
+    for version in "689"
+    for way in WAYS
+    for kind in (COW, MOR)
+]
 SAMPLE = {
-    ("SIMPLE", "9", "collected"),
-    ("SIMPLE", "6", "distributed"),
-    ("BLOOM", "8", "distributed"),
-    ("BUCKET", "6", "distributed"),
-    ("GLOBAL_SIMPLE", "9", "distributed"),
+    ("SIMPLE", "9", "collected", COW),
+    ("SIMPLE", "6", "distributed", COW),
+    ("BLOOM", "8", "distributed", COW),
+    ("BUCKET", "6", "distributed", COW),
+    ("GLOBAL_SIMPLE", "9", "distributed", COW),
+    ("SIMPLE", "6", "collected", MOR),
+    ("BUCKET", "9", "distributed", MOR),
+    ("GLOBAL_BLOOM", "8", "distributed", MOR),
 }
 
 
 @pytest.mark.parametrize(
-    ("index", "version", "way"),
+    ("index", "version", "way", "kind"),
     [pytest.param(*c, marks=() if c in SAMPLE else pytest.mark.matrix) for c in MATRIX],
     indirect=["way"],
 )
 def test_each_operation_does_to_the_table_what_it_does_to_a_dict(
-    lake: Lake, index: str, version: str, way: str
+    lake: Lake, index: str, version: str, way: str, kind: str
 ) -> None:
-    options = {**OPTIONS, INDEX: index, VERSION: version}
+    options = {**OPTIONS, INDEX: index, VERSION: version, TYPE: kind}
     if index == "BUCKET":
         options |= BUCKETS
     table = lake.table("all", options)

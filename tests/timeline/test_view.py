@@ -309,10 +309,9 @@ def test_files_of_a_write_that_was_rolled_back_are_not_remembered(bare: Bare) ->
         lambda bare: bare.undo(10),
         lambda bare: bare.put(Action.RESTORE, State.COMPLETED, 30),
         lambda bare: bare.put(Action.CLEAN, State.COMPLETED, 30, torn=True),
-        lambda bare: bare.put(Action.DELTACOMMIT, State.COMPLETED, 30),
         lambda bare: bare.put(Action.SAVEPOINT, State.COMPLETED, 10),
     ],
-    ids=["undone or archived", "restore", "torn clean", "delta commit", "savepoint at the start"],
+    ids=["undone or archived", "restore", "torn clean", "savepoint at the start"],
 )
 def test_what_metadata_does_not_tell_needs_a_listing(
     bare: Bare, change: Callable[[Bare], None]

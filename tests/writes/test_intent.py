@@ -7,6 +7,7 @@ import pytest
 from pyhudi.config import Operation, WriteOptions, resolve_write
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
+from pyhudi.format.table_config import parse_table_config
 from pyhudi.writes.intent import (
     Intent,
     Overwrite,
@@ -213,7 +214,14 @@ def test_delete_partition_overwrites_nothing() -> None:
 @pytest.mark.parametrize("operation", Operation)
 def test_what_replaces_groups_is_a_replacecommit(operation: Operation) -> None:
     replaces = operation.value in ("insert_overwrite", "insert_overwrite_table", "delete_partition")
-    assert action_of(operation) is (Action.REPLACECOMMIT if replaces else Action.COMMIT)
+    adds = {"COPY_ON_WRITE": Action.COMMIT, "MERGE_ON_READ": Action.DELTACOMMIT}
+    for kind, added in adds.items():
+        config = parse_table_config(
+            f"hoodie.table.name=t\nhoodie.table.version=9\nhoodie.table.type={kind}\n"
+            "hoodie.timeline.layout.version=2\n".encode(),
+            "p",
+        )
+        assert action_of(operation, config) is (Action.REPLACECOMMIT if replaces else added)
 
 
 DROP = "hoodie.datasource.write.insert.drop.duplicates"

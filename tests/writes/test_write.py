@@ -66,7 +66,7 @@ class Writer:
         return Request(self.runtime, NO_ROWS, options, upsert, sql, changes=changes)
 
     def make_read_only(self) -> None:
-        raw = {**self.world.table().config.raw, "hoodie.table.type": "MERGE_ON_READ"}
+        raw = {**self.world.table().config.raw, "hoodie.record.merge.mode": "CUSTOM"}
         self.world.memory.replace(PROPERTIES, render_properties(raw))
 
     def take_away(self) -> None:
@@ -99,10 +99,10 @@ def test_a_write_that_wants_nothing_asks_for_nothing_more() -> None:
 def test_a_table_that_is_only_read_here_is_not_written() -> None:
     writer = Writer()
     writer.make_read_only()
-    with pytest.raises(UnsupportedTable, match="merge-on-read"):
+    with pytest.raises(UnsupportedTable, match="CUSTOM"):
         writer.writes(Route.SAVE, {})
     root, reads = writer.world.memory.root, OwnReads(None, 0)
-    with pytest.raises(UnsupportedTable, match="merge-on-read"):
+    with pytest.raises(UnsupportedTable, match="CUSTOM"):
         write_changes(writer.runtime, NO_ROWS, root, {}, {}, Operation.UPSERT, reads)
 
 

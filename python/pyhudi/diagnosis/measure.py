@@ -57,7 +57,6 @@ def on_merge_on_read(found: Measure) -> Measure:
     commands = {
         SORTING: by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')"),
         CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE')"),
-        FAILED_WRITES: by_hudi("its next write, or its cleaner, undoes failed writes"),
     }
     for ours, theirs in commands.items():
         if found.mend.startswith(ours):

@@ -32,12 +32,44 @@ class Encoded:
 
 def encode_columns(columns: Mapping[str, pa.Array], schema: str) -> list[bytes]:
     """A record of ``schema``, Avro's JSON, for each row; ``KeyError`` if a field has no column."""
-    record = json.loads(schema)
-    named: dict[str, Any] = {}
-    fields = record["fields"]
-    found = _joined([p for f in fields for p in _value(f["type"], columns[f["name"]], named)])
+    found = joined(_parts(columns, schema))
     raw, ends = found.octets.tobytes(), np.cumsum(found.lengths).tolist()
     return [raw[start:end] for start, end in zip([0, *ends][:-1], ends, strict=True)]
+
+
+def framed_columns(columns: Mapping[str, pa.Array], schema: str) -> bytes:
+    """The same records one after the other, each behind its length as a big-endian int32."""
+    parts = _parts(columns, schema)
+    lengths = np.sum([part.lengths for part in parts], axis=0)
+    heads = Encoded(lengths.astype(">i4").view(np.uint8), np.full(len(lengths), 4, np.int64))
+    return joined([heads, *parts]).octets.tobytes()
+
+
+def _parts(columns: Mapping[str, pa.Array], schema: str) -> list[Encoded]:
+    named: dict[str, Any] = {}
+    fields = json.loads(schema)["fields"]
+    return [part for f in fields for part in _value(f["type"], columns[f["name"]], named)]
+
+
+def plain(kind: str, array: pa.Array) -> list[Encoded]:
+    """The parts of a column without nulls whose values are of Avro's plain type ``kind``."""
+    return _PLAIN[kind](array)
+
+
+def same(octets: bytes, rows: int) -> Encoded:
+    """The same bytes for each of ``rows`` values."""
+    held = np.tile(np.frombuffer(octets, np.uint8), rows)
+    return Encoded(held, np.full(rows, len(octets), np.int64))
+
+
+def only_at(there: npt.NDArray[np.bool_], parts: Sequence[Encoded]) -> list[Encoded]:
+    """``parts`` of the rows ``there``, with nothing for the other rows."""
+    found = []
+    for part in parts:
+        lengths = np.zeros(len(there), np.int64)
+        lengths[there] = part.lengths
+        found.append(Encoded(part.octets, lengths))
+    return found
 
 
 def _value(kind: Any, array: pa.Array, named: dict[str, Any]) -> list[Encoded]:
@@ -72,15 +104,11 @@ def _nullable(kinds: list[Any], array: pa.Array, named: dict[str, Any]) -> list[
     there = np.asarray(array.is_valid())
     inner = _value(kinds[1 - null], array if there.all() else array.drop_null(), named)
     branch = np.where(there, np.uint8(2 * (1 - null)), np.uint8(2 * null))
-    parts = [Encoded(branch.astype(np.uint8), np.ones(len(array), np.int64))]
-    for part in inner:
-        lengths = np.zeros(len(array), np.int64)
-        lengths[there] = part.lengths
-        parts.append(Encoded(part.octets, lengths))
-    return parts
+    branches = Encoded(branch.astype(np.uint8), np.ones(len(array), np.int64))
+    return [branches, *only_at(there, inner)]
 
 
-def _joined(parts: Sequence[Encoded]) -> Encoded:
+def joined(parts: Sequence[Encoded]) -> Encoded:
     """The values of all parts, row by row."""
     lengths = np.sum([part.lengths for part in parts], axis=0)
     starts = np.cumsum(lengths) - lengths

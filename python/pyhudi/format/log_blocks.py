@@ -157,10 +157,15 @@ def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:
 
 def avro_content(records: Sequence[bytes]) -> bytes:
     """The content of an Avro data block; ``avro_records`` gives the records back."""
-    parts = [struct.pack(_INT2, AVRO_BLOCK_VERSION, len(records))]
+    parts = []
     for record in records:
         parts += [struct.pack(_INT, len(record)), record]
-    return b"".join(parts)
+    return framed_content(b"".join(parts), len(records))
+
+
+def framed_content(framed: bytes, count: int) -> bytes:
+    """The content of an Avro data block whose ``count`` records have their lengths before them."""
+    return struct.pack(_INT2, AVRO_BLOCK_VERSION, count) + framed
 
 
 def render_block(block_type: BlockType, header: Mapping[int, str], content: bytes) -> bytes:

@@ -111,18 +111,28 @@ def plan_log_rows(
     slices: Sequence[FileSlice],
     wanted: SparkSchema,
     elsewhere: Elsewhere | None = None,
+    homes: Mapping[str, int] | None = None,
 ) -> LogRowsPlan:
-    """What to read for the rows of logs in ``slices``, in the columns ``wanted``."""
+    """What to read for the rows of logs in ``slices``, in the columns ``wanted``.
+
+    ``homes`` has the numbers for the column ``FILE_NUMBER``, by ``home_of`` as readers see it.
+    """
     with_logs = [each for each in slices if each.logs]
     found = merges(query, with_logs, elsewhere)
-    spec = merge_spec(query, wanted)
+    spec, start = merge_spec(query, wanted), shown_root(query)
     pieces, sizes = [], []
     for each in with_logs:
         state = found[_place(each)]
         if state.rows:
-            pieces.append(LogPiece(log_slice(query, each), state.kept))
+            home = homes[f"{start}/{home_of(each)}"] if homes else None
+            pieces.append(LogPiece(log_slice(query, each), state.kept, home))
             sizes.append(sum(log.size_bytes for log in each.logs))
     return LogRowsPlan(spec, tuple(pieces), tuple(sizes))
+
+
+def home_of(of: FileSlice) -> str:
+    """The file that stands for a slice: its base file, or else its first log."""
+    return of.base.path if of.base is not None else of.logs[0].path
 
 
 def masks(found: Mapping[Place, Merged], slices: Iterable[FileSlice]) -> dict[str, Merged]:

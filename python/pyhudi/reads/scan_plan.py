@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.reads.conditions import Filter
-from pyhudi.reads.log_slices import Elsewhere, masks, merges, shown_root
+from pyhudi.reads.log_slices import Elsewhere, home_of, masks, merges, shown_root
 from pyhudi.reads.scan import Query, changed
 from pyhudi.rows.log_spec import Merged
 from pyhudi.slices.files import BaseFile, FileSlice
@@ -29,13 +29,15 @@ class ScanPlan:
 
     A file is its path, size in bytes, number of rows or -1, and the number of its schema.
     ``pruned`` counts the files of the state that are left out. ``log_rows`` come from log files, by
-    another question. In the Arrow file ``masked`` has the positions of rows that do not count, as
-    little-endian 32-bit numbers, or null.
+    another question; ``log_homes`` has a file of each of their slices, if that was asked. In the
+    Arrow file ``masked`` has the positions of rows that do not count, as little-endian 32-bit
+    numbers, or null.
     """
 
     schemas: tuple[Mapping[str, Any], ...]
     pruned: int
     log_rows: int = 0
+    log_homes: tuple[str, ...] = ()
     files: tuple[tuple[str, int, int, int], ...] | None = None
     arrow_file: str | None = None
 
@@ -47,13 +49,14 @@ def plan_scan(
     limit: int | None = None,
     narrowed: Callable[[Sequence[FileSlice]], Sequence[FileSlice]] | None = None,
     elsewhere: Elsewhere | None = None,
+    homes: bool = False,
 ) -> ScanPlan:
     """The files of a scan with the physical schemas they were written in.
 
     Spark evaluates ``filters`` on the rows, but not ``taken``: partitions have decided them.
     ``HistoryExpired`` if they have not, since the state in which they were taken is gone.
     ``narrowed`` says which of the slices that partitions leave are read. Many logs are merged
-    ``elsewhere``.
+    ``elsewhere``. ``homes`` asks for the ``log_homes``.
     """
     every = [*taken, *filters]
     kept = query.slices(every)
@@ -76,14 +79,15 @@ def plan_scan(
     meta = query.table.config.populate_meta_fields
     found = tuple((s.with_meta_columns() if meta else s).json() for s in schemas.found)
     start = shown_root(query)
+    homes_found = tuple(f"{start}/{home_of(each)}" for each in with_logs) if homes else ()
     pruned = query.pruned(every) + sum(each.base is not None for each in kept) - len(files)
     if len(files) > INLINE_FILES or masked:
         arrow_file = _arrow_file(start, files, numbers, masked)
-        return ScanPlan(found, pruned, log_rows, arrow_file=arrow_file)
+        return ScanPlan(found, pruned, log_rows, homes_found, arrow_file=arrow_file)
     rows = (
         (f"{start}/{f.path}", f.size_bytes, f.rows, n) for f, n in zip(files, numbers, strict=True)
     )
-    return ScanPlan(found, pruned, log_rows, files=tuple(rows))
+    return ScanPlan(found, pruned, log_rows, homes_found, files=tuple(rows))
 
 
 def _less(file: BaseFile, merged: Merged | None) -> BaseFile:

@@ -104,11 +104,9 @@ class TableFiles:
     def file_of(self, plan: GroupPlan) -> Marker:
         """The data file that this task writes for a plan, with its kind."""
         check_partition_path(plan.partition_path)
-        token = self.task.write_token(self.spec.write_nonce)
-        base = BaseFileName(plan.file_id, token, self.spec.instant)  # type: ignore[arg-type]
-        name = base.render()
+        name, kind = self._name_of(plan)
         path = f"{plan.partition_path}/{name}" if plan.partition_path else name
-        marker = Marker(path, MarkerKind.CREATE if plan.base_file is None else MarkerKind.MERGE)
+        marker = Marker(path, kind)
         fault = None if self.spec.markers is None else marker_fault(marker.render())
         if fault is not None:
             raise InvalidRecord(
@@ -118,6 +116,20 @@ class TableFiles:
                 column=PARTITION_COLUMN,
             )
         return marker
+
+    def _name_of(self, plan: GroupPlan) -> tuple[str, MarkerKind]:
+        """A file's name (spec/data_files.md D1), and its kind of marker (spec/markers.md M1)."""
+        token = self.task.write_token(self.spec.write_nonce)
+        instant, version = self.spec.instant, plan.log_version
+        if version is None:
+            base = BaseFileName(plan.file_id, token, instant)  # type: ignore[arg-type]
+            return base.render(), MarkerKind.MERGE if plan.base_file else MarkerKind.CREATE
+        if self.spec.layout == 1:
+            instant, kind = plan.base_instant or instant, MarkerKind.APPEND
+        else:
+            kind = MarkerKind.CREATE
+        log = LogFileName(plan.file_id, instant, version, token)  # type: ignore[arg-type]
+        return log.render(), kind
 
     def change_log_of(self, plan: GroupPlan) -> Marker:
         """The change log beside that file; its name begins with a dot."""

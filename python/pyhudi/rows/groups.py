@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import WriteFailed
 from pyhudi.rows.base_file import TableFiles
+from pyhudi.rows.log_writer import LogAppend
 from pyhudi.rows.merge import Append, Merge
 from pyhudi.rows.rows import Sequencer, incoming_table
 from pyhudi.rows.spec import GROUP, STAT_SCHEMA, GroupPlan, WriteSpec
 from pyhudi.rows.stored_types import stored_schema
 from pyhudi.rows.task import Batches, current_task, reporting
+
+Job: TypeAlias = Append | Merge | LogAppend
 
 
 def write_groups(
@@ -46,7 +50,7 @@ def write_groups(
         schema = stored_schema(spec.schema)
         sequencer = Sequencer(spec.instant, task.partition)
         done: set[int] = set()
-        job: Append | Merge | None = None
+        job: Job | None = None
         current = -1
         for ordinal, rows in _by_group(batches):
             if ordinal != current:
@@ -61,14 +65,20 @@ def write_groups(
                 done.add(ordinal)
                 current = ordinal
                 plan = groups[ordinal]
-                merges = spec.combine if plan.base_file is None else spec.match_keys
-                job = (Merge if merges else Append)(files, plan, schema, sequencer)
+                job = _job_of(spec, plan)(files, plan, schema, sequencer)
             assert job is not None
             job.add(incoming_table(rows, spec, schema))
         if job is not None:
             yield _as_batch(job.finish())
 
     return reporting(write)
+
+
+def _job_of(spec: WriteSpec, plan: GroupPlan) -> type[Job]:
+    if plan.log_version is not None:
+        return LogAppend
+    merges = spec.combine if plan.base_file is None else spec.match_keys
+    return Merge if merges else Append
 
 
 def _by_group(batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:

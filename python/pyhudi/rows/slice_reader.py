@@ -29,12 +29,20 @@ MERGED_SCHEMA: Final = pa.schema(
 )
 
 
+#: the column by which a statement finds a row's file
+FILE_NUMBER = "_file-number"
+
+
 @dataclass(frozen=True, slots=True)
 class LogPiece(ByValue):
-    """A slice whose rows from logs are wanted; ``kept`` says which of each block's rows count."""
+    """A slice whose rows from logs are wanted; ``kept`` says which of each block's rows count.
+
+    Its rows have ``number`` in the column ``FILE_NUMBER``.
+    """
 
     slice: LogSlice
     kept: tuple[Positions, ...]
+    number: int | None = None
 
 
 def merge_slices(
@@ -88,6 +96,9 @@ def log_rows(
                     column, start = spec.named
                     path = constant(f"{start}/{part.path}", len(at)).cast(pa.string())
                     columns[spec.rows.get_field_index(column)] = path
+                if piece.number is not None:
+                    place = spec.rows.get_field_index(FILE_NUMBER)
+                    columns[place] = pa.array(np.full(len(at), piece.number, np.int32))
                 yield pa.RecordBatch.from_arrays(columns, schema=spec.schema())
 
 

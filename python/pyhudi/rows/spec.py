@@ -53,10 +53,11 @@ STAT_SCHEMA = pa.schema(
         ("marker", pa.string()),
         ("change_log", pa.string()),
         ("change_log_bytes", pa.int64()),
+        ("log_version", pa.int64()),
     ]
 )
-"""One row per base file written, with its change log; paths are relative to the table, ``marker``
-is CREATE or MERGE."""
+"""One row per base file written, with its change log, or per log file, which has a version; paths
+are relative to the table, ``marker`` is CREATE, MERGE or APPEND."""
 
 STAT_DDL = ", ".join(
     f"{column.name} {'string' if pa.types.is_string(column.type) else 'bigint'}"
@@ -138,7 +139,8 @@ class GroupPlan(ByValue):
     """One file group to write: a new one if ``base_file`` is ``None``, otherwise a merge into it.
 
     ``base_file`` is relative to the table; ``base_instant`` is the instant in its name. ``names``
-    is set if the file's name of a column, or of a part of it, differs from the table's.
+    is set if the file's name of a column, or of a part of it, differs from the table's. With a
+    ``log_version`` the rows go to a log of that version beside the base file, if there is one.
     """
 
     ordinal: int
@@ -147,6 +149,7 @@ class GroupPlan(ByValue):
     base_file: str | None = None
     base_instant: str | None = None
     names: FileNames | None = None
+    log_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +228,7 @@ class WriteSpec(ByValue):
     spill_folder: str | None = None
     change_log: ChangeLogSpec | None = None
     """``None``: the table has no change logs."""
+    layout: int = 2
+    """Of the timeline; a log of layout 1 is named by its slice, and has no positions."""
+    keys_known: bool = False
+    """Rows come to a log only if the base file has their keys, since the index looks them up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyhudi.format.commit_metadata import WriteStat
@@ -9,8 +10,12 @@ from pyhudi.format.filenames import FileId
 
 
 def stat_of(row: dict[str, Any]) -> WriteStat:
-    """One row of a worker's report (``STAT_SCHEMA``), as a commit records it."""
-    return WriteStat(
+    """One row of a worker's report (``STAT_SCHEMA``), as a commit records it.
+
+    The statistic of a log names the base file of its slice in layout 1, and none in layout 2.
+    """
+    version, before = row["log_version"], row["prev_base_file"]
+    stat = WriteStat(
         file_id=FileId(row["file_id"]),
         path=row["path"],
         partition_path=row["partition_path"],
@@ -21,6 +26,12 @@ def stat_of(row: dict[str, Any]) -> WriteStat:
         num_deletes=row["num_deletes"],
         total_write_bytes=row["file_size_bytes"],
         file_size_bytes=row["file_size_bytes"],
-        prev_base_file=row["prev_base_file"],
+        prev_base_file=before if version is None else None,
         cdc_stats={row["change_log"]: row["change_log_bytes"]} if row["change_log"] else None,
+    )
+    if version is None:
+        return stat
+    name = row["path"].rpartition("/")[2]
+    return replace(
+        stat, log_version=version, log_offset=0, base_file=before or "", log_files=(name,)
     )

@@ -111,18 +111,20 @@ def in_order(logs: Iterable[LogFile]) -> tuple[LogFile, ...]:
     )
 
 
-def with_change_logs(logs: Logs, metadata: CommitMetadata) -> Logs:
-    """``logs`` with the change logs that a commit names; other logs need a listing."""
+def with_logs_of(logs: Logs, metadata: CommitMetadata) -> Logs:
+    """``logs`` with those that a commit names: files of rows, and change logs."""
     found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
     for stat in metadata.stats:
-        for path, size in (stat.cdc_stats or {}).items():
+        for path, size in {stat.path: stat.file_size_bytes, **(stat.cdc_stats or {})}.items():
             named = parse_log_file_name(path.rsplit("/", 1)[-1])
             if named is None:
                 continue
             partition = stat.partition_path
             by_id = found.setdefault(partition, dict(logs.get(partition, {})))
             log = LogFile(partition, named, size)
-            by_id[named.file_id] = in_order((*by_id.get(named.file_id, ()), log))
+            # A writer of layout 1 may append to a file that is known.
+            others = (each for each in by_id.get(named.file_id, ()) if each.named != named)
+            by_id[named.file_id] = in_order((*others, log))
     return {**logs, **found} if found else logs
 
 

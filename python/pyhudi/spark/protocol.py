@@ -152,7 +152,7 @@ class Described:
 class ReadChanges:
     """Change data, a range's rows by its change logs, or a snapshot's rows of log files.
 
-    They have the columns of ``schema``.
+    They have the columns of ``schema``. ``homes`` number the plan's ``log_homes``.
     """
 
     pin: str
@@ -160,6 +160,7 @@ class ReadChanges:
     schema: Tree
     filters: Conditions
     partition_filters: Conditions
+    homes: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,7 @@ class PlanScan:
     partition_filters: Conditions
     runtime_filters: Conditions
     limit: int | None
+    homes: bool
 
 
 @dataclass(frozen=True, slots=True)

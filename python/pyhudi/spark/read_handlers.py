@@ -95,7 +95,7 @@ class ReadHandlers:
             narrowed = partial(slices_in_bounds, query, runtime) if runtime else None
             every = [*ask.filters, *runtime]
             taken = ask.partition_filters
-            return plan_scan(query, every, taken, ask.limit, narrowed, self._merged)
+            return plan_scan(query, every, taken, ask.limit, narrowed, self._merged, ask.homes)
 
         def noted(query: Query) -> ScanPlan:
             self._note(at, ask.pin, query)
@@ -114,7 +114,7 @@ class ReadHandlers:
             taken = ask.partition_filters
             if query.merges_logs:
                 slices = query.slices([*taken, *ask.filters])
-                return plan_log_rows(query, slices, wanted, self._merged)
+                return plan_log_rows(query, slices, wanted, self._merged, dict(ask.homes))
             return plan_logged_rows(query, wanted, ask.filters, taken)
 
         found = self._pins.ask(at.pinned(ask.pin, ask.instant), plan)

@@ -19,7 +19,6 @@ from pyhudi.config import WriteOptions, resolve_write
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.column_ids import all_ids, first_ids, identified, plain, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata
-from pyhudi.format.instants import Action
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
@@ -27,6 +26,7 @@ from pyhudi.reads.scan import open_query
 from pyhudi.tables.column_changes import Altered, ColumnChange, altered, unseen_by_name
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.states import adding_action
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.conflicts.comparison import Footprint
 from pyhudi.transactions.schema_saving import first_version
@@ -60,10 +60,10 @@ def alter_columns(
     with groups or nullcontext():
         writer = runtime.writer(table, options)
         with Transaction.begin(
-            writer, Action.COMMIT, ALTER, groups, cancelled=runtime.cancelled
+            writer, adding_action(table.config), ALTER, groups, cancelled=runtime.cancelled
         ) as transaction:
             done = _committed(runtime, transaction, changes, options)
-    after_commit(runtime, table, options, Action.COMMIT, done)
+    after_commit(runtime, table, options, adding_action(table.config), done)
     if columns := unseen_by_name(changes):
         log.warning(
             "%s: %s was renamed or dropped. hudi-rs, Trino, Hive and other readers that know "

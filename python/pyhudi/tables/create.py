@@ -23,7 +23,6 @@ from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
     TableConfig,
-    TableType,
     parse_table_config,
 )
 from pyhudi.format.widening import same_type
@@ -48,12 +47,6 @@ def new_table_config(
 
     ``record_schema`` records the schema in the properties, as CREATE TABLE does.
     """
-    if options.table_type is not TableType.COPY_ON_WRITE:
-        raise UnsupportedTable(
-            "pyhudi cannot create merge-on-read tables yet. Leave the table type out for "
-            "copy-on-write.",
-            feature="merge-on-read",
-        )
     struct = StructType.fromJson(schema.json())
     check_names(schema)
     check_distinct(struct)
@@ -70,6 +63,7 @@ def new_table_config(
     declared = schema.with_last(options.partition_fields)
     properties = new_table_properties(
         name=name,
+        table_type=options.table_type.value,
         database=options.database or "",
         version=options.table_version,
         record_key_fields=options.record_key_fields,

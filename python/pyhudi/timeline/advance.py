@@ -14,7 +14,7 @@ from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import FileId, parse_base_file_name, parse_log_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
-from pyhudi.slices.files import BaseFile, FileSlice, Logs, with_change_logs
+from pyhudi.slices.files import BaseFile, FileSlice, Logs, with_logs_of
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.view import FileSystemView, Groups
 
 #: completed actions whose metadata describes their whole effect on the view
-APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 #: completed actions that change no visible file
 NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
 
@@ -51,7 +51,7 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
                 return None
             add_files(groups, touched, metadata)
             add_replaced(replaced, instant, metadata)
-            logs = with_change_logs(logs, metadata)
+            logs = with_logs_of(logs, metadata)
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,

@@ -8,12 +8,14 @@ Each action goes through the states of its row, one file per state (spec/timelin
 from __future__ import annotations
 
 from pyhudi.format.instants import Action, Instant, State
+from pyhudi.format.table_config import TableConfig, TableType
 
 REQUESTED, INFLIGHT, COMPLETED = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 
 #: action -> its states in order, as pyhudi puts them
 LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.COMMIT: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.DELTACOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.REPLACECOMMIT: (REQUESTED, INFLIGHT, COMPLETED),
     Action.ROLLBACK: (REQUESTED, INFLIGHT, COMPLETED),
     Action.RESTORE: (REQUESTED, INFLIGHT, COMPLETED),
@@ -40,6 +42,13 @@ COMPLETES_AS: dict[Action, Action] = {
     Action.LOGCOMPACTION: Action.DELTACOMMIT,
     Action.CLUSTERING: Action.REPLACECOMMIT,
 }
+
+
+def adding_action(config: TableConfig) -> Action:
+    """The action of a write that replaces no group: in merge-on-read tables a commit is a
+    compaction, so writes are delta commits (spec/timeline.md T2)."""
+    merges = config.table_type is TableType.MERGE_ON_READ
+    return Action.DELTACOMMIT if merges else Action.COMMIT
 
 
 def completed_action(action: Action) -> Action:

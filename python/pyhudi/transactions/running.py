@@ -25,6 +25,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
+from pyhudi.transactions.markers.failed_logs import logs_with
 from pyhudi.transactions.markers.markers import (
     MarkerGate,
     delete_files,
@@ -257,10 +258,18 @@ class RunningInstant:
             return
         if undone is not Undone.NOW:
             # Another writer has deleted the files so far and most markers; we have written more.
-            delete_files(storage, listed_files(storage, self.instant))
+            later = listed_files(storage, self.instant)
+            if self._logs_by_slice:
+                later += logs_with(storage, self.instant)
+            delete_files(storage, later)
         delete_markers(storage, self.instant)
 
     # -- helpers -------------------------------------------------------------------------------
+
+    @property
+    def _logs_by_slice(self) -> bool:
+        """Whether the names of its logs do not tell that they are of this instant."""
+        return self._action is Action.DELTACOMMIT and self.table.config.layout == 1
 
     def _move(self, to: Phase, puts: State | None = None) -> None:
         check_move(self.phase, to, puts)

@@ -29,8 +29,7 @@ CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 def refuse_writes_to(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
     config = table.config
-    _refuse(table, _merge_on_read(config) or _kind(config))
-    _refuse(table, _merging(config) or _key_generation(config))
+    _refuse(table, _kind(config) or _merging(config) or _key_generation(config))
 
 
 def refuse_service_on(table: Table) -> None:
@@ -56,7 +55,7 @@ def _refuse(table: Table, feature: str | None) -> None:
 
 def _merge_on_read(config: TableConfig) -> str | None:
     merges = config.table_type is TableType.MERGE_ON_READ
-    return "writing to merge-on-read tables" if merges else None
+    return "this service on merge-on-read tables" if merges else None
 
 
 def _kind(config: TableConfig) -> str | None:
@@ -64,6 +63,8 @@ def _kind(config: TableConfig) -> str | None:
         return "writing to tables without meta fields"
     if config.drop_partition_columns:
         return "writing to tables that drop their partition columns"
+    if config.cdc_enabled and config.table_type is TableType.MERGE_ON_READ:
+        return "writing change logs in merge-on-read tables"
     if config.cdc_enabled and config.layout == 1:
         return "writing change logs in table version 6"
     if config.cdc_enabled and config.change_log is None:

@@ -28,6 +28,7 @@ from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import INSERTS, combining, group_work, group_work_here, write_spec
 from pyhudi.writes.placement.assign import Assignment, assign
+from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
 from pyhudi.writes.placement.workload import new_file_id, workload
@@ -132,7 +133,8 @@ class Collected:
             for partition, rows in zip(keys.partitions, keys.rows, strict=True)
         }
         sizing = sizing_of(write, files)
-        assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+        logs = log_groups(write, files)
+        assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         fresh = groups < 0
         _place(table, keys, assignment.slots, groups)
         return Plan(

@@ -19,8 +19,10 @@ from pyhudi.config import (
 )
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
+from pyhudi.format.table_config import TableConfig
 from pyhudi.option_tables import SPARK_OVERWRITE_MODE
 from pyhudi.reads.conditions import Compare, Comparison, Filter
+from pyhudi.timeline.states import adding_action
 
 OPERATION = "hoodie.datasource.write.operation"
 MODE = "hoodie.datasource.overwrite.mode"
@@ -199,6 +201,6 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
     return found
 
 
-def action_of(operation: Operation) -> Action:
+def action_of(operation: Operation, config: TableConfig) -> Action:
     """The timeline action under which an operation commits (spec/timeline.md T2)."""
-    return Action.REPLACECOMMIT if operation in REPLACING else Action.COMMIT
+    return Action.REPLACECOMMIT if operation in REPLACING else adding_action(config)

@@ -91,7 +91,8 @@ class KeyCheck:
         others = [
             stat
             for stat in metadata.stats
-            if stat.path and stat.num_inserts and (everywhere or stat.partition_path in partitions)
+            if stat.path and stat.num_inserts and stat.log_version is None
+            if everywhere or stat.partition_path in partitions
         ]
         found = self._compared(theirs, others, everywhere) if others else []
         self._seen.add(theirs.time)

@@ -138,6 +138,8 @@ def changes_of(placed: PlacedRows, written: Sequence[WriteStat]) -> dict[str, li
     plans = {plan.file_id: (o, plan) for o, plan in placed.assignment.groups.items()}
     changes: dict[str, list[GroupChange]] = {}
     for stat in written:
+        if stat.log_version is not None:
+            continue  # the base file stays, and with it what is known of its keys
         ordinal, plan = plans[stat.file_id]
         rows = rows_of[ordinal]
         fresh = rows[placed.fresh[rows]]

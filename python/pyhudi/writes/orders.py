@@ -53,6 +53,8 @@ def write_spec(write: Write) -> WriteSpec:
         match_keys=write.operation not in INSERTS,
         always_delete=write.operation is Operation.DELETE,
         change_log=change_log_spec(write),
+        layout=config.layout,
+        keys_known=not write.index.hashed,
     )
 
 

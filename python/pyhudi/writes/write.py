@@ -152,7 +152,7 @@ def write_table(
         if done is None:
             return None
         tasks = SparkTasks(runtime, df.sparkSession, table) if resolved.cluster_inline else None
-        after_commit(runtime, table, resolved, action_of(operation), done, tasks)
+        after_commit(runtime, table, resolved, action_of(operation, table.config), done, tasks)
         return done
     raise TableExists(
         f"Other writers make and remove tables at {root} while this write begins. Nothing was "
@@ -188,7 +188,7 @@ def write_changes(
     if done is None:
         return None
     tasks = SparkTasks(runtime, changes.sparkSession, table) if resolved.cluster_inline else None
-    after_commit(runtime, table, resolved, action_of(operation), done, tasks)
+    after_commit(runtime, table, resolved, action_of(operation, table.config), done, tasks)
     return done
 
 
@@ -390,7 +390,7 @@ def _attempt(request: Request, table: Table) -> Committed:
     lock = TimedLock(writer.lock, runtime.clock)
     transaction = Transaction.begin(
         replace(writer, lock=lock),
-        action_of(operation),
+        action_of(operation, table.config),
         operation.value,
         request.groups,
         request.since,

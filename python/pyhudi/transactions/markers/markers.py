@@ -13,6 +13,8 @@ from typing import Protocol
 from pyhudi.format.filenames import parse_data_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import (
+    Marker,
+    MarkerKind,
     is_marker_list,
     marker_folder,
     parse_marker,
@@ -44,30 +46,36 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     markers go while they are read, since an instant of another writer has settled. Both kinds
     that Hudi writes are read, also together: one empty file per marker, and the timeline
     server's lists. Hudi rewrites a list in place, so a crash can cut off names of existing files:
-    if a list does not end as it should, the table is listed as well.
+    if a list does not end as it should, the table is listed as well. A log of layout 1 may hold
+    blocks of other writes too (``failed_logs.py``).
     """
     folder = marker_folder(instant)
     files = storage.walk(folder)
     if not files:
         return None
-    found: set[str] = set()
+    found: set[Marker] = set()
     lists = []
     for file in files:
         relative = file.path[len(folder) + 1 :]
         if is_marker_list(relative):
             lists.append(file.path)
         elif (marker := parse_marker(relative)) is not None:
-            found.add(marker.data_path)
+            found.add(marker)
     with ThreadPoolExecutor(READ_THREADS) as pool:
         try:
             contents = dict(zip(lists, pool.map(storage.read, lists), strict=True))
         except FileNotFoundError:
             return None
     for path, data in contents.items():
-        found.update(marker.data_path for marker in parse_marker_list(data, path))
+        found.update(parse_marker_list(data, path))
+    paths = {
+        marker.data_path
+        for marker in found
+        if marker.kind is MarkerKind.APPEND or belongs_to(marker.data_path, instant)
+    }
     if not all(data.endswith(b"\n") for data in contents.values()):
-        found.update(listed_files(storage, instant))
-    return sorted(path for path in found if belongs_to(path, instant))
+        paths.update(listed_files(storage, instant))
+    return sorted(paths)
 
 
 def belongs_to(path: str, instant: InstantTime) -> bool:

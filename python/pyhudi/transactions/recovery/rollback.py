@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 Done = TypeVar("Done")
 
 #: actions whose pending instants a writer may roll back, if they are writes
-WRITES = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 #: a clustering is rolled back by its own service alone, which knows whether its owner lives
 UNDONE_HERE = WRITES | {Action.CLUSTERING}
 

@@ -13,11 +13,14 @@ from pyhudi.format.filenames import FileId
 from pyhudi.rows.spec import GroupPlan
 from pyhudi.slices.files import BaseFile
 from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.writes.placement.log_groups import LogGroups
 
 #: shares are as exact as one part in this many of the largest share
 MAX_RESOLUTION = 64
 #: slots of one partition: they travel in every row's plan
 MAX_SLOTS = 4_096
+#: about this part of a base file are its keys
+KEY_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,14 @@ def assign(
     inserts: Mapping[str, int],
     sizing: Sizing,
     new_file_id: Callable[[str], str],
+    logs: LogGroups | None = None,
 ) -> Assignment:
     """Spread new rows over groups.
 
     ``files`` are the newest base files, their position is their ordinal; ``updates`` counts rows
     by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
-    single writer) or groups that are updated in any case and have room, then new groups.
+    single writer) or groups that are updated in any case and have room, then new groups. With
+    ``logs`` only small groups without a log take new rows, and groups that take none get a log.
     """
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
@@ -78,7 +83,7 @@ def assign(
     for partition, rows in sorted(inserts.items()):
         if rows <= 0:
             continue
-        candidates = _candidates(by_partition.get(partition, ()), files, updates, sizing)
+        candidates = _candidates(by_partition.get(partition, ()), files, updates, sizing, logs)
         room = [(o, _room(files[o], sizing)) for o in candidates]
         chosen, left = _fill(room, rows)
         fresh = -(-left // sizing.rows_per_file())
@@ -93,7 +98,18 @@ def assign(
             bytes_of[ordinal] = bytes_of.get(ordinal, base) + share * sizing.row_bytes
             rows_of[ordinal] = rows_of.get(ordinal, 0) + share
         slots[partition] = _weighted(chosen)
+    if logs is not None:
+        growing = {ordinal for chosen in slots.values() for ordinal in chosen}
+        for ordinal, rows in updates.items():
+            if ordinal not in growing:
+                groups[ordinal] = logs.logged(groups[ordinal])
+                bytes_of[ordinal] = log_work(files[ordinal], rows, sizing)
     return Assignment(groups, slots, bytes_of, rows_of)
+
+
+def log_work(file: BaseFile, rows: int, sizing: Sizing) -> int:
+    """The bytes that count as the work on a log: its rows, and the keys of the base file."""
+    return file.size_bytes // KEY_SHARE + rows * sizing.row_bytes
 
 
 def _candidates(
@@ -101,12 +117,16 @@ def _candidates(
     files: Sequence[BaseFile],
     updates: Mapping[int, int],
     sizing: Sizing,
+    logs: LogGroups | None,
 ) -> list[int]:
     """Existing groups that may take new rows, the smallest first."""
+    small = [o for o in ordinals if files[o].size_bytes < sizing.small_file_bytes]
     if sizing.fill_small_files:
-        found = [o for o in ordinals if files[o].size_bytes < sizing.small_file_bytes]
+        found = small
     else:
-        found = [o for o in ordinals if o in updates]
+        found = [o for o in (ordinals if logs is None else small) if o in updates]
+    if logs is not None:
+        found = [o for o in found if logs.may_grow(files[o])]
     return sorted(found, key=lambda o: (files[o].size_bytes, o))
 
 

@@ -27,7 +27,7 @@ from pyhudi.timeline.view import FileSystemView
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.orders import INSERTS, combines
-from pyhudi.writes.placement.assign import Assignment, assign, existing_group
+from pyhudi.writes.placement.assign import KEY_SHARE, Assignment, assign, existing_group
 from pyhudi.writes.placement.buckets import (
     BUCKET,
     bucket_files,
@@ -35,6 +35,7 @@ from pyhudi.writes.placement.buckets import (
     refuse_bucket_names,
     with_bucket,
 )
+from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.tag import one_per_key, tag_global, tag_partitioned, with_homes
 from pyhudi.writes.placement.workload import new_file_id
@@ -102,7 +103,8 @@ class SimpleIndex(Index):
         if write.operation is Operation.DELETE:
             inserts = {}
         sizing = sizing_of(write, files)
-        assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write))
+        logs = log_groups(write, files)
+        assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         return Placed(_slotted(write, tagged, assignment), assignment, updates, inserts)
 
     def _tagged(self, write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
@@ -252,7 +254,7 @@ def bucket_assignment(
     slots: dict[str, list[int]],
 ) -> Assignment:
     """Groups of a bucket write: existing ones by ordinal, new ones named by their bucket."""
-    sizing = sizing_of(write, files)
+    sizing, logs = sizing_of(write, files), log_groups(write, files)
     groups, sizes = {}, {}
     for ordinal, rows_in in rows_of.items():
         base = 0
@@ -263,5 +265,8 @@ def bucket_assignment(
         else:
             file, base = files[ordinal], files[ordinal].size_bytes
             groups[ordinal] = existing_group(ordinal, file)
+            if logs is not None:
+                groups[ordinal] = logs.logged(groups[ordinal])
+                base //= KEY_SHARE
         sizes[ordinal] = base + rows_in * sizing.row_bytes
     return Assignment(groups, slots, sizes, rows_of)

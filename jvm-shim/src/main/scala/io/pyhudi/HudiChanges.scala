@@ -21,6 +21,34 @@ final class HudiChangeRows {
     answered.getOrElse(throw new IllegalStateException("Python gave no rows"))
 }
 
+private[pyhudi] object HudiChangeRows {
+
+  /** The rows that Python's workers read, in the columns of `schema`.
+    *
+    * @param homes files and their numbers, if a statement finds rows by the number of their file
+    */
+  def of(
+      snapshot: HudiSnapshot,
+      schema: StructType,
+      filters: Seq[Filter],
+      partitionFilters: Seq[Filter],
+      homes: Seq[(String, Int)] = Nil): RDD[Row] = {
+    val found = new HudiChangeRows
+    Bridge.askWith(
+      "read_changes",
+      found,
+      snapshot.place,
+      snapshot.question ++ Seq(
+        "schema" -> Json.of(schema),
+        "filters" -> HudiFilters.told(filters),
+        "partition_filters" -> HudiFilters.told(partitionFilters),
+        "homes" -> homes.map { case (path, number) => Seq(path, number) }
+      ): _*
+    )
+    found.rows
+  }
+}
+
 /** Collects what Spark pushes down to a read of change data.
   *
   * Filters choose commits and operations, columns what is read of the files. Spark evaluates every
@@ -80,19 +108,7 @@ private[pyhudi] final case class HudiChangesScan(
   override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
     new HudiMicroBatchStream(snapshot, required)
 
-  def rows(): RDD[Row] = {
-    val found = new HudiChangeRows
-    Bridge.askWith(
-      "read_changes",
-      found,
-      snapshot.place,
-      snapshot.question ++ Seq(
-        "schema" -> Json.of(required),
-        "filters" -> HudiFilters.told(filters),
-        "partition_filters" -> HudiFilters.told(partitionFilters)): _*
-    )
-    found.rows
-  }
+  def rows(): RDD[Row] = HudiChangeRows.of(snapshot, required, filters, partitionFilters)
 }
 
 private[pyhudi] final class HudiChangesRelation(

@@ -38,22 +38,19 @@ private[pyhudi] final case class HudiScanRequest(
       snapshot.place,
       question ++ Seq(
         "limit" -> limit,
+        "homes" -> numbers.isDefined,
         "runtime_filters" -> HudiFilters.told(runtime)): _*))
 
-  /** The rows that come from log files, in the columns of `schema`. */
-  def logRows(schema: StructType): RDD[Row] = {
-    val found = new HudiChangeRows
-    Bridge.askWith(
-      "read_changes",
-      found,
-      snapshot.place,
-      snapshot.question ++ Seq(
-        "schema" -> Json.of(schema),
-        "filters" -> HudiFilters.told(filters),
-        "partition_filters" -> HudiFilters.told(partitionFilters)): _*
-    )
-    found.rows
-  }
+  /** The rows that come from log files, in the columns of `schema`.
+    *
+    * @param homes a file of each of their slices
+    */
+  def logRows(schema: StructType, homes: Seq[String]): RDD[Row] = HudiChangeRows.of(
+    snapshot,
+    schema,
+    filters,
+    partitionFilters,
+    numbers.toSeq.flatMap(to => homes.map(home => home -> to.of(home))))
 
   def description: String =
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
@@ -122,7 +119,7 @@ private[pyhudi] class HudiScan(
     */
   private lazy val logRows: Array[InputPartition] =
     if (plan.logRows == 0) Array.empty
-    else HudiBatch.ofWorkers(request.logRows(reading.read)).partitions
+    else HudiBatch.ofWorkers(request.logRows(reading.read, plan.logHomes)).partitions
 
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)

@@ -33,6 +33,7 @@ private[pyhudi] final case class HudiFile(
   *
   * @param pruned number of files of the same state that Python left out
   * @param logRows the number of rows that come from log files
+  * @param logHomes a file of each slice with such rows, if a statement numbers files
   * @param used the numbers of its files' schemas, also of files that were left out later
   */
 private[pyhudi] final case class HudiScanPlan(
@@ -40,6 +41,7 @@ private[pyhudi] final case class HudiScanPlan(
     files: IndexedSeq[HudiFile],
     pruned: Long,
     logRows: Long,
+    logHomes: IndexedSeq[String],
     used: Set[Int]) {
 
   /** The same plan with only the files at `paths`; the readers of one plan can read the other's. */
@@ -68,7 +70,9 @@ private[pyhudi] object HudiScanPlan {
       files,
       answer.get("pruned").asLong,
       answer.get("log_rows").asLong,
-      files.iterator.map(_.schema).toSet)
+      answer.get("log_homes").elements().asScala.map(_.asText).toIndexedSeq,
+      files.iterator.map(_.schema).toSet
+    )
   }
 
   private def fromJson(row: JsonNode): HudiFile =

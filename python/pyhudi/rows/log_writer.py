@@ -1,0 +1,233 @@
+"""The log beside a base file: the rows and deletes that one write adds to a file group.
+
+Layout 2: each row has its position in the base file, so that readers mask rows and compare no
+keys; rows whose keys the base file does not have are in blocks of their own, since a block has
+positions for all its rows or for none (spec/log_files.md L3). Layout 1 has no positions, and the
+base file is not read.
+"""
+
+from __future__ import annotations
+
+import base64
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import WriteFailed
+from pyhudi.format.avro_writing import framed_columns
+from pyhudi.format.delete_block import delete_content
+from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content, render_block
+from pyhudi.format.roaring import bitmap_of
+from pyhudi.rows.base_file import Counts, TableFiles
+from pyhudi.rows.incoming import Inbox, IncomingRows
+from pyhudi.rows.merge_rules import Mask, Positions, as_mask, ordering_values
+from pyhudi.rows.meta_columns import TEXT, constant
+from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.rows import Sequencer, joined, single, without_deletes
+from pyhudi.rows.spec import (
+    COMMIT_TIME_COLUMN,
+    DELETE,
+    FILE_NAME_COLUMN,
+    KEY_COLUMN,
+    PARTITION_COLUMN,
+    SEQNO_COLUMN,
+    GroupPlan,
+)
+
+#: bytes of rows in memory that become one block
+BLOCK_BYTES = 32 << 20
+
+
+class LogAppend:
+    """Collects the rows of one group, then writes them to one log file."""
+
+    def __init__(
+        self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
+    ) -> None:
+        self._files, self._plan, self._schema = files, plan, schema
+        self._old = None
+        if plan.base_file is not None and files.spec.layout > 1:
+            self._old = OldFile(files, plan.base_file, schema, plan.names)
+        keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
+        self._inbox = Inbox(files.spec, self._old, keyed)
+        self._log = LogFileWriter(files, plan, schema, sequencer)
+
+    def add(self, incoming: pa.Table) -> None:
+        """Take incoming rows."""
+        self._inbox.add(incoming)
+
+    def finish(self) -> dict[str, object]:
+        """Write the log; returns its row of ``STAT_SCHEMA``."""
+        incoming = self._inbox.settled()
+        try:
+            if self._old is not None:
+                self._place(self._old, incoming)
+            for rest in incoming.rest():
+                self._check_known(rest)
+                self._log.add(rest, None)
+            return self._log.close()
+        finally:
+            incoming.close()
+            if self._old is not None:
+                self._old.close()
+
+    def _check_known(self, rest: pa.Table) -> None:
+        """``WriteFailed`` for a new key under an index whose lookup does not see logs."""
+        new = without_deletes(rest)
+        if self._old is None or not self._files.spec.keys_known or not new.num_rows:
+            return
+        raise WriteFailed(
+            f"The key {new.column(KEY_COLUMN)[0].as_py()!r} was taken for one of "
+            f"'{self._plan.base_file}', which does not have it. Nothing was committed. Run it "
+            "again with hoodie.index.key.state.max.bytes=0, which reads all keys."
+        )
+
+    def _place(self, old: OldFile, incoming: IncomingRows) -> None:
+        """Write the rows whose keys the base file has, in its order."""
+        start = 0
+        for number, keys in enumerate(old.unit_keys()):
+            rows = incoming.of_unit(number)
+            if rows.num_rows:
+                found = pc.index_in(keys, value_set=single(rows.column(KEY_COLUMN)))
+                at = np.flatnonzero(as_mask(pc.is_valid(found)))
+                picks = found.drop_null().to_numpy().astype(np.int64)
+                incoming.settle(number, picks)
+                self._log.add(rows.take(pa.array(picks)), at + start)
+            start += len(keys)
+
+
+class LogFileWriter:
+    """Writes the blocks of one log file."""
+
+    def __init__(
+        self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
+    ) -> None:
+        self._files, self._plan, self._schema = files, plan, schema
+        self._sequencer = sequencer
+        self._marker = files.file_of(plan)
+        self.path = self._marker.data_path
+        self.counts = Counts()
+        self._held: list[pa.Table] = []
+        self._places: list[Positions] | None = []
+        self._deletes: dict[bool, list[tuple[pa.Table, Positions]]] = {}
+        self._stream: pa.NativeFile | None = None
+        files.markers.announce(self._marker.render())
+        files.ensure_partition(plan.partition_path)
+
+    def add(self, rows: pa.Table, places: Positions | None) -> None:
+        """Rows with one row a key, and their ascending places in the base file if they have any."""
+        if not rows.num_rows:
+            return
+        if DELETE in rows.column_names:
+            deleted = as_mask(rows.column(DELETE))
+            if deleted.any():
+                self._delete(_only(rows, deleted), None if places is None else places[deleted])
+                rows, places = _only(rows, ~deleted), None if places is None else places[~deleted]
+            rows = rows.drop_columns([DELETE])
+        if not rows.num_rows:
+            return
+        if (places is None) != (self._places is None):
+            self._flush()
+            self._places = None if places is None else []
+        self._held.append(rows)
+        if self._places is not None and places is not None:
+            self._places.append(places)
+        # In layout 1 nobody looked: the group has rows, so these are more likely to replace some.
+        if places is None and self._files.spec.layout > 1:
+            self.counts.inserts += rows.num_rows
+        else:
+            self.counts.updates += rows.num_rows
+        if sum(each.nbytes for each in self._held) >= BLOCK_BYTES:
+            self._flush()
+
+    def abandon(self) -> None:
+        """Close the stream of a log that no commit will name."""
+        if self._stream is not None:
+            with suppress(OSError, ValueError):
+                self._stream.close()
+
+    def close(self) -> dict[str, object]:
+        """Finish the log; returns its row of ``STAT_SCHEMA``."""
+        self._flush()
+        for placed, held in self._deletes.items():
+            self._flush_deletes(held, placed)
+        stream = self._opened()
+        size = stream.tell()
+        stream.close()
+        del self._files.unfinished[self.path]
+        counts, plan, spec = self.counts, self._plan, self._files.spec
+        slices = spec.layout == 1
+        base = (plan.base_file or "").rpartition("/")[2]
+        return {
+            "file_id": plan.file_id,
+            "path": self.path,
+            "partition_path": plan.partition_path,
+            "prev_base_file": base if slices else "",
+            "prev_instant": plan.base_instant if slices else spec.instant,
+            "num_writes": counts.inserts + counts.updates,
+            "num_inserts": counts.inserts,
+            "num_updates": counts.updates,
+            "num_deletes": counts.deletes,
+            "file_size_bytes": size,
+            "marker": self._marker.kind.value,
+            "log_version": plan.log_version,
+        }
+
+    def _delete(self, rows: pa.Table, places: Positions | None) -> None:
+        self.counts.deletes += rows.num_rows
+        held = self._deletes.setdefault(places is not None, [])
+        held.append((rows, np.zeros(0, np.int64) if places is None else places))
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        rows, spec = pa.concat_tables(self._held), self._files.spec
+        count = rows.num_rows
+        columns = {
+            COMMIT_TIME_COLUMN: constant(spec.instant, count).cast(TEXT),
+            SEQNO_COLUMN: self._sequencer.take(count),
+            KEY_COLUMN: single(rows.column(KEY_COLUMN)),
+            PARTITION_COLUMN: constant(self._plan.partition_path, count).cast(TEXT),
+            FILE_NAME_COLUMN: constant(self._plan.file_id, count).cast(TEXT),
+            **{name: single(rows.column(name)) for name in self._schema.names},
+        }
+        content = framed_content(framed_columns(columns, spec.avro_schema), count)
+        places = None if self._places is None else np.concatenate(self._places)
+        self._write(BlockType.AVRO_DATA, content, places)
+        self._held = []
+        self._places = None if self._places is None else []
+
+    def _flush_deletes(self, held: list[tuple[pa.Table, Positions]], placed: bool) -> None:
+        spec = self._files.spec
+        rows = joined([table for table, _ in held])
+        wanted = [] if spec.always_delete else list(spec.ordering_columns)
+        order = [single(ordering_values(rows, name)) for name in wanted]
+        keys = single(rows.column(KEY_COLUMN))
+        content = delete_content(keys, self._plan.partition_path, order)
+        places = np.concatenate([at for _, at in held]) if placed else None
+        self._write(BlockType.DELETE, content, places)
+
+    def _write(self, kind: BlockType, content: bytes, places: Positions | None) -> None:
+        spec = self._files.spec
+        header: dict[int, str] = {
+            HeaderKey.INSTANT_TIME: spec.instant,
+            HeaderKey.SCHEMA: spec.avro_schema,
+        }
+        if places is not None and self._plan.base_instant is not None:
+            header[HeaderKey.RECORD_POSITIONS] = base64.b64encode(bitmap_of(places)).decode()
+            at = HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS
+            header[at] = self._plan.base_instant
+        self._opened().write(render_block(kind, header, content))
+
+    def _opened(self) -> pa.NativeFile:
+        if self._stream is None:
+            self._files.markers.settle(self._marker.render())
+            self._stream = self._files.open_output(self.path)
+            self._files.unfinished[self.path] = self
+        return self._stream
+
+
+def _only(rows: pa.Table, wanted: Mask) -> pa.Table:
+    return rows.filter(pa.array(wanted))

@@ -1,0 +1,96 @@
+"""Which file groups of a merge-on-read table get a log, and which a new base file.
+
+An existing group gets a log. One that takes new keys gets a new base file, with its updates merged:
+under an index that looks keys up, Apache Hudi finds no keys in logs (spec/log_files.md L8). Only a
+group without logs can take new keys so, and none that a pending compaction will rewrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.plans import parse_compaction_plan
+from pyhudi.format.table_config import TableType
+from pyhudi.rows.spec import GroupPlan
+from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.timeline.pending import plan_of
+from pyhudi.transactions.conflicts.comparison import Group
+from pyhudi.writes.write_context import Write
+
+PLANNED = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
+
+
+@dataclass(frozen=True, slots=True)
+class LogGroups:
+    """The logs of existing groups.
+
+    ``versions`` has the last version of the logs of each slice that has some. ``planned`` are the
+    groups of pending compactions, each with the instant of its next base file.
+    """
+
+    layout: int
+    versions: Mapping[Group, int]
+    planned: Mapping[Group, InstantTime]
+
+    def may_grow(self, file: BaseFile) -> bool:
+        """Whether a new base file may take the place of ``file``."""
+        group = (file.partition_path, file.file_id)
+        return group not in self.versions and group not in self.planned
+
+    def logged(self, plan: GroupPlan) -> GroupPlan:
+        """``plan`` of an existing group, with a log instead of a new base file."""
+        group = (plan.partition_path, FileId(plan.file_id))
+        if self.layout > 1:
+            return replace(plan, log_version=1)
+        # The logs of layout 1 are named by their slice, which a planned compaction begins.
+        slice_instant = self.planned.get(group, plan.base_instant)
+        version = self.versions.get(group, 0) + 1
+        return replace(plan, base_instant=slice_instant, log_version=version)
+
+
+def log_groups(write: Write, files: Iterable[BaseFile]) -> LogGroups | None:
+    """The logs beside ``files``; None if the table has no logs, as it is copy-on-write.
+
+    ``UnsupportedTable`` if a group of their partitions has logs alone, without a base file.
+    """
+    if write.config.table_type is not TableType.MERGE_ON_READ:
+        return None
+    partitions = {file.partition_path for file in files}
+    slices = write.view.slices(partitions=partitions)
+    if (lone := next((each for each in slices if each.base is None), None)) is not None:
+        raise UnsupportedTable(
+            f"The file group {lone.file_id} of {write.config.name} has logs and no base file yet: "
+            "pyhudi cannot add to it. Nothing was written. Let Apache Hudi compact the table "
+            "first.",
+            feature="writing to file groups without a base file",
+        )
+    planned = _planned(write)
+    versions = {
+        (each.partition_path, each.file_id): _last_version(each, planned, write.config.layout)
+        for each in slices
+        if each.logs
+    }
+    return LogGroups(write.config.layout, versions, planned)
+
+
+def _last_version(of: FileSlice, planned: Mapping[Group, InstantTime], layout: int) -> int:
+    if layout > 1:
+        return max(log.named.version for log in of.logs)
+    begins = planned.get((of.partition_path, of.file_id), of.instant)
+    return max((log.named.version for log in of.logs if log.instant == begins), default=0)
+
+
+def _planned(write: Write) -> dict[Group, InstantTime]:
+    found: dict[Group, InstantTime] = {}
+    timeline = write.transaction.timeline
+    for pending in timeline.pending:
+        if pending.action not in PLANNED:
+            continue
+        plan = plan_of(write.table, timeline, pending, parse_compaction_plan)
+        for each in plan.operations if plan is not None else ():
+            found[each.partition_path, each.file_id] = pending.time
+    return found

@@ -1,0 +1,186 @@
+"""Rows that a write adds to a log: readers merge from it what a merge would have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyhudi.errors import WriteFailed
+from pyhudi.format.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.rows import log_writer
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.groups import write_groups
+from pyhudi.rows.log_parts import LogPart, parts_of
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.slice_merge import merge
+from pyhudi.rows.spec import COMMIT_TIME, DELETE, EVENT_TIME, GROUP, GroupPlan, WriteSpec
+from pyhudi.services.written_files import stat_of
+from tests.rows.workers import SCHEMA, T1, T2, T3, Stat, insert, rows_of, run, spec, with_columns
+
+KEYS = ("a", "b", "c", "d", "e", "f")
+#: (key, name, ordering value, whether it is deleted)
+Event = tuple[str, str, int, bool]
+AVRO = json.dumps(SparkSchema.of_arrow(SCHEMA).with_meta_columns().avro("t"))
+
+
+def write_of(root: Path, instant: str, **more: Any) -> WriteSpec:
+    return spec(root, instant, avro_schema=AVRO, **more)
+
+
+def table_of(events: Sequence[Event]) -> pa.Table:
+    rows = [{"id": key, "name": name, "price": 1.5, "ts": ts} for key, name, ts, _ in events]
+    marks = pa.array([gone for *_, gone in events], pa.bool_())
+    return rows_of(rows).append_column(DELETE, marks)
+
+
+def log(write: WriteSpec, base: Stat, events: Sequence[Event], version: int = 1) -> Stat:
+    """Write ``events`` to a log beside the file of ``base``."""
+    plan = GroupPlan(0, base["file_id"], base["partition_path"], base["path"], T1, None, version)
+    stats = run(write_groups(write, {0: plan}), with_columns(table_of(events), **{GROUP: 0}))
+    assert len(stats) == 1
+    return stats[0]
+
+
+def parts(write: WriteSpec, root: Path, logs: Sequence[Stat]) -> tuple[MergeSpec, list[LogPart]]:
+    event_time = write.merge_mode == EVENT_TIME
+    rows = pa.struct([("id", pa.string()), ("name", pa.string()), ("ts", pa.int64())])
+    found = MergeSpec(
+        write.root, write.fs, CountedInstants(frozenset({T1, T2, T3}), ""), rows,
+        pa.struct([("ts", pa.int64())] if event_time else []), ("ts",) if event_time else (),
+    )  # fmt: skip
+    return found, parts_of(found, [(s["path"], (root / s["path"]).read_bytes()) for s in logs], {})
+
+
+def merged(write: WriteSpec, root: Path, base: Stat, logs: Sequence[Stat]) -> list[tuple[Any, ...]]:
+    """The rows that a reader of the slice sees, sorted."""
+    how, held = parts(write, root, logs)
+    with pa.OSFile(str(root / base["path"])) as opened:
+        result = merge(how, held, SliceFile(opened, Slice(base["path"])), T1)
+    rows = pq.ParquetFile(root / base["path"]).read(columns=["id", "name", "ts"]).to_pylist()
+    rows = [row for at, row in enumerate(rows) if at not in set(result.masked.tolist())]
+    for part, kept in zip(held, result.kept, strict=True):
+        rows += [] if part.deletes else part.images(kept, how.rows).to_pylist()
+    return sorted((row["id"], row["name"], row["ts"]) for row in rows)
+
+
+def blocks(root: Path, stat: Stat) -> list[LogBlock]:
+    return list(read_blocks((root / stat["path"]).read_bytes()))
+
+
+def base_of(root: Path, layout: int, **more: Any) -> Stat:
+    rows = [{"id": key, "name": f"{key}0", "price": 1.0, "ts": 5} for key in KEYS]
+    return insert(write_of(root, T1, layout=layout, **more), rows_of(rows), "p")
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from((*KEYS, "new", "newer")), st.text("xyz", max_size=2),
+              st.integers(0, 9), st.booleans()), min_size=1, max_size=8
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@given(first=EVENTS, second=EVENTS)
+@settings(deadline=None, max_examples=12)
+def test_the_later_write_wins_whatever_log_it_is_in(
+    tmp_path_factory: pytest.TempPathFactory, layout: int, first: list[Event], second: list[Event]
+) -> None:
+    root = tmp_path_factory.mktemp("t")
+    base = base_of(root, layout, merge_mode=COMMIT_TIME)
+    told = {key: (key, f"{key}0", 5) for key in KEYS}
+    logs = []
+    for number, (instant, events) in enumerate(((T2, first), (T3, second))):
+        write = write_of(root, instant, layout=layout, merge_mode=COMMIT_TIME)
+        logs.append(log(write, base, events, 1 if layout > 1 else number + 1))
+        for key, name, ts, gone in events:
+            told.pop(key, None)
+            if not gone:
+                told[key] = key, name, ts
+    assert merged(write, root, base, logs) == sorted(told.values())
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_the_larger_ordering_value_wins_and_a_tie_goes_to_the_later_write(
+    tmp_path: Path, layout: int
+) -> None:
+    base = base_of(tmp_path, layout)
+    write = write_of(tmp_path, T2, layout=layout)
+    events = [("a", "older", 4, False), ("b", "tied", 5, False), ("c", "newer", 6, False),
+              ("d", "", 4, True), ("e", "", 5, True)]  # fmt: skip
+    found = merged(write, tmp_path, base, [log(write, base, events)])
+    assert found == [("a", "a0", 5), ("b", "tied", 5), ("c", "newer", 6), ("d", "d0", 5),
+                     ("f", "f0", 5)]  # fmt: skip
+
+
+def test_an_operation_delete_deletes_whatever_the_ordering_value(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 2)
+    write = write_of(tmp_path, T2, always_delete=True)
+    found = merged(write, tmp_path, base, [log(write, base, [("a", "", 1, True)])])
+    assert [key for key, *_ in found] == list("bcdef")
+
+
+def test_rows_of_a_key_are_combined_before_they_are_logged(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 2)
+    write = write_of(tmp_path, T2)
+    stat = log(write, base, [("a", "won", 9, False), ("a", "lost", 8, False)])
+    assert merged(write, tmp_path, base, [stat])[0] == ("a", "won", 9)
+    assert stat["num_writes"] == 1
+
+
+def test_each_row_of_layout_2_has_its_position_and_new_keys_have_blocks_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_writer, "BLOCK_BYTES", 1)
+    base = base_of(tmp_path, 2)
+    write = write_of(tmp_path, T2, row_group_rows=2)
+    stat = log(write, base, [("f", "1", 9, False), ("b", "2", 9, False), ("new", "3", 9, False),
+                             ("c", "", 9, True)])  # fmt: skip
+    _, held = parts(write, tmp_path, [stat])
+    places = [part.positions(T1) for part in held]
+    assert [None if at is None else at.tolist() for at in places] == [[1, 5], None, [2]]
+    assert [part.keys().to_pylist() for part in held] == [["b", "f"], ["new"], ["c"]]
+    for block in blocks(tmp_path, stat):
+        assert block.header[HeaderKey.INSTANT_TIME] == T2
+        assert HeaderKey.SCHEMA in block.header
+        assert set(block.header) <= {0, 2, 5, 8}, "Apache Hudi fails on a key that it does not know"
+
+
+def test_a_log_of_layout_1_has_no_positions_and_the_name_of_its_slice(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 1)
+    write = write_of(tmp_path, T2, layout=1)
+    stat = log(write, base, [("a", "1", 9, False)], 3)
+    assert stat["path"].startswith(f"p/.{base['file_id']}_{T1}.log.3_")
+    assert stat["marker"] == "APPEND"
+    assert [set(block.header) for block in blocks(tmp_path, stat)] == [{0, 2}]
+
+
+def test_the_statistic_is_that_of_a_log(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 2)
+    stat = log(write_of(tmp_path, T2), base, [("a", "1", 9, False), ("b", "", 9, True)])
+    assert stat["path"].startswith(f"p/.{base['file_id']}_{T2}.log.1_")
+    assert stat["marker"] == "CREATE"
+    told = stat_of(stat)
+    assert (told.prev_commit, told.base_file, told.log_version, told.log_offset) == (T2, "", 1, 0)
+    assert told.log_files == (stat["path"].removeprefix("p/"),)
+    assert (told.num_writes, told.num_updates, told.num_deletes, told.num_inserts) == (1, 1, 1, 0)
+    assert told.file_size_bytes == (tmp_path / stat["path"]).stat().st_size
+    assert {b.block_type for b in blocks(tmp_path, stat)} == {
+        BlockType.AVRO_DATA, BlockType.DELETE
+    }  # fmt: skip
+
+
+def test_a_new_key_does_not_go_to_a_log_under_an_index_that_looks_keys_up(tmp_path: Path) -> None:
+    base = base_of(tmp_path, 2)
+    write = write_of(tmp_path, T2, keys_known=True)
+    with pytest.raises(WriteFailed, match="'new' was taken for one of"):
+        log(write, base, [("new", "1", 9, False)])
+    assert not list((tmp_path / "p").glob(".*.log.*")), "nothing is left of a failed log"
