@@ -522,4 +522,63 @@ SERVICES: Final = (
             ),
         ),
     ),
+    Guard(
+        "a service that deletes a log whose rows count, or that a savepoint, a query or a plan needs",
+        (
+            Mutant(
+                "a log of an instant that has not completed is of an old slice",
+                "_in_layout_2",
+                (("return None", "return EARLIEST"),),
+                ("test_logs_of_a_pending_compaction_and_of_writes_that_run_stay",),
+            ),
+            Mutant(
+                "an archived log completed when it began",
+                "archived_ends",
+                (("", "return {}"),),
+                ("test_an_archived_log_is_of_the_slice_before_its_completion",),
+            ),
+            Mutant(
+                "what keeps a log does not keep its slice",
+                "_held",
+                (("for file in of.files", "for file in of.files[:1]"),),
+                ("test_what_a_pending_compaction_is_to_merge_stays",),
+            ),
+            Mutant(
+                "a pending compaction holds nothing",
+                "held_files",
+                (("_compactions(table, timeline)", "()"),),
+                ("test_what_a_pending_compaction_is_to_merge_stays",),
+            ),
+            Mutant(
+                "a compaction of logs alone makes no version old",
+                "_touched",
+                (("compacts or ", ""),),
+                ("test_a_compaction_of_logs_alone_has_replaced_them_since_the_last_clean",),
+            ),
+            Mutant(
+                "an archive takes what the next compaction is counted from",
+                "_stop",
+                (("facts.compacted is not None", "False"),),
+                ("test_an_archive_leaves_what_the_next_compaction_is_counted_from",),
+            ),
+            Mutant(
+                "a restore deletes blocks of commits that stay",
+                "shared_logs",
+                (("", "return set()"),),
+                ("test_blocks_of_commits_that_stay_are_left_and_undone_ones_taken_back",),
+            ),
+            Mutant(
+                "a slice with rows of an older write is undone",
+                "check_shared",
+                (("", "return"),),
+                ("test_a_slice_with_rows_of_an_older_write_is_not_undone",),
+            ),
+            Mutant(
+                "a compaction that runs does not stop a restore",
+                "_refuse_living",
+                (("if begun and beat is None and not fence:", "if False:"),),
+                ("test_a_compaction_that_runs_is_told_and_fenced_on_request",),
+            ),
+        ),
+    ),
 )

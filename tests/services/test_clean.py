@@ -43,6 +43,7 @@ from pyhudi.services.clean_plan import CleanFacts, Retention, plan_clean
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Call, Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.table import open_table
+from pyhudi.timeline.versions import versions_of
 from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.instants import put_instant
 from tests.application.test_after_commit import OPTIONS, runtime
@@ -172,7 +173,7 @@ def test_a_pending_write_keeps_what_it_may_read(world: World, policy: CleanPolic
             finish(transaction, work(transaction, {"k": f"later {i}"}))
     table = world.table()
     view = table.view(table.timeline())
-    facts = CleanFacts(view.timeline, view.groups, view.replaced, {})
+    facts = CleanFacts(view.timeline, versions_of(view), view.replaced, {})
     since = view.timeline.commits[-1].time
 
     plan = plan_clean(facts, Retention(policy=policy, commits=1, hours=1, versions=1), since)

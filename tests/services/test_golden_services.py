@@ -9,20 +9,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.errors import UnsupportedTable
 from pyhudi.format.instants import InstantTime, State
 from pyhudi.services import clean as clean_module
 from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import open_table
 from pyhudi.timeline.view import VIEWS
 from tests.golden_tables import ALL, COPY_ON_WRITE, GoldenTable
+from tests.reads.merged_table import opened
+from tests.reads.merged_table import rows as merged_rows
 
 SHARP = {
     "hoodie.clean.commits.retained": "1",
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "2",
 }
-COMMITS = ("commit", "replacecommit")
+COMMITS = ("commit", "replacecommit", "deltacommit")
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +76,37 @@ def test_rows_and_history_stay_through_every_service(table: GoldenTable, tmp_pat
     assert [each.file for each in orphans if each.fate.value.startswith("would")] == []
 
 
-@pytest.mark.parametrize(
-    "table", [each for each in ALL if each.merge_on_read], ids=lambda table: table.name
-)
-def test_a_merge_on_read_table_is_left_as_it_is(table: GoldenTable, tmp_path: Path) -> None:
+MERGE_ON_READ = [each for each in ALL if each.merge_on_read]
+
+
+def merged(root: Path) -> list[dict[str, Any]]:
+    """The rows of a merge-on-read table as a query gives them, without the names of files."""
+    VIEWS.forget(LocalStorage(str(root)))
+    found = [dict(row) for row in merged_rows(opened(root))]
+    for row in found:
+        row.pop("_hoodie_file_name")
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("table", MERGE_ON_READ, ids=lambda table: table.name)
+def test_rows_with_logs_and_history_stay_through_every_service(
+    table: GoldenTable, tmp_path: Path
+) -> None:
     root = table.unzip(tmp_path)
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    for service in (pyhudi.clean, pyhudi.archive, pyhudi.remove_orphans):
-        with pytest.raises(UnsupportedTable):
-            service(str(root))
-    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    before, commits_before = merged(root), commits(root)
+
+    turns = pyhudi.run_services(str(root), options=SHARP)
+    again = pyhudi.run_services(str(root), options=SHARP)
+
+    assert [turn.error for turn in [*turns, *again]] == [""] * 6
+    assert [turn.done for turn in again] == [0, 0, 0], "nothing is left for a second round"
+    assert merged(root) == before
+    assert commits(root) == commits_before
+    orphans = pyhudi.remove_orphans(str(root), older_than_hours=0)
+    assert [each.file for each in orphans if each.fate.value.startswith("would")] == []
+    kept = pyhudi.savepoint(str(root))
+    timeline = open_table(LocalStorage(str(root))).timeline()
+    saved = {n for _, _, n in saved_files(open_table(LocalStorage(str(root))), timeline)}
+    assert len(saved) == kept.files
+    pyhudi.clean(str(root), options={**SHARP, "hoodie.clean.commits.retained": "1"})
+    assert merged(root) == before

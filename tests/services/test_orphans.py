@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pyhudi.errors import CommitConflict, ConfigError, HudiError
-from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.errors import CommitConflict, ConfigError
+from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.services.bin import FOLDER, Return, bins_of, returned
 from pyhudi.services.budget import Budget
@@ -275,10 +275,21 @@ def test_an_age_below_zero_is_refused(world: World, hours: float) -> None:
         run(world, hours)
 
 
-def test_merge_on_read_tables_are_refused(new_world: Callable[..., World]) -> None:
-    world = new_world(9, {"hoodie.table.type": "MERGE_ON_READ"})
-    with pytest.raises(HudiError, match="merge-on-read"):
-        run(world)
+def test_a_log_goes_if_its_name_says_its_instant(world: World) -> None:
+    second = grown(world)[1]
+    log = LogFileName(FileId("f-0"), InstantTime(later(second)), 1, "0-7-0")
+    world.memory.put_if_absent(f"a/{log.render()}", b"#HUDI#")
+    named = LogFileName(FileId("f-0"), second, 1, "0-7-0")
+    world.memory.put_if_absent(f"a/{named.render()}", b"#HUDI#")
+
+    found = run(world, hours=0)
+
+    of_logs = {path: fate for path, (fate, _) in found.items() if path.startswith("a/.")}
+    if world.version == 6:
+        assert of_logs == {}, "it says the slice, and its blocks are of other instants"
+    else:
+        kept = "kept"  # its commit does not name it
+        assert of_logs == {f"a/{log.render()}": "moved", f"a/{named.render()}": kept}
 
 
 def test_a_bin_that_is_not_there_is_told(world: World) -> None:

@@ -14,9 +14,10 @@ from pyhudi.errors import HudiError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.rows.meta_columns import java_order
 from pyhudi.services.clean import planned_on, retention_of
-from pyhudi.slices.files import BaseFile, base_files
+from pyhudi.slices.files import BaseFile, FileSlice, base_files
 from pyhudi.text_table import size_text
 from pyhudi.timeline.table import Table
+from pyhudi.timeline.versions import versions_of
 from pyhudi.timeline.view import FileSystemView
 
 #: below these counts no layout is worth a warning
@@ -73,17 +74,12 @@ def small_files(files: Sequence[BaseFile], options: WriteOptions) -> Iterator[Me
     yield judged("share of small files", share, "%", warn, detail, mend)
 
 
-def versions(view: FileSystemView, live: Sequence[BaseFile]) -> Iterator[Measure]:
+def versions(view: FileSystemView, live: Sequence[FileSlice]) -> Iterator[Measure]:
     """Slices per file group, and the bytes that only time travel and old readers need."""
-    counts = [len(slices) for groups in view.groups.values() for slices in groups.values()]
-    held = sum(
-        each.base.size_bytes
-        for groups in view.groups.values()
-        for slices in groups.values()
-        for each in slices
-        if each.base is not None
-    )
-    alive = sum(file.size_bytes for file in live)
+    found = [slices for by_id in versions_of(view).values() for slices in by_id.values()]
+    counts = [len(slices) for slices in found]
+    held = sum(each.size_bytes for slices in found for each in slices)
+    alive = sum(each.size_bytes for each in live)
     dead = max(0, held - alive)
     most, groups = max(counts, default=0), len(counts)
     detail = f"{sum(counts)} slices in {groups} file groups, dead groups included."

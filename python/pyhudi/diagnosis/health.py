@@ -83,7 +83,7 @@ def _measures(
     ranges = _ranges(table, live, chosen, files)
     return chain(
         small_files(live, options),
-        versions(view, live),
+        versions(view, view.live()),
         _freed(table, view, live, clock, options),
         _overlap(chosen, ranges),
         skew(live, options),

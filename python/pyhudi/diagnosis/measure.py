@@ -53,14 +53,10 @@ def judged(
 
 
 def on_merge_on_read(found: Measure) -> Measure:
-    """The line with Apache Hudi's commands, since pyhudi does not write merge-on-read tables."""
+    """The line with Apache Hudi's command where pyhudi's does not know merge-on-read tables."""
     commands = {
         SORTING: by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')"),
         CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE')"),
-        ARCHIVE: by_hudi("CALL archive_commits(table => 'TABLE')"),
-        CLEAN: by_hudi("CALL run_clean(table => 'TABLE')"),
-        RESTORE: by_hudi("CALL rollback_to_savepoint(table => 'TABLE', instant_time => '...')"),
-        FAILED_WRITES: by_hudi("its next write, or its cleaner, undoes failed writes"),
     }
     for ours, theirs in commands.items():
         if found.mend.startswith(ours):

@@ -32,6 +32,8 @@ HELD = 64
 #: seconds after which an answer needs a check that the table still keeps the query's files
 TRUSTED_S = 5.0
 
+DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+
 T = TypeVar("T")
 
 
@@ -84,8 +86,9 @@ def _kind(query: Query) -> object:
     return kind, rows, found.as_of, found.last, query.options.end_schema
 
 
-def _cleans(query: Query) -> list[Instant]:
-    return [i for i in query.timeline.completed if i.action is Action.CLEAN]
+def _deletions(query: Query) -> list[Instant]:
+    """What may have deleted files since: the query's own, or logs that it opens and passes over."""
+    return [i for i in query.timeline.completed if i.action in DELETING]
 
 
 def _as_it_was(timeline: Timeline, asked: Pinned) -> Timeline:
@@ -120,8 +123,8 @@ class PinnedQueries:
         with self._lock:
             known = self._kept.get(pin)
             # An older query of the same state has already listed its files. A clean may have
-            # deleted some of them since.
-        listed = known and known.exact and _cleans(known.query) == _cleans(query)
+            # deleted some of them since, or a restore to this state logs after it.
+        listed = known and known.exact and _deletions(known.query) == _deletions(query)
         self._keep(pin, known.query if known and listed else query)
         return pin
 

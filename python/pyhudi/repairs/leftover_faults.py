@@ -136,7 +136,13 @@ LEFTOVER_KINDS = (
         _heartbeats,
         any_table=True,
     ),
-    Kind("markers left behind", "spec/markers.md M1", "all read the table", _markers),
+    Kind(
+        "markers left behind",
+        "spec/markers.md M1",
+        "all read the table",
+        _markers,
+        any_table=True,
+    ),
     Kind(
         "lock that nobody owns",
         "spec/other_files.md O2",
@@ -149,17 +155,20 @@ LEFTOVER_KINDS = (
         "spec/file_slices.md F2",
         "pyhudi reads the one that the commit names; Apache Hudi may take the other; hudi-rs fails",
         _doubled,
+        any_table=True,
     ),
     Kind(
         "orphan below the timeline",
         "spec/file_slices.md F3",
         "Apache Hudi and hudi-rs read its rows as data; pyhudi may",
         lambda patient: _orphans(patient, seen=True),
+        any_table=True,
     ),
     Kind(
         "orphan",
         "spec/file_slices.md F2",
         "nobody reads it",
         lambda patient: _orphans(patient, seen=False),
+        any_table=True,
     ),
 )

@@ -15,6 +15,8 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 
 #: actions that are archived; others stay, as in Hudi
 ARCHIVED = COMMIT_ACTIONS | {Action.CLEAN, Action.ROLLBACK}
+#: Hudi's default of ``hoodie.compact.inline.max.delta.commits``
+DELTA_COMMITS = 5
 #: pending actions that undo completed commits
 UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 
@@ -33,7 +35,8 @@ class ArchiveFacts:
 
     ``retained`` is the earliest commit that a clean would keep readable, ``cleaned_to`` the one
     that the last clean kept, ``uncleaned`` the first replace commit of which replaced files are
-    left, ``leased`` the first commit without which a running query could not be answered; None if
+    left, ``leased`` the first commit without which a running query could not be answered,
+    ``compacted`` the one from which delta commits are counted for the next compaction; None if
     there is none. ``utc``: the table's times are in UTC, not in the zone of this machine.
     """
 
@@ -42,6 +45,7 @@ class ArchiveFacts:
     cleaned_to: InstantTime | None = None
     uncleaned: InstantTime | None = None
     leased: InstantTime | None = None
+    compacted: InstantTime | None = None
     utc: bool = True
 
     def ended(self, commit: Instant) -> InstantTime:
@@ -86,6 +90,22 @@ class ArchivePlan:
             for each in self.old
         )
         return ArchivePlan(tuple(old))
+
+
+def counted_from(timeline: Timeline, utc: bool, least: int = DELTA_COMMITS) -> InstantTime | None:
+    """The commit from which a merge-on-read table's delta commits are counted (archive.md A3).
+
+    It is the last compaction; or the first of the last ``least`` delta commits, if there are so
+    many after it. Without a compaction the delta commits of the whole timeline count.
+    """
+    compactions = [i for i in timeline.commits if i.action is Action.COMMIT]
+    deltas = [i for i in timeline.commits if i.action is Action.DELTACOMMIT]
+    if compactions:
+        last = compactions[-1].time
+        deltas = [i for i in deltas if max(i.time, completion_time(timeline, i, utc)) > last]
+        if len(deltas) < least:
+            return last
+    return deltas[max(0, len(deltas) - least)].time if deltas else None
 
 
 def plan_archive(facts: ArchiveFacts, policy: ArchivePolicy) -> ArchivePlan:
@@ -146,6 +166,8 @@ def _stop(facts: ArchiveFacts, commit: Instant) -> str | None:
         return f"the last clean keeps the commits from {facts.cleaned_to} on readable"
     if facts.leased is not None and time >= facts.leased:
         return f"a running query reads the table with {facts.leased} on the timeline"
+    if facts.compacted is not None and time >= facts.compacted:
+        return f"delta commits are counted from {facts.compacted} on for the next compaction"
     if facts.uncleaned is not None and time >= facts.uncleaned:
         return f"files that {facts.uncleaned} replaced are not cleaned yet"
     return None

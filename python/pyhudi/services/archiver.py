@@ -17,11 +17,18 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.archive_records import ArchivedFile
 from pyhudi.format.history_files import PLANNED, REPLACING, HistoryRow
 from pyhudi.format.instants import Action, Instant, InstantTime, State, format_time, parse_instant
+from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, adopt_later_manifests, merge_levels
 from pyhudi.services.archive_logs import add_to_logs
-from pyhudi.services.archive_plan import ArchiveFacts, ArchivePlan, ArchivePolicy, plan_archive
+from pyhudi.services.archive_plan import (
+    ArchiveFacts,
+    ArchivePlan,
+    ArchivePolicy,
+    counted_from,
+    plan_archive,
+)
 from pyhudi.services.budget import check_most
 from pyhudi.services.clean import last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
@@ -30,11 +37,12 @@ from pyhudi.storage.base import Files, Storage, StoredFile
 from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
 from pyhudi.timeline.archived import just_archived
 from pyhudi.timeline.table import Table
+from pyhudi.timeline.versions import versions_of
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.settle import sweep
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 #: a file of the timeline, and the instant and state that its name tells
@@ -96,7 +104,7 @@ def archived(
     """``archive`` with the writer and the options of an application."""
     check_most("max_instants", max_instants)
     rules = rules_of(options)
-    refuse_service_on(writer.table)
+    refuse_kinds_of(writer.table)
     if dry_run:
         plan = _cut(planned(writer, rules, writer.table.timeline()), max_instants)
         return Listing(MovedInstant, _rows(plan, ArchiveFate.WOULD_GO))
@@ -155,12 +163,14 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
         return plan_archive(ArchiveFacts(timeline), policy)
     since = rules.retention.since(writer.clock.now_ms(), table.config.utc)
     earliest = earliest_retained(timeline, rules.retention, since)
+    on_logs = table.config.table_type is TableType.MERGE_ON_READ
     facts = ArchiveFacts(
         timeline,
         earliest.time if earliest is not None else None,
         _cleaned_to(table, timeline),
         _uncleaned(table, timeline, policy),
         _floor_of_leases(writer, timeline),
+        counted_from(timeline, table.config.utc) if on_logs else None,
         table.config.utc,
     )
     return plan_archive(facts, policy)
@@ -181,10 +191,11 @@ def _uncleaned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> Insta
     if all(commit.action is not Action.REPLACECOMMIT for commit in old):
         return None
     view = table.view(timeline)
+    groups = versions_of(view)
     left = {
         instant
         for (partition, file_id), instant in view.replaced.items()
-        if view.groups.get(partition, {}).get(file_id)
+        if groups.get(partition, {}).get(file_id)
     }
     return min(left, default=None)
 

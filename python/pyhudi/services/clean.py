@@ -29,6 +29,7 @@ from pyhudi.format.plans import (
     render_clean_metadata,
     render_cleaner_plan,
 )
+from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.budget import NO_BUDGET, Budget
@@ -37,25 +38,24 @@ from pyhudi.services.clean_plan import (
     CleanPlan,
     Group,
     Held,
-    Hold,
     Retention,
     earliest_kept,
     plan_clean,
 )
+from pyhudi.services.held_files import held_files
 from pyhudi.services.leased_files import leased_files
 from pyhudi.services.opened import open_writer
 from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.timeline.active import COMMITS, Timeline, instant_key
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.read_states import completed
-from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import Table
-from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
+from pyhudi.timeline.versions import versions_of
 from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def cleaned(
     writer: Writer, options: WriteOptions, dry_run: bool, budget: Budget = NO_BUDGET
 ) -> Listing[CleanedFile]:
     """``clean`` with the writer and the options of an application."""
-    refuse_service_on(writer.table)
+    refuse_kinds_of(writer.table)
     retention = retention_of(options)
     if dry_run:
         plan = planned(writer, retention, writer.table.timeline()).cut(budget)
@@ -245,8 +245,8 @@ def planned_on(
         return replace(plan, frees=frees)
     view = table.view(timeline)
     view.check()
-    held = _held(table, timeline)
-    facts = CleanFacts(timeline, view.groups, view.replaced, held, recent, view.logs)
+    held = held_files(table, timeline)
+    facts = CleanFacts(timeline, versions_of(view), view.replaced, held, recent)
     plan = replace(plan_clean(facts, retention, since, touched), frees=frees)
     # Leases are looked at only if there is something to delete, which is seldom so.
     leased = leased_files(table, clock, timeline) if plan.doomed else {}
@@ -278,6 +278,7 @@ def _touched(
     """
     begin = InstantTime("")
     commits = timeline.commits
+    on_logs = table.config.table_type is TableType.MERGE_ON_READ
     if last is not None:
         known = set(filter(None, last.extra_metadata.get(SAVEPOINTS, "").split(",")))
         deleted = known - {i.time for i in timeline.completed if i.action is Action.SAVEPOINT}
@@ -291,7 +292,9 @@ def _touched(
         if commit.time < begin or (earliest is not None and commit.time >= earliest.time):
             continue
         metadata = COMMITS.get(table.storage, timeline, commit)
-        updated = (stat for stat in metadata.stats if stat.prev_commit is not None)
+        # A compaction of logs alone does not say that it has replaced them.
+        compacts = commit.action is Action.COMMIT and on_logs
+        updated = (s for s in metadata.stats if compacts or s.prev_commit is not None)
         found |= {(stat.partition_path, FileId(stat.file_id)) for stat in updated}
         for partition, file_ids in (metadata.replaced or {}).items():
             found |= {(partition, file_id) for file_id in file_ids}
@@ -371,8 +374,8 @@ def _looked_at(
 ) -> list[CleanedFile]:
     """Each file of the plan that was found, and whether it goes on the table as it is now."""
     view = table.view(timeline)
-    held = {**leased, **_held(table, timeline)}
-    counts = {f.base.path for f in view.live() if f.base is not None}
+    held = {**leased, **held_files(table, timeline)}
+    counts = {file.path for each in view.live() for file in each.files}
     found: list[CleanedFile] = []
     for partition, names in named_files(plan).items():
         for name in names:
@@ -447,21 +450,6 @@ def _end(writer: Writer, instant: Instant, metadata: CleanMetadata, timeline: Ti
     done = Instant(instant.time, Action.CLEAN, State.COMPLETED, writer.next_time(timeline))
     writer.lock.check(table.storage.put_timeout_s)
     put_instant(table, inflight, done, render_clean_metadata(metadata))
-
-
-def _held(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
-    """The files that savepoints and pending clusterings keep, and what keeps each."""
-    found: dict[tuple[str, str], Hold] = {}
-    for time, partition, name in saved_files(table, timeline):
-        found[partition, name] = Hold(time, f"savepoint {time} keeps it")
-    for instant, requested in planned_clusterings(table, timeline):
-        plan = requested.clustering_plan
-        groups = plan.input_groups if plan is not None else ()
-        for slice_ in (each for group in groups for each in group.slices):
-            name = slice_.data_file_path.rpartition("/")[2]
-            why = f"clustering {instant.time} is to rewrite it"
-            found.setdefault((slice_.partition_path, name), Hold(instant.time, why))
-    return found
 
 
 def _rows(plan: CleanPlan, clean: InstantTime | None = None) -> list[CleanedFile]:

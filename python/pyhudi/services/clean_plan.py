@@ -1,14 +1,15 @@
 """Which old versions of files a clean deletes, and why: a function of values.
 
 The rules of retention are Apache Hudi's (spec/cleaning.md CL1 to CL4). More is kept: whatever the
-policy, the versions stay that a pending write or a pending plan may read.
+policy, the versions stay that a pending write or a pending plan may read. A version is a file
+slice: it goes or stays with its base file and all its logs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.clock import HOUR_MS
@@ -16,7 +17,7 @@ from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
 from pyhudi.services.budget import Budget
 from pyhudi.services.partition_choice import is_chosen
-from pyhudi.slices.files import BaseFile, FileSlice, LogFile, Logs
+from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.view import Groups
@@ -72,10 +73,11 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class CleanFacts:
-    """The table that a clean is planned for: one timeline, and the file groups under it.
+    """The table that a clean is planned for: one timeline, and the versions of groups under it.
 
-    ``replaced`` has the instant that replaced a group; ``held`` the files that savepoints, pending
-    plans and queries keep; ``recent`` the commits of the last moments, within which a file stays.
+    ``groups`` have all logs (``timeline/versions.py``). ``replaced`` has the instant that replaced
+    a group; ``held`` the files that savepoints, pending plans and queries keep; ``recent`` the
+    commits of the last moments, within which a file stays.
     """
 
     timeline: Timeline
@@ -83,21 +85,14 @@ class CleanFacts:
     replaced: Mapping[Group, InstantTime]
     held: Held
     recent: Collection[InstantTime] = ()
-    #: partition path -> file id -> log files, of which change logs go with their base files
-    logs: Logs = field(default_factory=dict)
-
-    def beside(self, base: BaseFile) -> Iterator[LogFile]:
-        """The change logs of the commit that wrote a base file."""
-        for log in self.logs.get(base.partition_path, {}).get(base.file_id, ()):
-            if log.named.cdc and log.instant == base.instant:
-                yield log
 
 
 @dataclass(frozen=True, slots=True)
 class OldVersion:
     """A file that the newest snapshot does not read; ``goes`` if the clean deletes it.
 
-    ``later``: it would go, but not with this clean, which has a bound.
+    ``later``: it would go, but not with this clean, which has a bound. ``beside``: it is of the
+    same version as the file before it, and goes with that.
     """
 
     partition_path: str
@@ -106,6 +101,7 @@ class OldVersion:
     goes: bool
     why: str
     later: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +135,11 @@ class CleanPlan:
     def cut(self, budget: Budget) -> CleanPlan:
         """The plan with only the first files that ``budget`` lets go; the others stay for later.
 
-        The logs beside a base file go with it, since the next plan would not know them.
+        No version is left in part.
         """
         goes = [file for file in self.old if file.goes]
         most = budget.first_of([file.size_bytes for file in goes])
-        while most < len(goes) and goes[most].name.startswith("."):
+        while most < len(goes) and goes[most].beside:
             most += 1
         if len(goes) <= most:
             return self
@@ -218,27 +214,27 @@ def plan_clean(
         gone = facts.replaced.get(group)
         if gone is None and len(slices) == 1:
             continue
-        bases = [each.base for each in slices if each.base is not None]
-        for place, base in enumerate(bases):
-            newer = len(bases) - 1 - place
+        for place, each in enumerate(slices):
+            newer = len(slices) - 1 - place
             if gone is None and not newer:
                 continue
-            keeps = _keeps(bases, place, gone, floor)
+            keeps = _keeps(slices, place, gone, floor)
             if keeps is not None and floor != asked_floor:
-                keeps = _keeps(bases, place, gone, asked_floor) or RECENT
+                keeps = _keeps(slices, place, gone, asked_floor) or RECENT
             if keeps is None and by_versions and gone is None and newer < retention.versions:
                 keeps = f"one of the last {retention.versions} versions of its file group"
-            if keeps is None and (held := facts.held.get((base.partition_path, base.name))):
+            if keeps is None and (held := _held(each, facts.held)):
                 whole = whole and held.by in savepoints and not held.leased
                 keeps = held.why
-            if keeps is None and _made_old_by(bases, place, gone) in facts.recent:
+            if keeps is None and _made_old_by(slices, place, gone) in facts.recent:
                 whole = False
                 keeps = RECENT
-            why = keeps or _goes(bases, place, gone, floor, retention)
-            old.append(OldVersion(group[0], base.name, base.size_bytes, keeps is None, why))
+            why = keeps or _goes(slices, place, gone, floor, retention)
             old += [
-                OldVersion(group[0], log.named.render(), log.size_bytes, keeps is None, why)
-                for log in facts.beside(base)
+                OldVersion(
+                    group[0], file.name, file.size_bytes, keeps is None, why, beside=number > 0
+                )
+                for number, file in enumerate(each.files)
             ]
     newest = last.time if last is not None else ""
     return CleanPlan(
@@ -265,27 +261,35 @@ def _looked_at(
                 yield (partition, file_id), slices
 
 
+def _held(of: FileSlice, held: Held) -> Hold | None:
+    """What keeps one of its files, and so the version; a lease before anything else."""
+    holds = [held.get((file.partition_path, file.name)) for file in of.files]
+    found = [each for each in holds if each is not None]
+    return next((each for each in found if each.leased), found[0] if found else None)
+
+
 def _keeps(
-    bases: list[BaseFile], place: int, gone: InstantTime | None, floor: InstantTime
+    slices: tuple[FileSlice, ...], place: int, gone: InstantTime | None, floor: InstantTime
 ) -> str | None:
-    """The reason of retention for which the file at ``place`` stays, None if there is none."""
-    base = bases[place]
+    """The reason of retention for which the version at ``place`` stays, None if there is none."""
     if gone is not None:
         return None if gone < floor else f"replaced by {gone}, which is not before {floor}"
-    if base.instant >= floor:
+    if slices[place].instant >= floor:
         return f"written at or after {floor}, the earliest commit that stays readable"
-    if place + 1 == len(bases) or bases[place + 1].instant >= floor:
+    if place + 1 == len(slices) or slices[place + 1].instant >= floor:
         return f"the newest version before {floor}, which the snapshots after it read"
     return None
 
 
-def _made_old_by(bases: list[BaseFile], place: int, gone: InstantTime | None) -> InstantTime:
-    """The commit by which the file at ``place`` became old: it has a newer version, or is gone."""
-    return bases[place + 1].instant if place + 1 < len(bases) else gone or _NEVER
+def _made_old_by(
+    slices: tuple[FileSlice, ...], place: int, gone: InstantTime | None
+) -> InstantTime:
+    """The commit by which the version at ``place`` became old: it has a newer one, or is gone."""
+    return slices[place + 1].instant if place + 1 < len(slices) else gone or _NEVER
 
 
 def _goes(
-    bases: list[BaseFile],
+    slices: tuple[FileSlice, ...],
     place: int,
     gone: InstantTime | None,
     floor: InstantTime,
@@ -294,5 +298,5 @@ def _goes(
     if gone is not None:
         return f"its file group was replaced by {gone}"
     if retention.policy is CleanPolicy.VERSIONS:
-        return f"{len(bases) - 1 - place} newer versions"
-    return f"{bases[place + 1].instant} rewrote it before {floor}, the earliest commit kept"
+        return f"{len(slices) - 1 - place} newer versions"
+    return f"{slices[place + 1].instant} rewrote it before {floor}, the earliest commit kept"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
-from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.budget import Budget
@@ -21,7 +20,7 @@ from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatab
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 #: the longest wait for the lock
@@ -38,9 +37,7 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
 
     Errors: those of ``clean_table`` and ``archive_table``.
     """
-    if writer.table.config.table_type is TableType.MERGE_ON_READ:
-        return  # these services do not know logs yet
-    refuse_service_on(writer.table)
+    refuse_kinds_of(writer.table)
     wait_s = min(writer.policy.lock_timeout_s, LOCK_WAIT_S)
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))
     timeline = writer.table.timeline()

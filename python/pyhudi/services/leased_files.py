@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from pyhudi.clock import Clock
 from pyhudi.services.clean_plan import Hold
-from pyhudi.slices.files import BaseFile, base_files
+from pyhudi.slices.files import BaseFile, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
-from pyhudi.timeline.view import Groups
+from pyhudi.timeline.versions import versions_of
+from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
 
@@ -28,16 +29,18 @@ def leased_files(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[s
             why = f"a stream of {lease.who} has read the table up to {state.instant}"
             read = {i.time for i in then.commits if i.time <= state.instant}
             first = timeline.first_time or state.instant
-            for file in _versions(table.view(timeline).groups):
+            for file in _files(table.view(timeline)):
                 if file.instant not in read and file.instant >= first:
                     found[file.partition_path, file.name] = Hold(state.instant, why, leased=True)
-        for file in table.view(then).existing(state.instant):
-            found[file.partition_path, file.name] = Hold(state.instant, why, leased=True)
+        for each in table.view(then).existing_slices(state.instant):
+            for held in each.files:
+                found[held.partition_path, held.name] = Hold(state.instant, why, leased=True)
     return found
 
 
-def _versions(groups: Groups) -> Iterator[BaseFile]:
-    """Every base file of every group."""
-    for by_id in groups.values():
+def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:
+    """Every file of every group."""
+    for by_id in versions_of(view).values():
         for slices in by_id.values():
-            yield from base_files(slices)
+            for each in slices:
+                yield from each.files

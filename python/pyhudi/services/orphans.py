@@ -7,7 +7,7 @@ writes. No file is deleted: it can be put back (services/bin.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from pyhudi.clock import HOUR_MS
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.format.archive import ArchivedInstant
+from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import InstantTime
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
@@ -34,7 +35,7 @@ from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import storage_now_ms
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 #: hours; as long as a program that stood still may plausibly wake up and want its files
@@ -98,7 +99,7 @@ def removed_orphans(
 ) -> Listing[Orphan]:
     """``remove_orphans`` by the writer of an application."""
     table = writer.table
-    refuse_service_on(table)
+    refuse_kinds_of(table)
     if older_than_hours < 0:
         raise ConfigError(
             f"older_than_hours is {older_than_hours:g}: it must be 0 or more.",
@@ -121,7 +122,7 @@ def removed_orphans(
 
 
 def judged_files(writer: Writer, now_ms: int, older_than_ms: int) -> list[JudgedFile]:
-    """Every base file that no commit names, and whether it goes, at the storage's ``now_ms``."""
+    """Every data file that no commit names, and whether it goes, at the storage's ``now_ms``."""
     table = writer.table
     files = list(StorageListing(table.storage).files())
     # Listed after the files: the instant of each file was requested before it.
@@ -134,13 +135,12 @@ def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: 
     table, lapse_ms = writer.table, writer.policy.heartbeat.lapse_ms
     archived = _archived(table)
     named = {
-        i.time: frozenset(s.path for s in COMMITS.get(table.storage, timeline, i).stats if s.path)
-        for i in timeline.commits
+        i.time: frozenset(_paths(COMMITS.get(table.storage, timeline, i))) for i in timeline.commits
     }
     paths = {file.name: file.path for file in files}
     for each in archived or ():
         # Writers before 1.0 may have archived a path with another root: the name counts.
-        stats = (stat.path.rsplit("/", 1)[-1] for stat in each.commit().stats if stat.path)
+        stats = (path.rsplit("/", 1)[-1] for path in _paths(each.commit()))
         named[each.instant.time] = frozenset(paths.get(name, name) for name in stats)
     beats = table.storage.list(HEARTBEATS)
     return OrphanFacts(
@@ -153,6 +153,17 @@ def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: 
         bool(living_leases(table.storage, writer.clock, writer.policy.heartbeat)),
         now_ms,
     )
+
+
+def _paths(commit: CommitMetadata) -> Iterator[str]:
+    """The data files that a commit names, its change logs included."""
+    for stat in commit.stats:
+        beside = [
+            name.rsplit("/", 1)[-1] for name in (*(stat.log_files or ()), *(stat.cdc_stats or {}))
+        ]
+        yield from (f"{stat.partition_path}/{name}".lstrip("/") for name in beside)
+        if stat.path:
+            yield stat.path
 
 
 def _archived(table: Table) -> list[ArchivedInstant] | None:

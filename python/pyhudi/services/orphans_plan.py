@@ -3,6 +3,7 @@
 Invariant: a file goes only if it is known that its instant neither completed nor is pending. Known
 are the instants that a rollback or a restore names, those that begin after the first write of the
 active timeline and are not on it, and those between two archived commits that the archive lacks.
+A log of layout 1 never goes: its name does not say whose blocks it has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.clock import HOUR_MS
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import BaseFileName, parse_data_file_name
 from pyhudi.format.instants import InstantTime, State
 from pyhudi.services.budget import Budget
 from pyhudi.storage.base import StoredFile
@@ -57,11 +58,13 @@ class JudgedFile:
 def plan_orphans(
     files: Iterable[StoredFile], facts: OrphanFacts, older_than_ms: int
 ) -> list[JudgedFile]:
-    """Every base file that no commit names, ascending by path, and whether it goes."""
+    """Every data file that no commit names, ascending by path, and whether it goes."""
     found = []
     for file in sorted(files, key=lambda file: file.path):
-        name = parse_base_file_name(file.name)
-        if name is None or _is_named(file, name.instant, facts):
+        name = parse_data_file_name(file.name)
+        if name is None or (facts.timeline.layout == 1 and not isinstance(name, BaseFileName)):
+            continue
+        if _is_named(file, name.instant, facts):
             continue
         first = facts.timeline.first_time
         seen = first is not None and name.instant < first

@@ -9,8 +9,7 @@ step finds out what is left to do, so a restore has no owner: the next one finis
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -24,7 +23,7 @@ from pyhudi.errors import (
     TableCorrupt,
 )
 from pyhudi.format.commit_metadata import parse_commit
-from pyhudi.format.filenames import parse_data_file_name
+from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     RestoreMetadata,
@@ -39,6 +38,7 @@ from pyhudi.format.plans import (
 from pyhudi.listing import Listing
 from pyhudi.locks.renewal import kept
 from pyhudi.services.opened import open_writer
+from pyhudi.services.restore_files import FilesOf, check_shared, deleted_of, files_of
 from pyhudi.services.restore_plan import (
     RestoreFacts,
     UndoneInstant,
@@ -48,8 +48,6 @@ from pyhudi.services.restore_plan import (
     rendered_plan,
 )
 from pyhudi.services.savepoints import check_cleans, commit_meant
-from pyhudi.slices.file_listing import StorageListing
-from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.pending import pending_clusterings, plan_of
@@ -71,12 +69,12 @@ from pyhudi.transactions.processes import parse_process
 from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.recovery.undo_commit import drop_rollbacks, undo_commit
 from pyhudi.transactions.recovery.undoing import check_undoing, pending_restore
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-FilesOf = Mapping[InstantTime, tuple[StoredFile, ...]]
+MERGES = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 
 
 class RestoreFate(str, Enum):
@@ -115,15 +113,16 @@ def restore(
 ) -> Listing[RestoredFile]:
     """Bring the table at ``path`` back to its state right after the commit ``instant``.
 
-    Without Spark. All commits after it are undone and their files deleted, for good. Returns an
-    entry for each such file. With ``dry_run`` nothing changes. A restore that died is finished, if
-    it had the same goal. While others write it is refused, and while a query with a lease reads a
-    commit that would go; with ``fence`` their writes are rolled back first, and they fail when they
-    would commit, as do the queries. ``options`` must name the lock of the table's
+    Without Spark. All commits after it are undone and their files deleted, for good. A log that
+    also has blocks of earlier commits stays, and a log after it takes its other blocks back.
+    Returns an entry for each file that goes. With ``dry_run`` nothing changes. A restore that died
+    is finished, if it had the same goal. While others write it is refused, and while a query with a
+    lease reads a commit that would go; with ``fence`` their writes are rolled back first, and they
+    fail when they would commit, as do the queries. ``options`` must name the lock of the table's
     writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others work; ``ConfigError``
-    for an instant that is no commit, or if a later one has a savepoint; ``HistoryExpired`` for one
-    of which a clean or the archive has taken a part.
+    ``UnsupportedTable``, ``LockTimeout``, ``CommitConflict`` while others work; ``ConfigError`` for
+    an instant that is no commit, or if a later one has a savepoint; ``HistoryExpired`` for one of
+    which a clean or the archive has taken a part.
     """
     writer, _ = open_writer(path, options, hadoop_options)
     return restored(writer, instant, dry_run, fence)
@@ -134,14 +133,16 @@ def restored(
 ) -> Listing[RestoredFile]:
     """``restore`` by the writer of an application."""
     table = writer.table
-    refuse_service_on(table)
+    refuse_kinds_of(table)
     timeline = table.timeline()
     pending = pending_restore(table, timeline)
     if pending is not None:
         plan = _found_plan(table, timeline, pending, instant)
         if dry_run:
-            return Listing(RestoredFile, _planned_rows(_left(timeline, plan, _files_of(table))))
-        return Listing(RestoredFile, _carried_out(writer, pending, plan, _files_of(table)))
+            return Listing(
+                RestoredFile, _planned_rows(_left(timeline, plan, deleted_of(files_of(table))))
+            )
+        return Listing(RestoredFile, _carried_out(writer, pending, plan, files_of(table)))
     if dry_run:
         _, undone, _ = _planned(table, timeline, instant)
         return Listing(RestoredFile, _planned_rows(undone))
@@ -151,7 +152,7 @@ def restored(
         with kept(writer.lock):  # a listing of the whole table may take longer than a lease
             timeline = table.timeline()
             check_undoing(table, timeline, f"A restore to {instant}", None)
-            _refuse_living(writer, timeline, instant)
+            _refuse_living(writer, timeline, instant, fence)
             goal, undone, files = _planned(table, timeline, instant)
             if not fence:
                 _refuse_readers(writer, timeline, instant, undone)
@@ -185,25 +186,17 @@ def _planned(
         for i in instants_after(facts, goal)
         if i.state is State.COMPLETED
     }
-    files = _files_of(table)
-    facts = RestoreFacts(timeline, facts.utc, facts.clusterings, files, replaced)
+    files = files_of(table)
+    facts = RestoreFacts(timeline, facts.utc, facts.plans, deleted_of(files), replaced)
     undone = plan_restore(facts, goal)
     _check_whole(table, timeline, goal, undone, files)
     return time, undone, files
 
 
 def _facts(table: Table, timeline: Timeline) -> RestoreFacts:
-    return RestoreFacts(timeline, table.config.utc, pending_clusterings(table, timeline))
-
-
-def _files_of(table: Table) -> FilesOf:
-    """The data files of each instant, by their names, from a listing of the whole table."""
-    found: dict[InstantTime, list[StoredFile]] = defaultdict(list)
-    for file in StorageListing(table.storage).files():
-        name = parse_data_file_name(file.name)
-        if name is not None:
-            found[name.instant].append(file)
-    return {time: tuple(sorted(f, key=lambda file: file.path)) for time, f in found.items()}
+    compactions = frozenset(i.time for i in timeline.pending if i.action in MERGES)
+    plans = pending_clusterings(table, timeline) | compactions
+    return RestoreFacts(timeline, table.config.utc, plans)
 
 
 def _check_whole(
@@ -226,8 +219,11 @@ def _check_whole(
     gone = {each.instant for each in undone}
     kept_ones = timeline.only(i for i in timeline.instants if i not in gone)
     view = list_view(table.storage, kept_ones, Archive(table.storage, table.config))
-    view.check()
-    check_cleans(table, timeline, goal.time, view.latest(), "restored")
+    kept = {i.time for i in kept_ones.commits}
+    if table.config.layout == 1:
+        check_shared(goal.time, {each.instant.time for each in undone}, kept, files)
+    left = [file for each in view.slices() for file in each.files]
+    check_cleans(table, timeline, goal.time, left, "restored")
     saved = Instant(goal.time, Action.SAVEPOINT, State.COMPLETED)
     for savepoint in (i for i in timeline.at(saved.time) if i.action is saved.action):
         if savepoint.state is not State.COMPLETED:
@@ -235,7 +231,10 @@ def _check_whole(
         path = timeline.file_of(savepoint)
         names = {file.name for each in files.values() for file in each}
         for part in parse_savepoint(table.storage.read(path), path).partition_metadata.values():
-            lost = next((n for n in part.savepoint_data_file if n not in names), None)
+            # In layout 1 the name of a log does not say whose rows it has.
+            named = kept if table.config.layout == 2 else ()
+            held = (n for n in part.savepoint_data_file if _is_promised(n, named))
+            lost = next((n for n in held if n not in names), None)
             if lost is not None:
                 raise TableCorrupt(
                     f"The table cannot be restored to {goal.time}: {lost} in partition "
@@ -246,13 +245,25 @@ def _check_whole(
                 )
 
 
-def _refuse_living(writer: Writer, timeline: Timeline, instant: str) -> None:
-    """``CommitConflict`` that names each writer that may live."""
+def _is_promised(name: str, kept: Collection[InstantTime]) -> bool:
+    """Whether the savepoint of a commit needs a file: Apache Hudi's also names logs after it."""
+    log = parse_log_file_name(name)
+    return log is None or log.instant in kept
+
+
+def _refuse_living(writer: Writer, timeline: Timeline, instant: str, fence: bool) -> None:
+    """``CommitConflict`` that names each writer that may live.
+
+    A compaction that has begun may be Apache Hudi's, which has no heartbeat.
+    """
     table, lapse_ms = writer.table, writer.policy.heartbeat.lapse_ms
     facts = _facts(table, timeline)
     living = pending_writes(facts)
     for i in timeline.pending:
-        beat = last_beat_ms(table.storage, i.time) if i.time in facts.clusterings else None
+        beat = last_beat_ms(table.storage, i.time) if i.time in facts.plans else None
+        begun = i.state is State.INFLIGHT and i.action in MERGES
+        if begun and beat is None and not fence:
+            living.append(i)
         if beat is not None and not has_passed(table.storage, writer.clock, beat, lapse_ms):
             living.append(i)
     if not living:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.errors import ConfigError, UnsupportedTable
+from pyhudi.errors import ConfigError
 from pyhudi.format.instants import Action, Instant, InstantTime, State, padded_time
 from pyhudi.format.plans import InstantInfo, RestorePlan
 from pyhudi.storage.base import StoredFile
@@ -16,20 +16,18 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.completion_order import completion_time
 from pyhudi.timeline.states import COMMIT_ACTIONS
 
-#: actions whose instants a restore undoes: those of copy-on-write tables
-UNDOABLE = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
-
 
 @dataclass(frozen=True, slots=True)
 class RestoreFacts:
-    """A timeline, the pending ``clusterings`` of it, and the data files of each instant.
+    """A timeline, its pending ``plans``, and the data files of each instant.
 
-    ``replaced`` is the number of file groups that each commit replaced; ``utc``: the zone of times.
+    The plans are those of clusterings, compactions and log compactions. ``replaced`` is the number
+    of file groups that each commit replaced; ``utc``: the zone of times.
     """
 
     timeline: Timeline
     utc: bool = True
-    clusterings: Collection[InstantTime] = frozenset()
+    plans: Collection[InstantTime] = frozenset()
     files: Mapping[InstantTime, tuple[StoredFile, ...]] = field(default_factory=dict)
     replaced: Mapping[InstantTime, int] = field(default_factory=dict)
 
@@ -47,13 +45,11 @@ class UndoneInstant:
 def instants_after(facts: RestoreFacts, goal: Instant) -> list[Instant]:
     """The instants that a restore to the commit ``goal`` undoes, in the order of undoing.
 
-    Plans for clusterings first, then commits, the newest first. Layout 2 compares completion times,
+    Plans for services first, then commits, the newest first. Layout 2 compares completion times,
     layout 1 has none and compares requested times, as Apache Hudi does.
     """
     timeline, utc = facts.timeline, facts.utc
-    plans = [
-        i for i in timeline.pending if i.time in facts.clusterings and _is_later(i.time, goal.time)
-    ]
+    plans = [i for i in timeline.pending if i.time in facts.plans and _is_later(i.time, goal.time)]
     if timeline.layout == 1:
         key = {i: padded_time(i.time) for i in timeline.commits}
     else:
@@ -65,8 +61,7 @@ def instants_after(facts: RestoreFacts, goal: Instant) -> list[Instant]:
 def plan_restore(facts: RestoreFacts, goal: Instant) -> list[UndoneInstant]:
     """What a restore to the completed commit ``goal`` undoes, in the order of undoing.
 
-    ``ConfigError`` if a commit that would go has a savepoint, ``UnsupportedTable`` if one has log
-    files.
+    ``ConfigError`` if a commit that would go has a savepoint.
     """
     found = instants_after(facts, goal)
     saved = {i.time for i in facts.timeline.completed if i.action is Action.SAVEPOINT}
@@ -76,13 +71,6 @@ def plan_restore(facts: RestoreFacts, goal: Instant) -> list[UndoneInstant]:
             f"{', '.join(kept)}, which savepoints keep. Delete these savepoints first "
             "(pyhudi.delete_savepoint), or choose a later commit.",
             key="instant",
-        )
-    strange = next((i for i in found if i.action not in UNDOABLE), None)
-    if strange is not None:
-        raise UnsupportedTable(
-            f"The table cannot be restored to {goal.time}: {strange.action.value} {strange.time} "
-            "is not a commit of a copy-on-write table. Let Apache Hudi restore it.",
-            feature=f"undoing a {strange.action.value}",
         )
     return [
         UndoneInstant(
@@ -106,7 +94,7 @@ def pending_writes(facts: RestoreFacts) -> list[Instant]:
     return [
         i
         for i in facts.timeline.pending
-        if i.action in COMMIT_ACTIONS and i.time not in facts.clusterings
+        if i.action in COMMIT_ACTIONS and i.time not in facts.plans
     ]
 
 

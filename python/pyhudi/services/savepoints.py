@@ -7,7 +7,7 @@ pending clean is about to take apart.
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,15 +23,16 @@ from pyhudi.format.plans import (
 from pyhudi.listing import Listing
 from pyhudi.services.clean import named_files, pending_cleans
 from pyhudi.services.opened import open_writer
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.read_states import ReadState
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.versions import files_as_of
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kinds_of
 from pyhudi.transactions.writer import Writer
 
 #: the comment of a running query's savepoint (``services/query_savepoints.py``)
@@ -86,7 +87,7 @@ def delete_savepoint(
 def make_savepoint(writer: Writer, instant: str | None, comment: str) -> Savepoint:
     """``savepoint`` by the writer of an application."""
     table = writer.table
-    refuse_service_on(table)
+    refuse_kinds_of(table)
     with writer.locked():
         timeline = table.timeline()
         return put_savepoint(writer, timeline, commit_meant(table, timeline, instant), comment)
@@ -114,7 +115,7 @@ def put_savepoint(
         timeline = table.timeline()
     check_history(table, _without_begun(timeline), time)
     seen = timeline if state is None else state.on(timeline)
-    files = table.view(seen).latest(as_of=time)
+    files = files_as_of(table.view(seen), time)
     check_cleans(table, timeline, time, files, "kept")
     made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
     begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
@@ -130,7 +131,7 @@ def put_savepoint(
 def drop_savepoint(writer: Writer, instant: str) -> Listing[Savepoint]:
     """``delete_savepoint`` by the writer of an application."""
     table = writer.table
-    refuse_service_on(table)
+    refuse_kinds_of(table)
     with writer.locked():
         timeline = table.timeline()
         saved = savepoints_of(table, timeline)
@@ -194,7 +195,11 @@ def _without_begun(timeline: Timeline) -> Timeline:
 
 
 def check_cleans(
-    table: Table, timeline: Timeline, time: InstantTime, files: list[BaseFile], what: str
+    table: Table,
+    timeline: Timeline,
+    time: InstantTime,
+    files: Iterable[BaseFile | LogFile],
+    what: str,
 ) -> None:
     """``ConfigError`` if a pending clean is going to delete one of ``files``.
 
@@ -212,7 +217,7 @@ def check_cleans(
             )
 
 
-def _metadata(made: Savepoint, files: list[BaseFile]) -> SavepointMetadata:
+def _metadata(made: Savepoint, files: Iterable[BaseFile | LogFile]) -> SavepointMetadata:
     names: dict[str, list[str]] = {}
     for file in files:
         names.setdefault(file.partition_path, []).append(file.name)

@@ -40,6 +40,10 @@ class LogFile:
     size_bytes: int
 
     @property
+    def name(self) -> str:
+        return self.named.render()
+
+    @property
     def file_id(self) -> FileId:
         return self.named.file_id
 
@@ -51,7 +55,7 @@ class LogFile:
     @property
     def path(self) -> str:
         """Path relative to the table."""
-        return _path(self.partition_path, self.named.render())
+        return _path(self.partition_path, self.name)
 
 
 #: partition path -> file id -> logs in order
@@ -84,6 +88,11 @@ class FileSlice:
         """The slice's first instant: that of its base file, or else of its first log."""
         base = self.base  # this runs for each file of a table, so it avoids a second property
         return base.instant if base is not None else self.logs[0].instant
+
+    @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """Its base file, if it has one, and its logs."""
+        return self.logs if self.base is None else (self.base, *self.logs)
 
     @property
     def size_bytes(self) -> int:

@@ -11,7 +11,8 @@ from pyhudi.format.filenames import FileId, parse_log_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
-from pyhudi.timeline.view import FileSystemView, Groups, add_files, add_replaced
+from pyhudi.timeline.advance import add_files, add_replaced
+from pyhudi.timeline.view import FileSystemView, Groups
 
 
 class NeedsListing(Exception):

@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from pyhudi.errors import TableCorrupt
-from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import (
     BaseFileName,
     FileId,
     parse_base_file_name,
     parse_log_file_name,
 )
-from pyhudi.format.instants import Action, Instant, InstantTime
-from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.recent import Recent
 from pyhudi.slices.file_listing import FileListing, StorageListing
@@ -31,10 +28,10 @@ from pyhudi.slices.files import (
     Logs,
     base_files,
     in_order,
-    with_logs_of,
 )
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
+from pyhudi.timeline.advance import add_replaced, advance
 from pyhudi.timeline.log_promises import check_logs, lost_logs
 from pyhudi.timeline.promises import (
     Lost,
@@ -47,11 +44,7 @@ from pyhudi.timeline.promises import (
     still_promised,
 )
 from pyhudi.timeline.strays import Archive, strays
-
-#: completed actions whose metadata describes their whole effect on the view
-APPLIED_ACTIONS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
-#: completed actions that change no visible file
-NEUTRAL_ACTIONS = frozenset({Action.ROLLBACK, Action.SAVEPOINT, Action.SCHEMACOMMIT})
+from pyhudi.timeline.versions import archived_ends
 
 #: partition path -> file id, ascending -> slices that have a base file, ascending by instant, logs
 #: apart
@@ -66,7 +59,8 @@ class FileSystemView:
     be deleted before the instant completes, but would stay in the view. ``logs`` are all listed
     logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if no
     completed commit is active: then all active ones were rolled back, and only the archive shows
-    which files count.
+    which files count. ``ends`` are the completion times of archived commits, where the slice of a
+    log depends on them.
     """
 
     storage: Storage
@@ -77,6 +71,7 @@ class FileSystemView:
     lost: Lost = field(default_factory=dict)
     lost_logs: tuple[LostFile, ...] = ()
     archived: frozenset[InstantTime] = frozenset()
+    ends: Mapping[InstantTime, InstantTime] = field(default_factory=dict)
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
 
     def partitions(self, as_of: InstantTime | None = None) -> list[str]:
@@ -117,6 +112,10 @@ class FileSystemView:
     def existing(self, as_of: InstantTime | None) -> list[BaseFile]:
         """``latest`` for code that keeps files for others: what is lost is absent, and no error."""
         return base_files(self._newest(as_of, self.groups))
+
+    def existing_slices(self, as_of: InstantTime | None) -> list[FileSlice]:
+        """``existing`` with the logs that may count, and the groups that have only logs."""
+        return self._with_logs(self._newest(as_of, self.groups), as_of, None)
 
     def slices(
         self,
@@ -163,7 +162,8 @@ class FileSystemView:
         if not self.logs:
             return newest
         found = {_place(each): each for each in newest}
-        completions = {i.time: i.completion_time or i.time for i in self.timeline.commits}
+        completions = dict(self.ends)
+        completions |= {i.time: i.completion_time or i.time for i in self.timeline.commits}
         for partition, groups in self.logs.items():
             if partitions is not None and partition not in partitions:
                 continue
@@ -283,16 +283,6 @@ def _replaced(timeline: Timeline, promises: Promises) -> dict[tuple[str, FileId]
     return found
 
 
-def add_replaced(
-    found: dict[tuple[str, FileId], InstantTime], instant: Instant, metadata: CommitMetadata
-) -> None:
-    for partition, file_ids in (metadata.replaced or {}).items():
-        for file_id in file_ids:
-            # If it was replaced twice, the group is gone since the first time, in any order here.
-            known = found.get((partition, file_id), instant.time)
-            found[partition, file_id] = min(known, instant.time)
-
-
 def list_view(
     storage: Storage,
     timeline: Timeline,
@@ -340,7 +330,11 @@ def list_view(
     }
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
     view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, (), archived)
-    view = replace(view, lost_logs=lost_logs(view, promises, archive))
+    view = replace(
+        view,
+        lost_logs=lost_logs(view, promises, archive),
+        ends=archived_ends(view, archive) if archive is not None else {},
+    )
     for partition in (*lost, *(each.partition_path for each in view.lost_logs)):
         groups.setdefault(partition, {})
     if archive is None or view.whole:
@@ -371,84 +365,6 @@ def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promise
 
 def _partition(file: StoredFile) -> str:
     return file.path[: -len(file.name)].rstrip("/")
-
-
-def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
-    """``view`` updated to a later timeline from metadata alone; None if a listing is needed."""
-    if view.timeline.keys() - timeline.keys() or view.timeline.first_time != timeline.first_time:
-        # An instant was undone or archived, or now other old files count as archived.
-        return None
-    new = sorted(timeline.since(view.timeline), key=lambda instant: instant.time)
-    if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
-        return None
-    groups, replaced, logs = dict(view.groups), dict(view.replaced), view.logs
-    touched: set[str] = set()
-    for instant in new:
-        if instant.action is Action.CLEAN:
-            cleaned = _cleaned(view.storage, timeline, instant)
-            if cleaned is None:
-                return None
-            _drop_files(groups, touched, cleaned)
-        if instant.action in APPLIED_ACTIONS:
-            metadata = COMMITS.get(view.storage, timeline, instant)
-            if any(s.path and s.file_size_bytes <= 0 for s in metadata.stats):
-                # Some writers leave out the size; a plan with a size of 0 would read no rows.
-                return None
-            add_files(groups, touched, metadata)
-            add_replaced(replaced, instant, metadata)
-            logs = with_logs_of(logs, metadata)
-    groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
-    return replace(
-        view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
-        _rows=dict(view._rows),
-    )  # fmt: skip
-
-
-def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:
-    """What a clean deleted; None if a listing must tell.
-
-    That is so if its file is gone or torn. It is so too if it names no earliest commit: then only a
-    listing finds which snapshots are no longer whole.
-    """
-    path = timeline.file_of(clean)
-    try:
-        found = parse_clean_metadata(storage.read(path), path)
-    except (FileNotFoundError, TableCorrupt):
-        return None
-    return found if found.earliest_commit_to_retain else None
-
-
-def _drop_files(groups: Groups, touched: set[str], cleaned: CleanMetadata) -> None:
-    """Take cleaned base files out of ``groups``; copies a partition before its first change."""
-    for partition, each in cleaned.partition_metadata.items():
-        if partition not in groups:
-            continue
-        by_id = groups[partition] = dict(groups[partition])
-        touched.add(partition)
-        gone = set(each.success_delete_files)
-        names = (parse_base_file_name(name) for name in gone)
-        for file_id in {name.file_id for name in names if name is not None} & by_id.keys():
-            held = by_id[file_id]
-            kept = tuple(s for s in held if s.base is None or s.base.name not in gone)
-            if kept:
-                by_id[file_id] = kept
-            else:
-                del by_id[file_id]
-
-
-def add_files(groups: Groups, touched: set[str], metadata: CommitMetadata) -> None:
-    for stat in metadata.stats:
-        name = parse_base_file_name(_name(stat.path)) if stat.path else None
-        if name is None:
-            continue
-        partition = stat.partition_path
-        if partition not in touched:
-            groups[partition] = dict(groups.get(partition, {}))
-            touched.add(partition)
-        size, rows = stat.file_size_bytes, stat.num_writes
-        file = BaseFile(partition, _name(stat.path), name.file_id, name.instant, size, rows)
-        slices = (*groups[partition].get(name.file_id, ()), FileSlice(file))
-        groups[partition][name.file_id] = tuple(sorted(slices, key=lambda f: f.instant))
 
 
 class ViewCache:
@@ -496,5 +412,6 @@ __all__ = [
     "FileSystemView",
     "InstantKey",
     "ViewCache",
+    "advance",
     "list_view",
 ]

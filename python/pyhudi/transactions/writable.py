@@ -38,6 +38,12 @@ def refuse_service_on(table: Table) -> None:
     refuse_writes_to(table)
 
 
+def refuse_kinds_of(table: Table) -> None:
+    """The same for a service that knows log files: merge-on-read is no reason to refuse."""
+    config = table.config
+    _refuse(table, _kind(config) or _merging(config) or _key_generation(config))
+
+
 def _refuse(table: Table, feature: str | None) -> None:
     if feature is not None:
         raise UnsupportedTable(

@@ -17,9 +17,10 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, RollbackPlan
 from pyhudi.format.plans import render_rollback_plan as render
 from pyhudi.timeline.active import Timeline, instant_key
-from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.states import COMMIT_ACTIONS, COMPLETES_AS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.instants import path_of, put_instant, take_time
+from pyhudi.transactions.markers.failed_logs import shared_logs
 from pyhudi.transactions.recovery.rollback import execute, plan_for, read_metadata, rollback_of
 from pyhudi.transactions.writer import Writer
 
@@ -42,7 +43,7 @@ def undo_commit(
             if not there:
                 return _told(table, timeline, time)
             log.warning("undoing %s %s", target.action, time)
-            plan = plan_for(table, target, files)
+            plan = plan_for(table, target, files, _shared(table, files, time))
             taken, _ = take_time(
                 writer, Action.ROLLBACK, render(plan), timeline, lambda time: lock.renew()
             )
@@ -56,8 +57,8 @@ def undo_commit(
         for instant in there:
             _unpublish(table, timeline, instant)
         actions = {Action(target.action), *(i.action for i in there)}
-        if Action.REPLACECOMMIT in actions:
-            actions.add(Action.CLUSTERING)  # a completed clustering has the name of a replacecommit
+        # A completed clustering has the name of a replacecommit, a compaction that of a commit.
+        actions |= {was for was, done in COMPLETES_AS.items() if done in actions}
         return execute(writer, rollback, plan, actions)
 
 
@@ -95,7 +96,14 @@ def _with_files(
     table: Table, plan: RollbackPlan, target: InstantInfo, files: Collection[str]
 ) -> RollbackPlan:
     """``plan``, which another program may have made, with all data files that are there now."""
-    return replace(plan, requests=(*plan.requests, *plan_for(table, target, files).requests))
+    shared = _shared(table, files, target.commit_time)
+    more = plan_for(table, target, files, shared)
+    return replace(plan, requests=(*plan.requests, *more.requests))
+
+
+def _shared(table: Table, files: Collection[str], time: InstantTime) -> set[str]:
+    """The logs among ``files`` that other delta commits wrote to as well."""
+    return shared_logs(table.storage, files, time) if table.config.layout == 1 else set()
 
 
 def _told(table: Table, timeline: Timeline, time: InstantTime) -> RollbackMetadata | None:

@@ -1,0 +1,47 @@
+"""The files that savepoints and pending plans keep, whatever their age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyhudi.format.instants import Action, Instant
+from pyhudi.format.plans import CompactionOperation, parse_compaction_plan
+from pyhudi.services.clean_plan import Hold
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.saved_files import saved_files
+from pyhudi.timeline.table import Table
+from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
+
+
+def held_files(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
+    """(partition path, name) of each such file, and what keeps it.
+
+    ``TableCorrupt`` if a savepoint cannot be read.
+    """
+    found: dict[tuple[str, str], Hold] = {}
+    for time, partition, name in saved_files(table, timeline):
+        found[partition, name] = Hold(time, f"savepoint {time} keeps it")
+    for instant, requested in planned_clusterings(table, timeline):
+        plan = requested.clustering_plan
+        groups = plan.input_groups if plan is not None else ()
+        for slice_ in (each for group in groups for each in group.slices):
+            why = f"clustering {instant.time} is to rewrite it"
+            for path in (slice_.data_file_path, *slice_.delta_file_paths):
+                place = slice_.partition_path, path.rpartition("/")[2]
+                found.setdefault(place, Hold(instant.time, why))
+    for instant, operation in _compactions(table, timeline):
+        why = f"{instant.action.value} {instant.time} is to merge it"
+        for path in (operation.data_file_path or "", *operation.delta_file_paths):
+            place = operation.partition_path, path.rpartition("/")[2]
+            found.setdefault(place, Hold(instant.time, why))
+    return found
+
+
+def _compactions(table: Table, timeline: Timeline) -> Iterator[tuple[Instant, CompactionOperation]]:
+    """What pending compactions and log compactions are to merge, as far as plans can be read."""
+    for pending in timeline.pending:
+        if pending.action in (Action.COMPACTION, Action.LOGCOMPACTION):
+            plan = plan_of(table, timeline, pending, parse_compaction_plan)
+            for operation in plan.operations if plan is not None else ():
+                yield pending, operation

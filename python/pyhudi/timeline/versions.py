@@ -1,0 +1,133 @@
+"""All versions of file groups, with the logs of each: what services look at.
+
+Rules: spec/file_slices.md F1. Invariant: a log belongs to an older version only if that is certain.
+One whose instant is pending, or is known to nobody, belongs to the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import InstantTime
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile, in_order
+from pyhudi.timeline.strays import Archive
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.view import FileSystemView, Groups
+
+#: the instant with which the version of a log begins, among those of base files or ``EARLIEST`` or
+#: that of a version without base file; None for the newest version
+Begin = Callable[[LogFile, Sequence[InstantTime]], InstantTime | None]
+#: the version of logs before all base files
+EARLIEST = InstantTime("")
+
+
+def versions_of(view: FileSystemView) -> Groups:
+    """The visible versions of every group, ascending, with all their logs.
+
+    A group may begin with a version of logs alone. Logs of change data go with the base file of
+    their instant.
+    """
+    if not view.logs:
+        return view.groups
+    begin = _in_layout_1(view) if view.timeline.layout == 1 else _in_layout_2(view)
+    found = dict(view.groups)
+    for partition, by_id in view.logs.items():
+        groups = dict(found.get(partition, {}))
+        for file_id, logs in by_id.items():
+            groups[file_id] = tuple(_versions(groups.get(file_id, ()), logs, begin))
+        found[partition] = dict(sorted(groups.items()))
+    return found
+
+
+def files_as_of(view: FileSystemView, time: InstantTime) -> list[BaseFile | LogFile]:
+    """The files that a query as of the commit ``time`` may read; errors as of ``view.slices``.
+
+    In layout 1 a log may also have blocks of later commits.
+    """
+    first = view.timeline.first_time
+    counted = {commit.time for commit in view.timeline.commits} | view.archived
+    found: list[BaseFile | LogFile] = []
+    for each in view.slices(time):
+        found += [each.base] if each.base is not None else []
+        for log in each.logs:
+            done = log.instant in counted or (first is not None and log.instant < first)
+            if log.instant <= time and (done or view.timeline.layout == 1):
+                found.append(log)
+    return found
+
+
+def archived_ends(view: FileSystemView, archive: Archive) -> Mapping[InstantTime, InstantTime]:
+    """When the archived commits completed whose logs may belong to the newest version all the same.
+
+    Empty for most tables: the archive is read only if a log began before the newest base file of
+    its group, and its commit is archived. Layout 1 needs none.
+    """
+    first = view.timeline.first_time
+    if view.timeline.layout == 1 or first is None:
+        return {}
+    active = {commit.time for commit in view.timeline.commits}
+    asked = {
+        log.instant
+        for partition, file_id, logs in _logs(view)
+        for log in logs
+        if log.instant < first and log.instant not in active and not log.named.cdc
+        if any(s.instant > log.instant for s in view.groups.get(partition, {}).get(file_id, ()))
+    }
+    if not asked:
+        return {}
+    archived = archive.commits()
+    ends = {time: archived[time].instant.completion_time for time in asked & archived.keys()}
+    return {time: end for time, end in ends.items() if end is not None}
+
+
+def _logs(view: FileSystemView) -> Iterator[tuple[str, FileId, tuple[LogFile, ...]]]:
+    for partition, by_id in view.logs.items():
+        for file_id, logs in by_id.items():
+            yield partition, file_id, logs
+
+
+def _in_layout_1(view: FileSystemView) -> Begin:
+    """The name of a log says its slice. Without a base file that may be a planned compaction."""
+    commits = {commit.time for commit in view.timeline.commits}
+    first = view.timeline.first_time
+
+    def begin(log: LogFile, bases: Sequence[InstantTime]) -> InstantTime | None:
+        known = log.instant in commits or (first is not None and log.instant < first)
+        return log.instant if known or log.instant in bases else None
+
+    return begin
+
+
+def _in_layout_2(view: FileSystemView) -> Begin:
+    """The newest base file not later than the completion of the log's commit."""
+    ends = dict(view.ends)
+    ends |= {commit.time: commit.completion_time or commit.time for commit in view.timeline.commits}
+
+    def begin(log: LogFile, bases: Sequence[InstantTime]) -> InstantTime | None:
+        end = ends.get(log.instant)
+        if log.named.cdc and log.instant in bases:
+            return log.instant
+        if end is None:
+            return None
+        older = [each for each in bases if each <= end]
+        return older[-1] if older else EARLIEST
+
+    return begin
+
+
+def _versions(
+    bases: Sequence[FileSlice], logs: Sequence[LogFile], begin: Begin
+) -> Iterator[FileSlice]:
+    instants = [each.instant for each in bases]
+    held: dict[InstantTime, list[LogFile]] = {each: [] for each in instants}
+    late: list[LogFile] = []
+    for log in logs:
+        found = begin(log, instants)
+        (late if found is None else held.setdefault(found, [])).append(log)
+    held.setdefault(max(held, default=EARLIEST), []).extend(late)
+    base_of = {each.instant: each.base for each in bases}
+    for instant in sorted(held):
+        yield FileSlice(base_of.get(instant), in_order(held[instant]))
