@@ -7,13 +7,18 @@ file. A program reads a plan before it carries it out, so it never carries out a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TypeVar
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import RequestedReplace, parse_requested_replace
+from pyhudi.format.plans import (
+    CompactionPlan,
+    RequestedReplace,
+    parse_compaction_plan,
+    parse_requested_replace,
+)
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 
@@ -79,3 +84,17 @@ def pending_clusterings(table: Table, timeline: Timeline) -> frozenset[InstantTi
     return frozenset(
         i.time for i in timeline.pending if work_of(table, timeline, i) is Work.CLUSTERING
     )
+
+
+def planned_compactions(
+    table: Table, timeline: Timeline, action: Action = Action.COMPACTION
+) -> Iterator[tuple[Instant, CompactionPlan]]:
+    """The pending compactions with their plans, or with that ``action`` the log compactions.
+
+    Those whose plan is gone or cannot be read are left out.
+    """
+    for pending in timeline.pending:
+        if pending.action is action:
+            found = plan_of(table, timeline, pending, parse_compaction_plan)
+            if found is not None:
+                yield pending, found

@@ -39,6 +39,15 @@ def refuse_service_on(table: Table) -> None:
     refuse_writes_to(table)
 
 
+def refuse_compaction_of(table: Table) -> None:
+    """``UnsupportedTable`` for the kinds of merge-on-read table that pyhudi writes no files into,
+    and for tables that have no logs. How they merge is not looked at."""
+    config = table.config
+    merges = config.table_type is TableType.MERGE_ON_READ
+    _refuse(table, None if merges else "compaction of copy-on-write tables, which have no logs,")
+    _refuse(table, _kind(config))
+
+
 def _refuse(table: Table, feature: str | None) -> None:
     if feature is not None:
         raise UnsupportedTable(
