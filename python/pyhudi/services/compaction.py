@@ -76,6 +76,20 @@ class CompactionStep(str, Enum):
     UNSCHEDULE = "unschedule"
 
 
+#: Apache Hudi's other words for steps
+STEP_WORDS = {"execute": CompactionStep.RUN, "scheduleandexecute": CompactionStep.SCHEDULE_AND_RUN}
+
+
+def stated_step(op: str) -> CompactionStep:
+    """The step that ``op`` names, in any case; ``ConfigError`` for a word that is none."""
+    words = {step.value.lower(): step for step in CompactionStep} | STEP_WORDS
+    found = words.get(op.lower())
+    if found is None:
+        steps = ", ".join(step.value for step in CompactionStep)
+        raise ConfigError(f"op is '{op}', but it must be one of {steps}.", key="op")
+    return found
+
+
 class CompactionFate(str, Enum):
     """What a compaction does with a slice."""
 
