@@ -61,7 +61,6 @@ from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-NONCE_BOUND = 1_000_000_000
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS = 10
 Place = tuple[FileSystemSpec, str]
@@ -367,7 +366,7 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
             )
         stats: list[WriteStat] = []
         if tasks:
-            spec, order = _spec(run, time, schema), _order(run, view, schema, time)
+            spec, order = _spec(run, running, schema), _order(run, view, schema, time)
             stats = run.tasks.compact(spec, order, tasks)
         running.seal(partial(run.tasks.ended, time), [s.path for s in stats])
         _, more = running.complete(stats, schema)
@@ -423,8 +422,8 @@ def _order(
     return merge_spec(run.table.config, run.place, schema.columns, counted, SparkSchema())
 
 
-def _spec(run: Compaction, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
-    """How the workers write the files of ``instant``."""
+def _spec(run: Compaction, running: RunningCompaction, schema: SparkSchema) -> WriteSpec:
+    """How the workers write the files."""
     options, config = run.options, run.table.config
     filesystem, root = run.place
     bloom = BloomSpec(
@@ -436,10 +435,10 @@ def _spec(run: Compaction, instant: InstantTime, schema: SparkSchema) -> WriteSp
     return WriteSpec(
         root=root,
         fs=filesystem,
-        instant=instant,
+        instant=running.instant,
         schema=schema.arrow(),
         avro_schema=json.dumps(schema.with_meta_columns().avro(config.name)),
-        write_nonce=run.writer.clock.random_int(NONCE_BOUND),
+        write_nonce=running.nonce,
         key_columns=config.record_key_fields,
         codec=options.codec.value,
         row_group_bytes=options.row_group_bytes,

@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 
-from pyhudi.errors import CommitConflict, WriterFenced
+from pyhudi.errors import CommitConflict, FileExists, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import parse_base_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import (
+    InstantInfo,
+    RollbackMetadata,
+    RolledBackPartition,
+    render_rollback_metadata,
+    render_rollback_plan,
+)
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.cancelling import pause
 from pyhudi.locks.renewal import kept
+from pyhudi.services.clustering_run import is_alive
 from pyhudi.services.compaction_plan import Group
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
@@ -35,12 +44,12 @@ from pyhudi.transactions.heartbeat import (
     last_beat_ms,
     last_words,
 )
-from pyhudi.transactions.instants import path_of, put_instant
+from pyhudi.transactions.instants import path_of, put_instant, take_time
 from pyhudi.transactions.markers.markers import delete_files, delete_markers, files_of
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.phases import Phase, check_move
 from pyhudi.transactions.presence import while_there
-from pyhudi.transactions.recovery.rollback import read_metadata
+from pyhudi.transactions.recovery.rollback import plan_for, read_metadata, rollback_of
 from pyhudi.transactions.recovery.settle import DYING_S
 from pyhudi.transactions.recovery.undoing import check_undoing, grounds
 from pyhudi.transactions.transaction import Transaction
@@ -49,6 +58,7 @@ from pyhudi.transactions.writer import Writer
 log = logging.getLogger(__name__)
 
 OPERATION = "compact"
+NONCE_BOUND = 1_000_000_000
 
 
 class Runner(Enum):
@@ -74,9 +84,12 @@ def older_writes(now: Timeline) -> list[Instant]:
     return [i for i in now.pending if i.action in COMMIT_ACTIONS and i.action not in compactions]
 
 
-def runner_of(writer: Writer, pending: Instant) -> Runner:
-    """Who runs the pending compaction, by the heartbeat of its instant."""
+def runner_of(writer: Writer, now: Timeline, pending: Instant) -> Runner:
+    """Who runs the pending compaction, or takes its run back, by the heartbeats of both."""
     table, policy = writer.table, writer.policy.heartbeat
+    undoing = rollback_of(table, now, pending.time)
+    if undoing is not None and is_alive(table, writer, undoing[0].time):
+        return Runner.ALIVE
     storage, begun = table.storage, pending.state is State.INFLIGHT
     beat, words = last_beat_ms(storage, pending.time), last_words(storage, pending.time)
     if beat is None:
@@ -104,19 +117,71 @@ def base_files_of(table: Table, time: InstantTime) -> list[str]:
     return [path for path in found if parse_base_file_name(path.rpartition("/")[2]) is not None]
 
 
-def undo_run(writer: Writer, time: InstantTime) -> None:
-    """Delete what a run left that is known to have failed; the plan stays. Under the lock."""
+def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
+    """Undo the run of a dead program; its plan stays. Under the lock.
+
+    A rollback says so on the timeline, as Apache Hudi's does: a program that was only slow sees it
+    before it commits, or before it deletes what the next run writes. One that was left pending is
+    completed.
+    """
+    table, lock, time = writer.table, writer.lock, pending.time
+    target = InstantInfo(time, Action.COMPACTION.value)
+    found = rollback_of(table, now, time)
+    if found is None and pending.state is State.REQUESTED:
+        return
+    log.warning("the run of the compaction %s is taken back, to run its plan again", time)
+    started = writer.clock.monotonic()
+    if found is None:
+        with kept(lock):
+            plan = plan_for(table, target, base_files_of(table, time))
+        content = render_rollback_plan(plan)
+        at, _ = take_time(writer, Action.ROLLBACK, content, now, lambda time: lock.renew())
+        found = Instant(at, Action.ROLLBACK, State.REQUESTED), plan
+    rollback = found[0]
+    inflight = Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT)
+    if rollback.state is State.REQUESTED:
+        with suppress(FileExists):
+            put_instant(table, rollback, inflight, b"")
+    gone = undo_run(writer, time)
+    by_partition: dict[str, list[str]] = {}
+    for path in gone:
+        uri = f"{table.storage.root}/{path}"
+        by_partition.setdefault(path.rpartition("/")[0], []).append(uri)
+    metadata = RollbackMetadata(
+        start_rollback_time=rollback.time,
+        time_taken_in_millis=int((writer.clock.monotonic() - started) * 1000),
+        total_files_deleted=len(gone),
+        commits_rollback=(time,),
+        partition_metadata={p: RolledBackPartition(p, tuple(u)) for p, u in by_partition.items()},
+        instants_rollback=(target,),
+    )
+    done = Instant(
+        rollback.time, Action.ROLLBACK, State.COMPLETED, writer.next_time(table.timeline())
+    )
+    lock.check(table.storage.put_timeout_s)
+    put_instant(table, inflight, done, render_rollback_metadata(metadata))
+
+
+def undo_run(writer: Writer, time: InstantTime) -> list[str]:
+    """Delete what a run left that is known to have failed; its base files. Under the lock."""
     table, lock = writer.table, writer.lock
     with kept(lock):
-        delete_files(table.storage, base_files_of(table, time))
+        gone = base_files_of(table, time)
+        delete_files(table.storage, gone)
     lock.check(table.storage.put_timeout_s)
     delete_markers(table.storage, time)
     inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
     table.storage.delete([path_of(table, inflight)])
+    return gone
 
 
 class RunningCompaction(Transaction):
-    """A compaction in progress; use ``claimed`` to begin it."""
+    """A compaction in progress; use ``claimed`` to begin it.
+
+    ``nonce`` is in the names of the files that this run writes.
+    """
+
+    nonce: int
 
     @classmethod
     def claimed(
@@ -135,13 +200,12 @@ class RunningCompaction(Transaction):
             pending = pending_compaction(now, time)
             if pending is None:
                 return None, f"the compaction {time} has ended"
-            runner = runner_of(writer, pending)
+            runner = runner_of(writer, now, pending)
             if runner is Runner.ALIVE or (runner is Runner.UNKNOWN and not takes_over):
                 return None, f"of the compaction {time}: {runner.value}"
-            if pending.state is State.INFLIGHT:
-                log.warning("compaction %s is run again: %s", time, runner.value)
-                undo_run(writer, time)
-            self.instant, self.timeline = time, now
+            take_back(writer, now, pending)
+            self.instant, self.timeline = time, table.timeline()
+            self.nonce = writer.clock.random_int(NONCE_BOUND)
             self._heartbeat = Heartbeat(table.storage, writer.clock, time, writer.policy.heartbeat)
             self._heartbeat.beat()
             requested = Instant(time, self._action, State.REQUESTED)
@@ -153,7 +217,12 @@ class RunningCompaction(Transaction):
         return self, ""
 
     def _marked(self) -> list[str]:
-        return base_files_of(self.table, self.instant)
+        # Those of another run are not touched before it is known, under the lock, to be dead.
+        return [path for path in base_files_of(self.table, self.instant) if self._is_own(path)]
+
+    def _is_own(self, path: str) -> bool:
+        named = parse_base_file_name(path.rpartition("/")[2])
+        return named is not None and named.write_token.split("-")[1:2] == [str(self.nonce)]
 
     def complete(
         self, stats: Sequence[WriteStat], schema: SparkSchema
@@ -178,10 +247,11 @@ class RunningCompaction(Transaction):
                 current = table_schema(self.table, now, None) or schema
             completion = self.writer.next_time(now)
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
-            gone = [s.path for s in stats if (s.partition_path, s.file_id) in left]
-            if gone:
-                delete_files(self.table.storage, gone)
             kept_ones = tuple(s for s in stats if (s.partition_path, s.file_id) not in left)
+            # What is left out, and what runs wrote that were taken back and did not know it.
+            gone = set(base_files_of(self.table, self.instant)) - {s.path for s in kept_ones}
+            if gone:
+                delete_files(self.table.storage, sorted(gone))
             declared = {SCHEMA_KEY: current.declaration(self.table.config.name)}
             metadata = CommitMetadata("COMPACT", kept_ones, declared, None, compacted=True)
 
@@ -197,16 +267,19 @@ class RunningCompaction(Transaction):
 
     def _check_not_taken(self, now: Timeline) -> None:
         """``WriterFenced`` if another program has taken this run back, and may run the plan."""
-        rollbacks = (i for i in now.since(self.timeline) if i.action is Action.ROLLBACK)
-        for rollback in rollbacks:
+        if self._was_taken(now):
+            raise WriterFenced(
+                f"{self.who} was rolled back by another program, which may run its plan. "
+                "Nothing of this run is visible. Run the compaction again when that has ended.",
+                instant=self.instant,
+            )
+
+    def _was_taken(self, now: Timeline) -> bool:
+        for rollback in (i for i in now.since(self.timeline) if i.action is Action.ROLLBACK):
             undone = read_metadata(self.table, now, rollback)
             if undone is not None and self.instant in undone.commits_rollback:
-                self._may_still_write = True
-                raise WriterFenced(
-                    f"{self.who} was rolled back by another program, which may run its plan. "
-                    "Nothing of this run is visible. Run the compaction again when that has ended.",
-                    instant=self.instant,
-                )
+                return True
+        return False
 
     def _left_out(
         self, now: Timeline, stats: Sequence[WriteStat], refuse: bool = False
@@ -236,12 +309,19 @@ class RunningCompaction(Transaction):
 
     def _undo(self) -> None:
         """Delete what this run has written; its plan stays, for the next run."""
-        with self.writer.locked(self.instant):
-            now = self.table.timeline()
-            self._check_not_taken(now)
-            pending = pending_compaction(now, self.instant)
-            if pending is not None and pending.state is State.INFLIGHT:
-                undo_run(self.writer, self.instant)
+        table, time = self.table, self.instant
+        with self.writer.locked(time):
+            now = table.timeline()
+            pending = pending_compaction(now, time)
+            taken = self._was_taken(now) or rollback_of(table, now, time) is not None
+            if pending is not None and pending.state is State.INFLIGHT and not taken:
+                undo_run(self.writer, time)
+                return
+            # The plan belongs to another run by now, or has ended: only our own files go.
+            self._heartbeat.leave()
+            done = [i for i in now.commits if i.time == time]
+            named = {s.path for i in done for s in COMMITS.get(table.storage, now, i).stats}
+            delete_files(table.storage, [path for path in self._marked() if path not in named])
 
 
 def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | None:
@@ -257,7 +337,7 @@ def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | Non
         pending = pending_compaction(now, time)
         if pending is None:
             return f"the compaction {time} has ended"
-        runner = runner_of(writer, pending)
+        runner = runner_of(writer, now, pending)
         if runner is Runner.ALIVE or (runner is Runner.UNKNOWN and not takes_over):
             return f"of the compaction {time}: {runner.value}"
         if now.layout == 1:
@@ -269,8 +349,7 @@ def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | Non
                 log.instant == time for ids in logs.values() for of in ids.values() for log in of
             ):
                 return f"a log names {time}, and belongs to the base file that it is to write"
-        if pending.state is State.INFLIGHT:
-            undo_run(writer, time)
+        take_back(writer, now, pending)
         requested = Instant(time, Action.COMPACTION, State.REQUESTED)
         table.storage.delete([path_of(table, requested), f"{HEARTBEATS}/{time}"])
     return None
