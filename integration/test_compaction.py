@@ -74,6 +74,12 @@ def optimized(peer: SparkPeer, path: Path) -> list[dict[str, Any]]:
     return list(found.without_meta().rows)
 
 
+def called(peers: Peers, path: Path, procedure: str, more: str = "") -> list[dict[str, Any]]:
+    """What a procedure of pyhudi answers."""
+    arguments = f"table => '{path}'" + (f", {more}" if more else "")
+    return list(peers(PYHUDI).sql(f"call pyhudi.system.{procedure}({arguments})").rows)
+
+
 def plans(path: Path) -> set[str]:
     timeline = open_table(LocalStorage(str(path))).timeline()
     return {str(i.time) for i in timeline.pending if i.action.value == "compaction"}
@@ -101,8 +107,18 @@ def test_all_read_the_same_rows_after_a_compaction_and_hudi_writes_on(
     peers(HUDI).write(path, more.table(), of.given(more))
     rows = {row["id"]: row["v"] for row in agreed(peers, path).rows}
     assert (rows[0], rows[5], rows[20], rows[40]) == ("x0", "z5", "z20", "z40")
-    package.compact(str(path))
+    # As tasks of Spark, by Apache Hudi's words.
+    told = called(peers, path, "run_compaction", "op => 'schedule'")
+    assert {row["fate"] for row in told} == {"planned"}
+    (shown,) = [r for r in called(peers, path, "show_compaction") if r["state"] != "completed"]
+    assert (shown["timestamp"], shown["operation_size"]) == (told[0]["compaction"], len(told))
+    assert shown["runner"] == "nobody has begun it"
+    told = called(
+        peers, path, "run_compaction", "op => 'run', instants => " + repr(shown["timestamp"])
+    )
+    assert {row["fate"] for row in told} == {"compacted"}
     assert {row["id"]: row["v"] for row in agreed(peers, path).rows} == rows
+    assert {r["state"] for r in called(peers, path, "show_compaction")} == {"completed"}
 
 
 @pytest.mark.parametrize("version", [9, 6])

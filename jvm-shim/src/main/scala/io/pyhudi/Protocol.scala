@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "508567695ccf"
+  val version = "8ba4d470ab54"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
