@@ -125,8 +125,10 @@ def _in_turn(slices: Iterable[FileSlice], choice: CompactionChoice) -> list[File
 
 
 def _told(of: FileSlice) -> str:
-    logs = f"{len(of.logs)} logs of {sum(log.size_bytes for log in of.logs)} bytes"
-    return f"{logs} go into a base file" + ("" if of.base is not None else ", its first one")
+    goes = "log goes" if len(of.logs) == 1 else "logs go"
+    size = sum(log.size_bytes for log in of.logs)
+    first = "" if of.base is not None else "first "
+    return f"{len(of.logs)} {goes} into the {first}base file, {size} bytes"
 
 
 def metrics_of(of: FileSlice, file_bytes: int) -> dict[str, float]:
