@@ -7,62 +7,55 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 from __future__ import annotations
 
 import json
-import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
 
-from pyhudi.choices import BloomType, FailedWrites
+from pyhudi.choices import BloomType
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import parse_log_file_name
-from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import CompactionOperation, CompactionPlan, render_compaction_plan
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.plans import CompactionOperation, CompactionPlan
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
-from pyhudi.locks.renewal import kept
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.compact import compact_slices
 from pyhudi.rows.log_spec import CompactTask, LogSlice, MergeSpec
 from pyhudi.rows.spec import GROUP, BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.compaction_plan import (
-    CompactionFacts,
     CompactionRules,
     Group,
     PlannedSlice,
     compaction_plan,
-    plan_compaction,
 )
-from pyhudi.services.compaction_run import RunningCompaction, older_writes, unschedule
+from pyhudi.services.compaction_run import RunningCompaction, unschedule
+from pyhudi.services.compaction_schedule import (
+    requested_compaction,
+    rules_of,
+    slices_to_compact,
+)
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
 from pyhudi.services.written_files import stat_of
-from pyhudi.slices.files import FileSlice, LogFile, in_order
+from pyhudi.slices.files import LogFile, in_order
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import planned_compactions
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
-from pyhudi.transactions.instants import path_of, take_time
 from pyhudi.transactions.pessimistic import is_pessimistic
-from pyhudi.transactions.recovery.settle import settled_timeline
-from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_compaction_of
+from pyhudi.transactions.writable import refuse_kind_of
 from pyhudi.transactions.writer import Writer
 
-log = logging.getLogger(__name__)
-
-#: how often a plan is made if writers that take no lock commit meanwhile
-PLANS = 10
 Place = tuple[FileSystemSpec, str]
 
 
@@ -175,7 +168,7 @@ def compacted(
     ``LockTimeout``, ``CommitConflict`` if commits were undone meanwhile.
     """
     table = run.table
-    rules = rules_of(run)
+    rules = rules_of(run.options, run.budget)
     timeline = table.timeline()
     schema = table_schema(table, timeline, None)
     if schema is None:
@@ -201,96 +194,45 @@ def _is_asked(run: Compaction, instant: Instant) -> bool:
     return not run.instants or instant.time in run.instants
 
 
-def rules_of(run: Compaction) -> CompactionRules:
-    """The rules that the options state; ``ConfigError`` for a pattern that is none."""
-    options = run.options
-    pattern, key = options.compact_partition_regex, "hoodie.compaction.partition.path.regex"
-    try:
-        regex = None if pattern is None else re.compile(pattern)
-    except re.error as e:
-        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
-    return CompactionRules(
-        choice=options.compact_choice,
-        least_log_bytes=options.compact_log_bytes,
-        least_log_files=options.compact_log_files,
-        most_io_mb=options.compact_io_mb,
-        file_bytes=options.max_file_bytes,
-        budget=run.budget,
-        regex=regex,
-    )
-
-
 def _refuse(table: Table, timeline: Timeline) -> None:
     """The errors of ``compacted`` about the table."""
-    refuse_compaction_of(table)
-    feature = unmergeable(table.config)
+    config = table.config
+    if config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedTable(
+            f"{config.name} is a copy-on-write table, which has no logs to compact. Nothing was "
+            "changed. To put small files together, cluster it.",
+            feature="compaction of a copy-on-write table",
+        )
+    refuse_kind_of(table)
+    feature = unmergeable(config)
     if feature is not None:
         feature = f"a table with {feature}"
-    elif table.config.cdc_enabled:
+    elif config.cdc_enabled:
         feature = "a table with change data capture"
-    elif is_pessimistic(table.config):
+    elif is_pessimistic(config):
         feature = "a table of pessimistic writers"
     elif SchemaHistory(table, timeline).current() is not None:
         feature = "a table with a schema history"
     if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
-            f"{table.config.name}.",
+            f"{config.name}.",
             feature=feature,
         )
 
 
-# --- plans --------------------------------------------------------------------------------------
-
-
-def _slices(view: FileSystemView, layout: int) -> Iterator[FileSlice]:
-    """The newest slices that have logs which have completed, with these alone."""
-    counted = counted_instants(view, None)
-    for each in view.slices():
-        logs = tuple(
-            log
-            for log in each.logs
-            if not log.named.cdc and (layout == 1 or log.instant in counted)
-        )
-        if logs:
-            yield replace(each, logs=logs)
-
-
-def _busy(table: Table, now: Timeline) -> dict[Group, str]:
-    """The groups that other plans have, and which."""
-    found: dict[Group, str] = {}
-    for action in (Action.COMPACTION, Action.LOGCOMPACTION):
-        for pending, plan in planned_compactions(table, now, action):
-            why = f"the pending {action.value} {pending.time} has it"
-            found |= {(o.partition_path, o.file_id): why for o in plan.operations}
-    for pending, requested in planned_clusterings(table, now):
-        why = f"the clustering {pending.time} is to rewrite it"
-        found |= dict.fromkeys(groups_of(requested), why)
-    return found
-
-
-def _plan(table: Table, now: Timeline, rules: CompactionRules) -> tuple[PlannedSlice, ...]:
-    slices = tuple(_slices(table.view(now), table.config.layout))
-    planned = plan_compaction(CompactionFacts(slices, _busy(table, now)), rules)
-    running = older_writes(now) if now.layout == 1 else []
-    if not running:
-        return planned
-    why = f"in version 6 a compaction waits for writes, and {running[0].time} is pending"
-    return tuple(replace(p, taken=False, why=why) if p.taken else p for p in planned)
-
-
 def _proposed(run: Compaction, now: Timeline, rules: CompactionRules) -> list[CompactedSlice]:
     """What a new plan would have."""
-    planned = _plan(run.table, now, rules)
+    planned = slices_to_compact(run.table, now, rules)
     return [_row(p, CompactionFate.WOULD_BE if p.taken else CompactionFate.LEFT) for p in planned]
 
 
 def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[CompactedSlice]:
     """Make a plan if there is something to compact, and run it if ``runs``."""
-    planned = _plan(run.table, run.table.timeline(), rules)
+    planned = slices_to_compact(run.table, run.table.timeline(), rules)
     instant: InstantTime | None = None
     if any(p.taken for p in planned):  # most often nothing is due: then the lock is not taken
-        planned, instant = _requested(run.writer, rules)
+        planned, instant = requested_compaction(run.writer, rules)
     if instant is not None and runs:
         own = {p.group for p in planned if p.taken}
         rows = [_row(p, CompactionFate.LEFT) for p in planned if p.group not in own]
@@ -300,47 +242,6 @@ def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[Comp
         _row(p, CompactionFate.PLANNED, instant) if p.taken else _row(p, CompactionFate.LEFT)
         for p in planned
     ]
-
-
-def _requested(
-    writer: Writer, rules: CompactionRules
-) -> tuple[tuple[PlannedSlice, ...], InstantTime | None]:
-    """Plan and request under the lock; None if nothing is due after all.
-
-    A log that completed between the listing and the request would belong to the slice before it,
-    and not be in the plan. With the lock no such log comes. A writer without one is noticed by a
-    second look: then the request is taken back. So it is, in layout 1, if a write has begun.
-    """
-    lazy = replace(writer.policy, failed_writes=FailedWrites.LAZY)
-    policy = lazy if writer.policy.failed_writes is FailedWrites.EAGER else writer.policy
-    settled_timeline(replace(writer, policy=policy), "A compaction")
-    table, lock = writer.table, writer.lock
-    with writer.locked():
-        for _ in range(PLANS):
-            with kept(lock):
-                now = table.timeline()
-                check_undoing(table, now, "A compaction", None)
-                planned = _plan(table, now, rules)
-            if not any(p.taken for p in planned):
-                return planned, None
-            content = render_compaction_plan(compaction_plan(planned, rules.file_bytes))
-            lock.renew()
-
-            def alive(time: InstantTime) -> None:
-                lock.check(table.storage.put_timeout_s)
-
-            time, shown = take_time(writer, Action.COMPACTION, content, now, alive)
-            if not shown.since(now) and not (shown.layout == 1 and older_writes(shown)):
-                log.info("scheduled compaction %s", time)
-                return planned, time
-            requested = Instant(time, Action.COMPACTION, State.REQUESTED)
-            table.storage.delete([path_of(table, requested)])
-    raise WriteFailed(
-        f"No compaction of {table.config.name} was planned in {PLANS} attempts: writers that do "
-        "not take the table's lock committed meanwhile. Nothing was changed. Give all writers the "
-        "same lock, or plan when they rest.",
-        path=table.storage.root,
-    )
 
 
 # --- runs ---------------------------------------------------------------------------------------

@@ -119,10 +119,11 @@ def run_services(
     ``services`` names them, a compaction comes before the clean, and a clustering last. After
     ``budget_s`` seconds or ``max_cpu_minutes`` of CPU time no new part of a thousand files or
     instants, group of files to cluster, or compaction begins; nor after ``max_files`` files, or
-    ``max_bytes`` bytes, were deleted or rewritten. The next round goes on. With ``dry_run`` nothing changes, and ``left`` is what is
-    due. ``options`` are those of a write and say what stays, and the lock must be that of the
-    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``ConfigError``; those of a service are in its turn.
+    ``max_bytes`` bytes, were deleted or rewritten. The next round goes on. With ``dry_run`` nothing
+    changes, and ``left`` is what is due. ``options`` are those of a write and say what stays, and
+    the lock must be that of the table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings.
+    Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``; those of a service are in its
+    turn.
     """
     writer, resolved = open_writer(path, lazy_unless_told(options or {}, {}), hadoop_options)
     files = filesystems(hadoop_options or {})

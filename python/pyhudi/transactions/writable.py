@@ -39,13 +39,10 @@ def refuse_service_on(table: Table) -> None:
     refuse_writes_to(table)
 
 
-def refuse_compaction_of(table: Table) -> None:
-    """``UnsupportedTable`` for the kinds of merge-on-read table that pyhudi writes no files into,
-    and for tables that have no logs. How they merge is not looked at."""
-    config = table.config
-    merges = config.table_type is TableType.MERGE_ON_READ
-    _refuse(table, None if merges else "compaction of copy-on-write tables, which have no logs,")
-    _refuse(table, _kind(config))
+def refuse_kind_of(table: Table) -> None:
+    """``UnsupportedTable`` for the kinds of table that no file is written into, whether they are
+    merge-on-read, and however they merge."""
+    _refuse(table, _kind(table.config))
 
 
 def _refuse(table: Table, feature: str | None) -> None:
