@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyhudi.errors import ConfigError, UnsupportedTable, WriterFenced
-from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriterFenced
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.log_spec import CompactTask, MergeSpec
 from pyhudi.rows.spec import WriteSpec
+from pyhudi.services import compaction_schedule
 from pyhudi.services.compaction import (
     CompactedSlice,
     CompactionFate,
@@ -24,6 +26,7 @@ from pyhudi.services.compaction_run import RunningCompaction
 from pyhudi.timeline.pending import planned_compactions
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import Heartbeat
+from pyhudi.transactions.instants import take_time
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.services.logged_table import LoggedTable, logged
@@ -88,16 +91,12 @@ class Died(BaseException):
 
 
 class Dies(SlicesHere):
-    """Its process is gone when the files are written; ``event`` comes before."""
-
-    def __init__(self, event: Callable[[], object] = lambda: None) -> None:
-        self._event = event
+    """Its process is gone when the files are written."""
 
     def compact(
         self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
     ) -> list[WriteStat]:
         super().compact(spec, order, tasks)
-        self._event()
         raise Died
 
 
@@ -268,6 +267,98 @@ def test_a_log_that_completes_later_belongs_to_the_new_file(tmp_path: Path) -> N
     assert table.rows() == before
     assert fates(table.compact()) == {"compacted"}
     assert table.rows() == before
+
+
+def test_a_plan_beside_which_a_writer_without_the_lock_commits_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = logged(golden_tables.BY_NAME["h120_v9-mor_part_compact"], tmp_path)
+    before = table.rows()
+    timeline = table.table().timeline()
+    last = timeline.commits[-1]
+    completed = table.root / timeline.file_of(last)
+    held = completed.read_bytes()
+    completed.unlink()
+
+    def first(*given: Any, **more: Any) -> Any:
+        completed.write_bytes(held)
+        return take_time(*given, **more)
+
+    monkeypatch.setattr(compaction_schedule, "take_time", first)
+    table.compact(CompactionStep.SCHEDULE)
+    ((pending, plan),) = planned_compactions(table.table(), table.table().timeline())
+    assert any(last.time in path for o in plan.operations for path in o.delta_file_paths)
+    assert table.plans()[-1] == f"{pending.time}.compaction.requested"
+    assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
+    assert table.rows() == before
+
+
+def test_nothing_is_planned_beside_a_plan_that_cannot_be_read(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME["h120_v9-mor_meta"], tmp_path)
+    time = str(int(table.table().timeline().greatest_time()) + 1)
+    (table.root / ".hoodie/timeline" / f"{time}.logcompaction.requested").write_bytes(b"Obj")
+    found = table.compact()
+    assert {each.why for each in found} == {
+        f"the plan of the pending logcompaction {time} cannot be read"
+    }
+
+
+class Beside(SlicesHere):
+    """``event`` comes when the files are written."""
+
+    def __init__(self, event: Callable[[], object]) -> None:
+        self._event = event
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        stats = super().compact(spec, order, tasks)
+        self._event()
+        return stats
+
+
+def test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out(
+    tmp_path: Path,
+) -> None:
+    table, time = pending_plan(NEWEST, tmp_path)
+    before = table.rows()
+    ((_, plan),) = planned_compactions(table.table(), table.table().timeline())
+    each = plan.operations[0]
+    early = str(int(time) - 1)
+
+    def write() -> None:
+        folder = table.root / each.partition_path
+        name = f"{each.file_id}_7-7-7_{early}.parquet"
+        size = (folder / name).write_bytes((folder / (each.data_file_path or "")).read_bytes())
+        path = f"{each.partition_path}/{name}"
+        stat = WriteStat(
+            each.file_id, path, each.partition_path, each.base_instant_time, file_size_bytes=size
+        )
+        done = render_commit(CommitMetadata("UPSERT", (stat,)), 2)
+        late = str(int(table.table().timeline().greatest_time()) + 1)
+        (table.root / ".hoodie/timeline" / f"{early}_{late}.deltacommit").write_bytes(done)
+
+    found = table.compact(CompactionStep.RUN, tasks=Beside(write))
+    assert sorted(each.fate.value for each in found) == ["compacted", "left"]
+    (left,) = [one for one in found if one.fate is CompactionFate.LEFT]
+    assert left.why == f"upsert {early} wrote its base file meanwhile"
+    assert not list((table.root / each.partition_path).glob(f"{each.file_id}*_{time}.parquet"))
+    # Its new base file has none of the logs' rows here, but they were not lost to the compaction.
+    assert len(table.rows()) == len(before)
+
+
+def test_rows_of_a_commit_that_was_undone_meanwhile_are_not_committed(tmp_path: Path) -> None:
+    table, time = pending_plan(NEWEST, tmp_path)
+    timeline = table.table().timeline()
+    undone = next(i for i in reversed(timeline.commits) if i.time < time)
+
+    def undo() -> None:
+        (table.root / timeline.file_of(undone)).unlink()
+
+    with pytest.raises(CommitConflict, match="was undone"):
+        table.compact(CompactionStep.RUN, tasks=Beside(undo))
+    assert table.plans() == [f"{time}.compaction.requested"]
+    assert not list(table.root.rglob(f"*_{time}.parquet"))
 
 
 def test_the_state_before_a_compaction_is_still_read(tmp_path: Path) -> None:

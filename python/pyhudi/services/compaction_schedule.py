@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS: Final = 10
+#: actions whose plans name slices
+PLANNED: Final = (Action.COMPACTION, Action.LOGCOMPACTION)
 
 
 def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRules:
@@ -80,7 +82,7 @@ def _slices(view: FileSystemView, layout: int) -> Iterator[FileSlice]:
 def _busy(table: Table, now: Timeline) -> dict[Group, str]:
     """The groups that other plans have, and which."""
     found: dict[Group, str] = {}
-    for action in (Action.COMPACTION, Action.LOGCOMPACTION):
+    for action in PLANNED:
         for pending, plan in planned_compactions(table, now, action):
             why = f"the pending {action.value} {pending.time} has it"
             found |= {(o.partition_path, o.file_id): why for o in plan.operations}
@@ -96,11 +98,23 @@ def slices_to_compact(
     """The slices that have logs under ``now``, and which of them a plan would take."""
     slices = tuple(_slices(table.view(now), table.config.layout))
     planned = plan_compaction(CompactionFacts(slices, _busy(table, now)), rules)
-    running = older_writes(now) if now.layout == 1 else []
-    if not running:
+    why = _waits(table, now)
+    if why is None:
         return planned
-    why = f"in version 6 a compaction waits for writes, and {running[0].time} is pending"
     return tuple(replace(p, taken=False, why=why) if p.taken else p for p in planned)
+
+
+def _waits(table: Table, now: Timeline) -> str | None:
+    """Why no plan can be made now; None if one can."""
+    for action in PLANNED:
+        readable = {pending.time for pending, _ in planned_compactions(table, now, action)}
+        for pending in now.pending:
+            if pending.action is action and pending.time not in readable:
+                return f"the plan of the pending {action.value} {pending.time} cannot be read"
+    running = older_writes(now) if now.layout == 1 else []
+    if running:
+        return f"in version 6 a compaction waits for writes, and {running[0].time} is pending"
+    return None
 
 
 def requested_compaction(

@@ -225,7 +225,8 @@ private object HudiShowCompaction
       "service" -> name,
       "dry_run" -> true,
       "settings" -> Map.empty[String, String],
-      "arguments" -> HudiServiceParameters.all.map(_.name -> (null: Any)).toMap)
+      "arguments" -> HudiServiceParameters.all.map(_.name -> (null: Any)).toMap
+    )
 }
 
 /** Keeps a commit readable, and its files from every clean. */
