@@ -28,6 +28,9 @@ from integration.test_log_reads import (
 from integration.test_log_reads import FIRST as START
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
+from tests import golden_tables
+from tests.services.logged_table import LoggedTable
+from tests.services.test_compaction import Beside, die_while_it_runs
 
 HUDI, PYHUDI = "hudi-1.2.0", "pyhudi"
 Peers = Callable[[str], SparkPeer]
@@ -139,14 +142,39 @@ def test_pyhudi_runs_a_plan_of_apache_hudi_beside_which_hudi_wrote_on(
 
 
 @pytest.mark.parametrize("version", [9, 6])
-def test_apache_hudi_runs_a_plan_of_pyhudi_beside_which_it_wrote_on(
+def test_apache_hudi_writes_while_a_compaction_runs(
     version: int, peers: Peers, tmp_path: Path
+) -> None:
+    of, path = story(version, EVENT_TIME | AVRO_LOGS), tmp_path / "compacted"
+    written(peers, path, of)
+    seen: list[Answer] = []
+
+    def write() -> None:
+        peers(HUDI).write(path, LATER.table(), of.given(LATER))
+        seen.append(agreed(peers, path))
+
+    table = LoggedTable(golden_tables.ALL[0], path)
+    table.compact(tasks=Beside(write))
+
+    assert not plans(path)
+    assert kept(agreed(peers, path)) == kept(seen[0])
+    package.compact(str(path))
+    assert kept(agreed(peers, path)) == kept(seen[0])
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["planned", "died"])
+@pytest.mark.parametrize("version", [9, 6])
+def test_apache_hudi_runs_a_plan_of_pyhudi_beside_which_it_wrote_on(
+    version: int, peers: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
 ) -> None:
     of, path = story(version, EVENT_TIME | AVRO_LOGS), tmp_path / "compacted"
     written(peers, path, of, [START, MIXED, SOFT])
     found = package.compact(str(path), op="schedule")
     assert {each.fate.value for each in found} == {"planned"}
     peers(HUDI).write(path, GONE.table(), of.given(GONE))
+    if died:
+        die_while_it_runs(LoggedTable(golden_tables.ALL[0], path), monkeypatch)
+        assert list(path.rglob(f"*_{found[0].compaction}.parquet"))
     before = agreed(peers, path)
 
     # Without these options the call would first bring the table to version 9.

@@ -341,10 +341,26 @@ def test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out
     found = table.compact(CompactionStep.RUN, tasks=Beside(write))
     assert sorted(each.fate.value for each in found) == ["compacted", "left"]
     (left,) = [one for one in found if one.fate is CompactionFate.LEFT]
-    assert left.why == f"upsert {early} wrote its base file meanwhile"
+    assert left.why == f"upsert {early} wrote to it meanwhile"
     assert not list((table.root / each.partition_path).glob(f"{each.file_id}*_{time}.parquet"))
     # Its new base file has none of the logs' rows here, but they were not lost to the compaction.
     assert len(table.rows()) == len(before)
+
+
+def test_a_log_of_an_earlier_write_in_layout_1_lets_the_run_begin_again(tmp_path: Path) -> None:
+    """Its write was pending beside the plan, as several writers of Apache Hudi allow."""
+    table, time = pending_plan(OLDEST, tmp_path)
+    before = table.rows()
+    timeline = table.table().timeline()
+    last = timeline.commits[-1]
+    completed = table.root / timeline.file_of(last)
+    held = completed.read_bytes()
+    completed.unlink()
+    with pytest.raises(CommitConflict, match=f"{last.time} wrote to it meanwhile"):
+        run = Beside(lambda: completed.write_bytes(held))
+        table.compact(CompactionStep.RUN, tasks=run)
+    assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
+    assert table.rows() == before
 
 
 def test_rows_of_a_commit_that_was_undone_meanwhile_are_not_committed(tmp_path: Path) -> None:

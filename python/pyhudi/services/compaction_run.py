@@ -293,8 +293,11 @@ class RunningCompaction(Transaction):
         found: dict[Group, str] = {}
         for theirs, metadata in meanwhile.commits():
             if theirs.time < self.instant:
-                why = f"{metadata.operation.lower()} {theirs.time} wrote its base file meanwhile"
-                found |= dict.fromkeys(footprint_of(theirs, metadata).rebased & ours, why)
+                footprint = footprint_of(theirs, metadata)
+                # In layout 1 its logs, too, are of the slice that we merged.
+                changed = footprint.updated if now.layout == 1 else footprint.rebased
+                why = f"{metadata.operation.lower()} {theirs.time} wrote to it meanwhile"
+                found |= dict.fromkeys(changed & ours, why)
         if found and (refuse or now.layout == 1):
             names = [f"{partition}/{file_id}" for partition, file_id in sorted(found)]
             raise self._conflict(next(iter(found.values())), names)
