@@ -349,15 +349,15 @@ def test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out
 
 def test_a_log_of_an_earlier_write_in_layout_1_lets_the_run_begin_again(tmp_path: Path) -> None:
     """Its write was pending beside the plan, as several writers of Apache Hudi allow."""
-    table, time = pending_plan(OLDEST, tmp_path)
+    table, _ = pending_plan(OLDEST, tmp_path)
     before = table.rows()
     timeline = table.table().timeline()
     last = timeline.commits[-1]
     completed = table.root / timeline.file_of(last)
     held = completed.read_bytes()
     completed.unlink()
+    run = Beside(lambda: completed.write_bytes(held))
     with pytest.raises(CommitConflict, match=f"{last.time} wrote to it meanwhile"):
-        run = Beside(lambda: completed.write_bytes(held))
         table.compact(CompactionStep.RUN, tasks=run)
     assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
     assert table.rows() == before
