@@ -22,6 +22,7 @@ from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
 from pyhudi.services.clustering import rules_of as clustering_rules
+from pyhudi.services.compaction_schedule import rules_of as compaction_rules
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import new_table_config
 from pyhudi.timeline.table import Table
@@ -183,6 +184,12 @@ OUTCOMES: Mapping[str, tuple[Mapping[str, str], str | None, str | None, Probe]] 
     "cluster_groups": ({}, "1", "2", clustering_rules),
     "cluster_partitions": ({}, "a", "a,b", clustering_rules),
     "cluster_partition_regex": ({}, "a.*", "b.*", clustering_rules),
+    "compact_choice": (
+        {}, "UnBoundedCompactionStrategy", "BoundedIOCompactionStrategy", compaction_rules),
+    "compact_log_bytes": ({}, "1", "2", compaction_rules),
+    "compact_log_files": ({}, "1", "2", compaction_rules),
+    "compact_io_mb": ({}, "1", "2", compaction_rules),
+    "compact_partition_regex": ({}, "a.*", "b.*", compaction_rules),
     "keep_max_commits": ({}, "30", "40", rules_of),
     "keep_min_commits": ({}, "10", "20", rules_of),
     "callback_on": (CALLS, "true", "false", http_callback),

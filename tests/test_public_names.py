@@ -23,6 +23,7 @@ def test_the_public_names_are_these() -> None:
         "clean_failed_writes",
         "cluster",
         "commits",
+        "compact",
         "configure",
         "delete_savepoint",
         "doctor",

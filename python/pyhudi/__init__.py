@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyhudi.services.rounds import run_services, watch_services
     from pyhudi.services.savepoints import delete_savepoint, savepoint
     from pyhudi.spark.cluster_tasks import cluster
+    from pyhudi.spark.compact_tasks import compact
     from pyhudi.spark.session import attach, configure, last_commit, on_commit
     from pyhudi.timeline.history import history
     from pyhudi.timeline.inspection import InspectedTable as Table
@@ -52,6 +53,7 @@ __all__ = [
     "clean_failed_writes",
     "cluster",
     "commits",
+    "compact",
     "configure",
     "delete_savepoint",
     "doctor",
@@ -79,6 +81,7 @@ _HOMES = {
     "clean_failed_writes": "pyhudi.services.failed_writes",
     "cluster": "pyhudi.spark.cluster_tasks",
     "commits": "pyhudi.timeline.tail",
+    "compact": "pyhudi.spark.compact_tasks",
     "configure": "pyhudi.spark.session",
     "delete_savepoint": "pyhudi.services.savepoints",
     "doctor": "pyhudi.repairs.doctor",

@@ -135,6 +135,19 @@ class ClusteringChoice(str, Enum):
     ALL = "ALL"
 
 
+class CompactionChoice(str, Enum):
+    """Which slices with logs a compaction takes, and in which order.
+
+    Those with the largest logs, or with the most, each up to a bound of bytes; as they come up to
+    that bound; or all.
+    """
+
+    LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
+    LOG_COUNT = "LogFileNumBasedCompactionStrategy"
+    BOUNDED = "BoundedIOCompactionStrategy"
+    ALL = "UnBoundedCompactionStrategy"
+
+
 class ClusteringLayout(str, Enum):
     """How a clustering arranges rows by several columns."""
 

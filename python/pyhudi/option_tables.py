@@ -21,6 +21,7 @@ from pyhudi.choices import (
     ClusteringChoice,
     ClusteringLayout,
     Codec,
+    CompactionChoice,
     ConcurrencyMode,
     ConflictRule,
     DuplicatePolicy,
@@ -53,6 +54,7 @@ MARKERS = "hoodie.markers.timeline_server_based."
 SINK = DS + "streaming."
 CHECK = "hoodie.consistency.check."
 CLUSTERING = "hoodie.clustering.plan.strategy."
+COMPACTION = "hoodie.compaction."
 #: Spark's own setting for the same
 SPARK_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
@@ -299,6 +301,17 @@ class WriteOptions:
         "Only these partition paths are clustered, separated by commas.")
     cluster_partition_regex: str | None = option(None, CLUSTERING + "partition.regex.pattern", W,
         "Only partition paths that match as a whole are clustered; a list of them goes first.")
+    compact_choice: CompactionChoice = option(
+        CompactionChoice.LOG_SIZE, COMPACTION + "strategy", W,
+        "A compaction takes slices with the largest logs first, or with the most, or all.")
+    compact_log_bytes: int = option(0, COMPACTION + "logfile.size.threshold", W,
+        "By size: slices with fewer bytes of logs are not compacted.")
+    compact_log_files: int = option(0, COMPACTION + "logfile.num.threshold", W,
+        "By number: slices with fewer log files are not compacted.")
+    compact_io_mb: int = option(500 * 1024, COMPACTION + "target.io", W,
+        "The budget of a compaction that is not unbounded: MB that it reads and writes.", minimum=1)
+    compact_partition_regex: str | None = option(None, COMPACTION + "partition.path.regex", W,
+        "Only partition paths in which this is found are compacted.")
     archive_inline: bool = option(True, "hoodie.archive.automatic", W,
         "Archives old instants after the commit, if an archive is due.")
     keep_max_commits: int = option(30, "hoodie.keep.max.commits", W,

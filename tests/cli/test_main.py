@@ -128,6 +128,23 @@ def test_cluster_tells_and_puts_small_files_together(tmp_path: Path, capsys: Out
     assert main(["show", str(root)]) == 0
 
 
+def test_compact_tells_plans_and_merges_logs(tmp_path: Path, capsys: Output) -> None:
+    root = BY_NAME["h120_v9-mor_meta"].unzip(tmp_path)
+    assert main(["compact", "--dry-run", str(root)]) == 0
+    assert "would be compacted" in capsys.readouterr().out
+    assert main(["compact", "--op", "schedule", "--json", "--max-files", "3", str(root)]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert sorted(each["fate"] for each in planned) == ["left", "left", "planned"]
+    (time,) = {each["compaction"] for each in planned} - {None}
+    assert main(["compact", "--op", "run", "--instant", time, "--json", str(root)]) == 0
+    assert [each["fate"] for each in json.loads(capsys.readouterr().out)] == ["compacted"]
+    assert main(["services", "--only", "compact", "--json", str(root)]) == 0
+    (turn,) = json.loads(capsys.readouterr().out)
+    assert (turn["service"], turn["done"], turn["left"], turn["error"]) == ("compact", 2, 0, "")
+    assert main(["compact", str(root)]) == 0
+    assert "has no log files to compact" in capsys.readouterr().out
+
+
 def test_archive_tells_and_moves_old_instants(tmp_path: Path, capsys: Output) -> None:
     root = BY_NAME["h120_v9-cow_clean_archive"].unzip(tmp_path)
     keep = ["--conf", "hoodie.keep.min.commits=2", "--conf", "hoodie.keep.max.commits=2"]

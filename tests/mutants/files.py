@@ -291,7 +291,7 @@ FILES: Final = (
             Mutant(
                 "files that nobody reports stay",
                 "Transaction._sealed",
-                (("stray = sorted(set(marked) - kept)", "stray = list[str]()"),),
+                (("stray = sorted(set(self._marked()) - kept)", "stray = list[str]()"),),
                 ("test_files_of_other_attempts_are_deleted_before_the_commit",),
             ),
             Mutant(

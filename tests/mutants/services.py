@@ -179,6 +179,93 @@ SERVICES: Final = (
         ),
     ),
     Guard(
+        "a compaction that misses a log, or merges one twice",
+        (
+            Mutant(
+                "a plan of a compaction stays though a commit came meanwhile",
+                "requested_compaction",
+                (("not shown.since(now) and ", ""),),
+                ("test_a_plan_beside_which_a_writer_without_the_lock_commits_is_taken_back",),
+            ),
+            Mutant(
+                "a slice is planned twice",
+                "_busy",
+                (("found |= {(o.partition_path, o.file_id): why for o in plan.operations}", ""),),
+                ("test_the_logs_of_a_group_of_another_plan_wait_for_it",),
+            ),
+            Mutant(
+                "a plan that cannot be read hides what it has",
+                "_waits",
+                (("pending.time not in readable", "False"),),
+                ("test_nothing_is_planned_beside_a_plan_that_cannot_be_read",),
+            ),
+            Mutant(
+                "version 6 plans a compaction beside a write",
+                "_waits",
+                (("older_writes(now) if now.layout == 1 else []", "list[Instant]()"),),
+                ("test_a_plan_waits_for_writes_in_layout_1_alone",),
+            ),
+        ),
+    ),
+    Guard(
+        "two runs of one compaction",
+        (
+            Mutant(
+                "a compaction that lives is run again",
+                "runner_of",
+                (("return Runner.ALIVE\n    if not begun", "pass\n    if not begun"),),
+                ("test_a_run_waits_for_another_and_follows_it_when_that_is_dead",),
+            ),
+            Mutant(
+                "a compaction that was begun without a heartbeat is run again",
+                "RunningCompaction.claimed",
+                (("runner is Runner.UNKNOWN and not takes_over", "False"),),
+                ("test_a_run_that_begun_without_a_heartbeat_is_followed_only_by_name",),
+            ),
+            Mutant(
+                "a compaction that was taken back goes on",
+                "RunningCompaction._was_taken",
+                (("", "return False"),),
+                ("test_a_run_that_was_only_slow_touches_nothing_of_the_run_that_followed",),
+            ),
+            Mutant(
+                "a slow compaction deletes the files of the run that followed",
+                "RunningCompaction._is_own",
+                (("", "return True"),),
+                ("test_a_run_that_was_only_slow_touches_nothing_of_the_run_that_followed",),
+            ),
+            Mutant(
+                "files of a slow compaction stay beside those of the next run",
+                "RunningCompaction.complete",
+                (("if gone:", "if False:"),),
+                ("test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out",),
+            ),
+        ),
+    ),
+    Guard(
+        "a compaction that hides a newer base file, or brings undone rows back",
+        (
+            Mutant(
+                "a compaction hides a base file that was written meanwhile",
+                "RunningCompaction._left_out",
+                (("if theirs.time < self.instant:", "if False:"),),
+                ("test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out",),
+            ),
+            Mutant(
+                "a compaction commits rows that were undone",
+                "RunningCompaction._left_out",
+                (("if undone := meanwhile.undone():", "if undone := list[InstantTime]():"),),
+                ("test_rows_of_a_commit_that_was_undone_meanwhile_are_not_committed",),
+            ),
+            Mutant(
+                "a base file and a compaction of its group are no conflict",
+                "_unless_swept",
+                (("if both:", "if False:"),),
+                ("test_a_log_is_no_conflict_and_a_base_file_of_the_same_group_is_one",),
+            ),
+        ),
+    ),
+    Guard(
         "a reversal of a clustering that loses a row, or brings one back",
         (
             Mutant(

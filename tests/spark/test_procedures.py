@@ -162,7 +162,8 @@ def test_the_catalog_of_paths_lists_its_procedures(spark: SparkSession) -> None:
         assert names == {
             "advise", "archive", "bins", "clean", "clean_failed_writes", "cluster",
             "delete_savepoint", "doctor", "health", "put_back", "remove_orphans", "restore",
-            "run_services", "savepoint", "sync_partitions", "why",
+            "run_compaction", "run_services", "savepoint", "show_compaction",
+            "sync_partitions", "why",
         }  # fmt: skip
 
 

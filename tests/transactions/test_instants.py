@@ -9,17 +9,23 @@ import pytest
 
 from pyhudi.choices import CleanPolicy
 from pyhudi.format.instants import Action, Instant, InstantTime, State, parse_instant
-from pyhudi.format.plans import ClusteringPlan, RequestedReplace
+from pyhudi.format.plans import (
+    ClusteringPlan,
+    CompactionPlan,
+    RequestedReplace,
+    render_compaction_plan,
+)
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.clustering_run import Rewritten, RunningClustering
+from pyhudi.services.compaction_run import RunningCompaction
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import FaultyStorage
-from pyhudi.timeline.states import LEGAL_STATES
-from pyhudi.transactions.instants import path_of, put_instant
+from pyhudi.timeline.states import COMPLETES_AS, LEGAL_STATES
+from pyhudi.transactions.instants import path_of, put_instant, take_time
 from pyhudi.transactions.recovery.rollback import roll_back
 from tests.test_tidy import sources
 from tests.transactions.world import World, dead_writer, finish, schema, work
@@ -73,6 +79,17 @@ def clusters(world: World, storage: Storage) -> None:
         running.complete([Rewritten(gone, ())], named)
 
 
+def compacts(world: World, storage: Storage) -> None:
+    world.upsert({"k": "1"})
+    writer = world.writer(storage)
+    time, _ = take_time(writer, Action.COMPACTION, render_compaction_plan(CompactionPlan(())))
+    running, _ = RunningCompaction.claimed(writer, time, False)
+    assert running is not None
+    with running:
+        running.seal(lambda timeout_s: True, [])
+        running.complete([], SparkSchema.of_avro(json.loads(schema("key", "value"))))
+
+
 RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.COMMIT: writes,
     Action.REPLACECOMMIT: replaces,
@@ -81,6 +98,7 @@ RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.CLEAN: cleans,
     Action.SAVEPOINT: saves,
     Action.CLUSTERING: clusters,
+    Action.COMPACTION: compacts,
 }
 
 
@@ -102,7 +120,7 @@ def test_each_row_of_the_table_is_taken_as_it_stands(new_world: NewWorld, action
     steps = steps_of(world, storage)
     if action is Action.RESTORE:  # between its states it puts a rollback for each commit
         steps = [step for step in steps if step[0] is not Action.ROLLBACK]
-    if action is Action.CLUSTERING:  # its completed file has the name of a replace commit
+    if action in COMPLETES_AS:  # its completed file has the name of another action
         steps = [*steps[:-1], (action, steps[-1][1])]
     assert steps == [(action, state) for state in LEGAL_STATES[action]]
 

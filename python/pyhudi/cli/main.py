@@ -31,10 +31,12 @@ from pyhudi.errors import ConfigError, HudiError, SetupError
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive
 from pyhudi.services.clean import clean
+from pyhudi.services.compaction import CompactionStep
 from pyhudi.services.failed_writes import Outcome, PendingWrite, clean_failed_writes
 from pyhudi.services.restore import restore
 from pyhudi.services.savepoints import Savepoint, delete_savepoint, savepoint
 from pyhudi.spark.cluster_tasks import cluster
+from pyhudi.spark.compact_tasks import compact
 from pyhudi.spark.jars import jar_for
 
 SETTINGS = "an fs.s3a.* setting, or a hoodie.* option with the same value as in the writers"
@@ -100,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     clean.set_defaults(command=_clean)
 
     _add_cluster(commands)
+    _add_compact(commands)
     _add_archive(commands)
     _add_savepoints(commands)
     add_rounds(commands, SETTINGS)
@@ -117,6 +120,30 @@ def _add_cluster(commands: Any) -> None:
     add_budget(together, "files", "bytes", "cpu")
     add_table_arguments(together, SETTINGS)
     together.set_defaults(command=_cluster)
+
+
+def _add_compact(commands: Any) -> None:
+    merged = commands.add_parser("compact", help="merge log files into new base files")
+    merged.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print which file groups would be compacted, and change nothing",
+    )
+    steps = [step.value for step in CompactionStep]
+    merged.add_argument(
+        "--op", choices=steps, default=steps[2], help="plan, run plans, both, or delete plans"
+    )
+    merged.add_argument(
+        "--instant",
+        dest="instants",
+        metavar="INSTANT",
+        action="append",
+        default=[],
+        help="of pending plans only this one, also if a program without a heartbeat began it",
+    )
+    add_budget(merged, "files", "bytes")
+    add_table_arguments(merged, SETTINGS)
+    merged.set_defaults(command=_compact)
 
 
 def _add_archive(commands: Any) -> None:
@@ -208,6 +235,21 @@ def _cluster(given: argparse.Namespace) -> Answer:
         hadoop_options=hadoop_options,
     )
     return listed(given, found, f"The table at {path} has no files.")
+
+
+def _compact(given: argparse.Namespace) -> Answer:
+    path, options, hadoop_options = place_of(given)
+    found = compact(
+        path,
+        op=given.op,
+        instants=given.instants,
+        dry_run=given.dry_run,
+        max_files=given.max_files,
+        max_bytes=given.max_bytes,
+        options=options,
+        hadoop_options=hadoop_options,
+    )
+    return listed(given, found, f"The table at {path} has no log files to compact.")
 
 
 def _archive(given: argparse.Namespace) -> Answer:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.clock import Clock
-from pyhudi.diagnosis.measure import CLEAN, FAILED_WRITES, RESTORE, Measure, by_hudi, judged
+from pyhudi.diagnosis.measure import (
+    CLEAN,
+    COMPACT,
+    FAILED_WRITES,
+    RESTORE,
+    Measure,
+    by_hudi,
+    judged,
+)
 from pyhudi.errors import HudiError, StorageError
 from pyhudi.format.instants import Action, Instant, InstantTime, parse_time
 from pyhudi.format.markers import FOLDER as MARKERS
@@ -34,7 +42,7 @@ MOST_LISTED = 20
 _MENDS = {
     Action.CLEAN: CLEAN,
     Action.CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE', op => 'execute')"),
-    Action.COMPACTION: by_hudi("CALL run_compaction(op => 'run', table => 'TABLE')"),
+    Action.COMPACTION: COMPACT,
     Action.LOGCOMPACTION: by_hudi("its writer finishes log compactions"),
     Action.INDEXING: by_hudi("its indexer finishes or drops the plan"),
     Action.RESTORE: RESTORE,

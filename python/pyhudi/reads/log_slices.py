@@ -17,11 +17,14 @@ from pyhudi.errors import UnsupportedTable
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.format.table_config import MergeMode, TableConfig
+from pyhudi.format.table_config import TableConfig
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
 from pyhudi.rows.slice_reader import LogPiece, merged
 from pyhudi.rows.spec import FileNames
+from pyhudi.services.slice_merging import counted_instants as instants_of
+from pyhudi.services.slice_merging import merge_spec as spec_of_merge
+from pyhudi.services.slice_merging import unmergeable
 from pyhudi.slices.files import FileSlice, LogFile
 
 if TYPE_CHECKING:
@@ -72,10 +75,7 @@ def counted_slices(query: Query, slices: Iterable[FileSlice]) -> list[FileSlice]
 
 def counted_instants(query: Query) -> CountedInstants:
     """The instants whose log blocks count in the query."""
-    view, timeline = query.view(), query.view().timeline
-    active = frozenset(i.time for i in timeline.commits)
-    first = timeline.first_time if active else min(view.archived, default=None)
-    return CountedInstants(frozenset(active | view.archived), first or "", query.until or "")
+    return instants_of(query.view(), query.until)
 
 
 def merges(
@@ -149,21 +149,10 @@ def merge_spec(query: Query, wanted: SparkSchema) -> MergeSpec:
     """How the query's slices are merged; ``UnsupportedTable`` if pyhudi does not know how."""
     config = query.table.config
     _refuse(config)
-    filesystem, root = query.runtime.filesystem(query.table.storage.root)
-    columns = {column.name: column for column in query.schema().columns}
-    paths = config.ordering_fields if config.merge_mode is MergeMode.EVENT_TIME_ORDERING else ()
-    paths = tuple(path for path in paths if path.split(".")[0] in columns)
-    roots = dict.fromkeys(path.split(".")[0] for path in paths)
-    return MergeSpec(
-        root,
-        filesystem,
-        counted_instants(query),
-        _struct(wanted.columns),
-        _struct([columns[name] for name in roots]),
-        paths,
-        _marker(config),
-        (FILE, shown_root(query)) if FILE in wanted.types and FILE not in columns else None,
-    )
+    schema = query.schema()
+    place = query.runtime.filesystem(query.table.storage.root)
+    named = (FILE, shown_root(query)) if FILE in wanted.types and FILE not in schema.types else None
+    return spec_of_merge(config, place, schema.columns, counted_instants(query), wanted, named)
 
 
 def shown_root(query: Query) -> str:
@@ -202,14 +191,7 @@ def _names(query: Query) -> dict[str, FileNames]:
 
 
 def _refuse(config: TableConfig) -> None:
-    feature = None
-    if config.merge_mode is MergeMode.CUSTOM:
-        payload = config.raw.get("hoodie.compaction.payload.class") or "a merger of its own"
-        feature = f"log files that are merged by {payload.rsplit('.', 1)[-1]}"
-    elif config.raw.get("hoodie.table.partial.update.mode"):
-        feature = "log files with partial updates"
-    elif not config.populate_meta_fields:
-        feature = "log files of tables without meta fields"
+    feature = unmergeable(config)
     if feature is not None:
         raise UnsupportedTable(
             f"The table {config.name} has {feature}, which pyhudi cannot merge. Set "
@@ -217,17 +199,6 @@ def _refuse(config: TableConfig) -> None:
             "Apache Hudi compact the table.",
             feature=feature,
         )
-
-
-def _marker(config: TableConfig) -> tuple[str, str] | None:
-    """The column and the text that mark a row as deleted, if the table names them."""
-    found = []
-    for name in ("hoodie.payload.delete.field", "hoodie.payload.delete.marker"):
-        for key in (f"hoodie.record.merge.property.{name}", name):
-            if config.raw.get(key):
-                found.append(config.raw[key])
-                break
-    return (found[0], found[1]) if len(found) == 2 else None
 
 
 def _place(of: FileSlice) -> Place:

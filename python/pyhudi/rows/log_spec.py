@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.spec import FileNames, FileSystemSpec
+from pyhudi.rows.spec import FileNames, FileSystemSpec, GroupPlan
 
 Positions = npt.NDArray[np.int64]
 
@@ -84,3 +84,11 @@ class Merged(ByValue):
     def rows(self) -> int:
         """Rows that come from logs."""
         return sum(len(each) for each in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTask(ByValue):
+    """A slice with logs that becomes a base file of the same file group."""
+
+    plan: GroupPlan
+    slice: LogSlice

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import CountedInstants, LogSlice, MergeSpec
+from pyhudi.rows.log_spec import CompactTask, CountedInstants, LogSlice, MergeSpec
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
@@ -37,6 +37,7 @@ _VALUES = (
     ChangePiece,
     ChangeSpec,
     ClusterTask,
+    CompactTask,
     CountedInstants,
     FileSystemSpec,
     GroupPlan,
@@ -55,9 +56,9 @@ def shipped(factory: Callable[..., Work], *arguments: object) -> Work:
     """``factory(*arguments)`` for Spark's ``mapInArrow``; call it on the driver.
 
     ``factory`` is a worker function of ``rows``: ``write_groups``, ``bulk_write``,
-    ``cluster_files``, ``read_changes``, ``read_logged_rows``, ``merge_slices`` or
-    ``read_log_rows``; the arguments are plain values or those of ``_VALUES``. The worker's
-    environment needs Python, pyarrow and PySpark.
+    ``cluster_files``, ``compact_slices``, ``read_changes``, ``read_logged_rows``,
+    ``merge_slices`` or ``read_log_rows``; the arguments are plain values or those of ``_VALUES``.
+    The worker's environment needs Python, pyarrow and PySpark.
     """
     code = _code(factory)
     plain = pickle.dumps(arguments)

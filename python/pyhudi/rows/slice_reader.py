@@ -76,7 +76,7 @@ def read_log_rows(
 def merged(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> Merged:
     """The merge of one slice."""
     with _reading(of):
-        parts = _parts(spec, filesystem, of)
+        parts = parts_in(spec, filesystem, of)
         if of.base is None:
             return merge(spec, parts, None, "")
         with filesystem.open_input_file(f"{spec.root}/{of.base.path}") as opened:
@@ -88,7 +88,7 @@ def log_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice's logs that count, in ``spec.schema()``."""
     with _reading(piece.slice):
-        parts = _parts(spec, filesystem, piece.slice)
+        parts = parts_in(spec, filesystem, piece.slice)
         for part, kept in zip(parts, piece.kept, strict=True):
             for at in chunks(kept, BATCH_ROWS):
                 columns = part.images(at, spec.rows).flatten()
@@ -115,7 +115,8 @@ def decoded(masked: bytes, kept: Sequence[bytes]) -> Merged:
     return Merged(np.frombuffer(masked, "<i8"), tuple(np.frombuffer(each, "<i8") for each in kept))
 
 
-def _parts(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
+def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
+    """The blocks of a slice's logs that count, in the order of their merge."""
     logs = []
     for path in of.logs:
         with filesystem.open_input_stream(f"{spec.root}/{path}") as source:

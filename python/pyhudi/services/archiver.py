@@ -42,7 +42,7 @@ from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.settle import sweep
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 #: a file of the timeline, and the instant and state that its name tells
@@ -104,7 +104,7 @@ def archived(
     """``archive`` with the writer and the options of an application."""
     check_most("max_instants", max_instants)
     rules = rules_of(options)
-    refuse_kinds_of(writer.table)
+    refuse_writes_to(writer.table)
     if dry_run:
         plan = _cut(planned(writer, rules, writer.table.timeline()), max_instants)
         return Listing(MovedInstant, _rows(plan, ArchiveFate.WOULD_GO))

@@ -14,23 +14,27 @@ class CalledService(Enum):
     CLUSTER = "cluster"
     DOCTOR = "doctor"
     REMOVE_ORPHANS = "remove_orphans"
+    RUN_COMPACTION = "run_compaction"
     RUN_SERVICES = "run_services"
+    SHOW_COMPACTION = "show_compaction"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceArguments:
     """The further arguments of a call; None for one that was not given, or is another service's.
 
-    ``services`` are names, separated by commas. The others mean what they mean in Python.
+    ``services`` and ``instants`` are separated by commas. The others mean what they mean in Python.
     """
 
     budget_s: float | None
     forget_lost: bool | None
+    instants: str | None
     max_bytes: int | None
     max_cpu_minutes: float | None
     max_files: int | None
     max_instants: int | None
     older_than_hours: float | None
+    op: str | None
     read_files: bool | None
     services: str | None
 

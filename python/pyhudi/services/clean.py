@@ -55,7 +55,7 @@ from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def cleaned(
     writer: Writer, options: WriteOptions, dry_run: bool, budget: Budget = NO_BUDGET
 ) -> Listing[CleanedFile]:
     """``clean`` with the writer and the options of an application."""
-    refuse_kinds_of(writer.table)
+    refuse_writes_to(writer.table)
     retention = retention_of(options)
     if dry_run:
         plan = planned(writer, retention, writer.table.timeline()).cut(budget)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pyhudi.format.instants import Action, Instant
-from pyhudi.format.plans import CompactionOperation, parse_compaction_plan
 from pyhudi.services.clean_plan import Hold
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import planned_clusterings
@@ -30,18 +26,10 @@ def held_files(table: Table, timeline: Timeline) -> dict[tuple[str, str], Hold]:
             for path in (slice_.data_file_path, *slice_.delta_file_paths):
                 place = slice_.partition_path, path.rpartition("/")[2]
                 found.setdefault(place, Hold(instant.time, why))
-    for instant, operation in _compactions(table, timeline):
+    for instant, compaction in planned_compactions(table, timeline, COMPACTING):
         why = f"{instant.action.value} {instant.time} is to merge it"
-        for path in (operation.data_file_path or "", *operation.delta_file_paths):
-            place = operation.partition_path, path.rpartition("/")[2]
-            found.setdefault(place, Hold(instant.time, why))
+        for operation in compaction.operations:
+            for path in (operation.data_file_path or "", *operation.delta_file_paths):
+                place = operation.partition_path, path.rpartition("/")[2]
+                found.setdefault(place, Hold(instant.time, why))
     return found
-
-
-def _compactions(table: Table, timeline: Timeline) -> Iterator[tuple[Instant, CompactionOperation]]:
-    """What pending compactions and log compactions are to merge, as far as plans can be read."""
-    for pending in timeline.pending:
-        if pending.action in (Action.COMPACTION, Action.LOGCOMPACTION):
-            plan = plan_of(table, timeline, pending, parse_compaction_plan)
-            for operation in plan.operations if plan is not None else ():
-                yield pending, operation

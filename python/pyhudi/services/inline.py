@@ -20,7 +20,7 @@ from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatab
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 #: the longest wait for the lock
@@ -37,7 +37,7 @@ def run_inline(writer: Writer, options: WriteOptions) -> None:
 
     Errors: those of ``clean_table`` and ``archive_table``.
     """
-    refuse_kinds_of(writer.table)
+    refuse_writes_to(writer.table)
     wait_s = min(writer.policy.lock_timeout_s, LOCK_WAIT_S)
     writer = replace(writer, policy=replace(writer.policy, lock_timeout_s=wait_s))
     timeline = writer.table.timeline()

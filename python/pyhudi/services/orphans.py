@@ -35,7 +35,7 @@ from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import storage_now_ms
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 #: hours; as long as a program that stood still may plausibly wake up and want its files
@@ -99,7 +99,7 @@ def removed_orphans(
 ) -> Listing[Orphan]:
     """``remove_orphans`` by the writer of an application."""
     table = writer.table
-    refuse_kinds_of(table)
+    refuse_writes_to(table)
     if older_than_hours < 0:
         raise ConfigError(
             f"older_than_hours is {older_than_hours:g}: it must be 0 or more.",

@@ -18,7 +18,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.read_states import ReadState
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.leases import living_leases
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 
@@ -28,7 +28,7 @@ def save_for_query(writer: Writer, state: ReadState) -> None:
     Errors: ``LockTimeout``; ``HistoryExpired`` or ``ConfigError`` if a clean has taken files of it,
     or is about to; ``UnsupportedTable``.
     """
-    refuse_kinds_of(writer.table)
+    refuse_writes_to(writer.table)
     with writer.locked():
         if state.instant in _saving(writer):
             timeline = writer.table.timeline()

@@ -69,7 +69,7 @@ from pyhudi.transactions.processes import parse_process
 from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.recovery.undo_commit import drop_rollbacks, undo_commit
 from pyhudi.transactions.recovery.undoing import check_undoing, pending_restore
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ def restored(
 ) -> Listing[RestoredFile]:
     """``restore`` by the writer of an application."""
     table = writer.table
-    refuse_kinds_of(table)
+    refuse_writes_to(table)
     timeline = table.timeline()
     pending = pending_restore(table, timeline)
     if pending is not None:

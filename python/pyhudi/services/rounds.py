@@ -1,4 +1,4 @@
-"""A job for a table's services: rounds of rollback, clean, archive and clustering.
+"""A job for a table's services: rounds of rollback, compaction, clean, archive and clustering.
 
 Invariant: it decides nothing. Each service plans and runs as when it is asked for alone; an error
 of one is told, and does not keep the others from their turn.
@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import FailedWrites, WriteOptions
@@ -25,6 +26,14 @@ from pyhudi.services.clustering import (
     TasksHere,
     check_repeatable,
     clustered,
+)
+from pyhudi.services.compaction import (
+    Compaction,
+    CompactionFate,
+    CompactionStep,
+    SlicesHere,
+    SliceTasks,
+    compacted,
 )
 from pyhudi.services.failed_writes import (
     Outcome,
@@ -43,12 +52,21 @@ class Service(str, Enum):
     """A service of a round, in the order of their turns."""
 
     FAILED_WRITES = "failed_writes"
+    COMPACT = "compact"
     CLEAN = "clean"
     ARCHIVE = "archive"
     CLUSTER = "cluster"
 
 
-#: what a round does unless it is told; a clustering rewrites data, so somebody has to ask for it
+class RoundTasks(Tasks, SliceTasks, Protocol):
+    """Where data is rewritten."""
+
+
+class EveryTaskHere(TasksHere, SlicesHere):
+    """In this process, one task after the other."""
+
+
+#: what a round does unless it is told; to rewrite data, somebody has to ask for it
 USUAL = (Service.FAILED_WRITES, Service.CLEAN, Service.ARCHIVE)
 
 
@@ -97,14 +115,15 @@ def run_services(
 ) -> Listing[ServiceTurn]:
     """Give each of ``services`` a turn on the table at ``path``, without Spark.
 
-    Failed writes are rolled back by the policy LAZY, then comes a clean, then an archive. A
-    clustering comes last, and only if ``services`` names it. After ``budget_s`` seconds or
-    ``max_cpu_minutes`` of CPU time no new part of a thousand files or instants, or group of files
-    to cluster, begins; nor after ``max_files`` files, or ``max_bytes`` bytes, were deleted or
-    rewritten. The next round goes on. With ``dry_run`` nothing changes, and ``left`` is what is
-    due. ``options`` are those of a write and say what stays, and the lock must be that of the
-    table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``UnsupportedTable``, ``ConfigError``; those of a service are in its turn.
+    Failed writes are rolled back by the policy LAZY, then comes a clean, then an archive. Only if
+    ``services`` names them, a compaction comes before the clean, and a clustering last. After
+    ``budget_s`` seconds or ``max_cpu_minutes`` of CPU time no new part of a thousand files or
+    instants, group of files to cluster, or compaction begins; nor after ``max_files`` files, or
+    ``max_bytes`` bytes, were deleted or rewritten. The next round goes on. With ``dry_run`` nothing
+    changes, and ``left`` is what is due. ``options`` are those of a write and say what stays, and
+    the lock must be that of the table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings.
+    Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``; those of a service are in its
+    turn.
     """
     writer, resolved = open_writer(path, lazy_unless_told(options or {}, {}), hadoop_options)
     files = filesystems(hadoop_options or {})
@@ -158,17 +177,19 @@ def round_of(
     budget: RoundBudget,
     dry_run: bool,
     files: FileSystems,
-    tasks: Tasks | None = None,
+    tasks: RoundTasks | None = None,
 ) -> Listing[ServiceTurn]:
     """``run_services`` with the writer and the options of an application.
 
-    ``files`` finds the data files of a clustering, and ``tasks`` rewrite them: in this process for
-    None.
+    ``files`` finds the data files of a clustering or a compaction, and ``tasks`` rewrite them: in
+    this process for None.
     """
     if Service.CLUSTER in services:
         check_repeatable(options)
     allowance = Allowance(writer.clock, budget.budget_s, budget.max_cpu_minutes)
-    asked = _Round(writer, options, allowance, budget.files, dry_run, files, tasks or TasksHere())
+    asked = _Round(
+        writer, options, allowance, budget.files, dry_run, files, tasks or EveryTaskHere()
+    )
     return Listing(ServiceTurn, (_turn(each, asked) for each in Service if each in services))
 
 
@@ -182,7 +203,7 @@ class _Round:
     rest: Budget | None
     dry_run: bool
     files: FileSystems
-    tasks: Tasks
+    tasks: RoundTasks
 
     @property
     def is_over(self) -> bool:
@@ -213,6 +234,9 @@ def _parts(service: Service, asked: _Round) -> Iterator[tuple[int, int]]:
     writer, options, dry_run = asked.writer, asked.options, asked.dry_run
     if service is Service.FAILED_WRITES:
         yield _settled(writer, options, dry_run)
+        return
+    if service is Service.COMPACT:
+        yield _compacted(asked)
         return
     if service is Service.CLUSTER:
         if not dry_run and not asked.is_over and asked.rest is not None:
@@ -253,6 +277,18 @@ def _archived(asked: _Round, dry_run: bool) -> tuple[int, int]:
     fates = [each.fate for each in archived(asked.writer, asked.options, dry_run, most)]
     gone, later = fates.count(ArchiveFate.ARCHIVED), fates.count(ArchiveFate.LATER)
     return gone, fates.count(ArchiveFate.WOULD_GO) + later
+
+
+def _compacted(asked: _Round) -> tuple[int, int]:
+    """Pending plans that nobody runs, and a new one of what is left of the budget."""
+    begins = not asked.dry_run and not asked.is_over and asked.rest is not None
+    place = asked.files(asked.writer.table.storage.root)
+    budget = asked.rest if asked.rest is not None else NO_BUDGET
+    run = Compaction(asked.writer, asked.options, place, asked.tasks, budget)
+    found = compacted(run, CompactionStep.SCHEDULE_AND_RUN, dry_run=not begins)
+    done = [each.log_bytes for each in found if each.fate is CompactionFate.COMPACTED]
+    asked.took(done)
+    return len(done), sum(each.fate is CompactionFate.WOULD_BE for each in found)
 
 
 def _clustered(asked: _Round, budget: Budget) -> int:

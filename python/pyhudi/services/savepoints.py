@@ -32,7 +32,7 @@ from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.versions import files_as_of
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.undoing import check_undoing
-from pyhudi.transactions.writable import refuse_kinds_of
+from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 #: the comment of a running query's savepoint (``services/query_savepoints.py``)
@@ -87,7 +87,7 @@ def delete_savepoint(
 def make_savepoint(writer: Writer, instant: str | None, comment: str) -> Savepoint:
     """``savepoint`` by the writer of an application."""
     table = writer.table
-    refuse_kinds_of(table)
+    refuse_writes_to(table)
     with writer.locked():
         timeline = table.timeline()
         return put_savepoint(writer, timeline, commit_meant(table, timeline, instant), comment)
@@ -131,7 +131,7 @@ def put_savepoint(
 def drop_savepoint(writer: Writer, instant: str) -> Listing[Savepoint]:
     """``delete_savepoint`` by the writer of an application."""
     table = writer.table
-    refuse_kinds_of(table)
+    refuse_writes_to(table)
     with writer.locked():
         timeline = table.timeline()
         saved = savepoints_of(table, timeline)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import HOUR_MS
 from pyhudi.config import resolve_write
+from pyhudi.format.instants import InstantTime
 from pyhudi.listing import Listing
 from pyhudi.lock_options import LockOptions
 from pyhudi.locks.base import TableLock
@@ -18,6 +19,8 @@ from pyhudi.services.budget import Allowance, Budget
 from pyhudi.services.called import CalledService, ServiceArguments
 from pyhudi.services.clean import cleaned
 from pyhudi.services.clustering import Clustering, clustered
+from pyhudi.services.compaction import Compaction, CompactionStep, compacted, stated_step
+from pyhudi.services.compaction_list import shown_compactions
 from pyhudi.services.failed_writes import lazy_unless_told
 from pyhudi.services.orphans import OLDER_THAN_HOURS, removed_orphans
 from pyhudi.services.rounds import USUAL, RoundBudget, chosen_services, round_of
@@ -49,13 +52,18 @@ def called_service(
             return cleaned(writer, options, dry_run, budget)
         case CalledService.REMOVE_ORPHANS:
             return removed_orphans(writer, _older_than_hours(given), dry_run, budget)
+        case CalledService.SHOW_COMPACTION:
+            return shown_compactions(writer)
     tasks = SparkTasks(runtime, sessions.asking(), table)
     if ask.service is CalledService.RUN_SERVICES:
-        names = [name.strip() for name in (given.services or "").split(",") if name.strip()]
-        services = chosen_services(names or USUAL)
+        services = chosen_services(_names(given.services) or USUAL)
         most = RoundBudget(given.budget_s, given.max_cpu_minutes, budget)
         return round_of(writer, options, services, most, dry_run, runtime.filesystem, tasks)
     place = runtime.filesystem(table.storage.root)
+    if ask.service is CalledService.RUN_COMPACTION:
+        step = CompactionStep.SCHEDULE_AND_RUN if given.op is None else stated_step(given.op)
+        instants = frozenset(map(InstantTime, _names(given.instants)))
+        return compacted(Compaction(writer, options, place, tasks, budget, instants), step, dry_run)
     allowance = Allowance(writer.clock, None, given.max_cpu_minutes)
     run = Clustering(writer, options, place, tasks, allowance, budget=budget)
     return clustered(run, dry_run)
@@ -74,6 +82,11 @@ def called_doctor(runtime: Runtime, at: Target, ask: protocol.Serve) -> Listing[
         return runtime.lock(table, replace(resolved, lock=said))
 
     return Visit(runtime.storage(at.root), runtime.clock, lock, wishes).diagnoses(ask.dry_run)
+
+
+def _names(given: str | None) -> list[str]:
+    """The parts of a text between commas."""
+    return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
 def _older_than_hours(given: ServiceArguments) -> float:

@@ -7,19 +7,27 @@ file. A program reads a plan before it carries it out, so it never carries out a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import TypeVar
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import RequestedReplace, parse_requested_replace
+from pyhudi.format.plans import (
+    CompactionPlan,
+    RequestedReplace,
+    parse_compaction_plan,
+    parse_requested_replace,
+)
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 
 log = logging.getLogger(__name__)
 
 Plan = TypeVar("Plan")
+
+#: the actions with a plan of slices and logs
+COMPACTING = (Action.COMPACTION, Action.LOGCOMPACTION)
 
 
 class Work(Enum):
@@ -79,3 +87,17 @@ def pending_clusterings(table: Table, timeline: Timeline) -> frozenset[InstantTi
     return frozenset(
         i.time for i in timeline.pending if work_of(table, timeline, i) is Work.CLUSTERING
     )
+
+
+def planned_compactions(
+    table: Table, timeline: Timeline, actions: Collection[Action] = (Action.COMPACTION,)
+) -> Iterator[tuple[Instant, CompactionPlan]]:
+    """The pending compactions with their plans; ``actions`` may have log compactions too.
+
+    Those whose plan is gone or cannot be read are left out.
+    """
+    for pending in timeline.pending:
+        if pending.action in actions:
+            found = plan_of(table, timeline, pending, parse_compaction_plan)
+            if found is not None:
+                yield pending, found

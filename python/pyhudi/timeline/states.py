@@ -22,6 +22,7 @@ LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.CLEAN: (REQUESTED, INFLIGHT, COMPLETED),
     Action.SAVEPOINT: (INFLIGHT, COMPLETED),
     Action.CLUSTERING: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.COMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
 }
 
 #: actions whose completed instant carries data files

@@ -71,6 +71,7 @@ class Heartbeat:
             content = process.render() if process else b""
         self._content = content
         self._last = clock.monotonic()
+        self._left = False
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -110,13 +111,19 @@ class Heartbeat:
         Otherwise the last beat stays, and others roll the instant back when it is stale.
         """
         self._end()
-        if settled:
+        if settled and not self._left:
             self._storage.delete([self._path])
+
+    def leave(self) -> None:
+        """Stop beating; the file is another program's by now, so from now on it stays as it is."""
+        self._end()
+        self._left = True
 
     def give_up(self) -> None:
         """Stop beating, and say in the file that others may roll the instant back at once."""
         self._end()
-        self._storage.replace(self._path, GIVEN_UP)
+        if not self._left:
+            self._storage.replace(self._path, GIVEN_UP)
 
     def _end(self) -> None:
         self._stopped.set()

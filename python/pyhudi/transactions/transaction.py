@@ -192,14 +192,17 @@ class Transaction(RunningInstant):
                 "what holds them.",
                 instant=self.instant,
             )
-        marked = marked_files(self.table.storage, self.instant) or []
         kept = set(named)
-        stray = sorted(set(marked) - kept)
+        stray = sorted(set(self._marked()) - kept)
         if stray:
             log.info("%s: deleting %d files of other attempts", self.instant, len(stray))
             delete_files(self.table.storage, stray)
         if lag := policy.visibility:
             await_visible(self.table.storage, self.writer.clock, lag, self.instant, kept, stray)
+
+    def _marked(self) -> list[str]:
+        """The data files that this write may have written, by their markers."""
+        return marked_files(self.table.storage, self.instant) or []
 
     # -- end -----------------------------------------------------------------------------------
 

@@ -38,10 +38,10 @@ def refuse_service_on(table: Table) -> None:
     refuse_writes_to(table)
 
 
-def refuse_kinds_of(table: Table) -> None:
-    """The same for a service that knows log files: merge-on-read is no reason to refuse."""
-    config = table.config
-    _refuse(table, _kind(config) or _merging(config) or _key_generation(config))
+def refuse_kind_of(table: Table) -> None:
+    """``UnsupportedTable`` for the kinds of table that no file is written into, whether they are
+    merge-on-read, and however they merge."""
+    _refuse(table, _kind(table.config))
 
 
 def _refuse(table: Table, feature: str | None) -> None:

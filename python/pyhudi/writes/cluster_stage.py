@@ -1,4 +1,4 @@
-"""The groups of a clustering as tasks of one Spark job."""
+"""The groups of a clustering, or the slices of a compaction, as tasks of one Spark job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.cluster import cluster_files
-from pyhudi.rows.shipping import shipped
+from pyhudi.rows.compact import compact_slices
+from pyhudi.rows.log_spec import CompactTask, MergeSpec
+from pyhudi.rows.shipping import Work, shipped
 from pyhudi.rows.spec import GROUP, ClusterTask, WriteSpec
 from pyhudi.rows.task import Batches
 from pyhudi.timeline.table import Table
@@ -21,7 +23,7 @@ from pyhudi.writes.stage import Stage, tracked_key
 
 
 class SparkTasks:
-    """The tasks of ``table``'s clustering in the session ``spark``."""
+    """The tasks of ``table``'s clusterings and compactions in the session ``spark``."""
 
     def __init__(self, runtime: Runtime, spark: SparkSession, table: Table) -> None:
         self._runtime, self._spark = runtime, spark
@@ -36,16 +38,29 @@ class SparkTasks:
         layout: str,
     ) -> list[WriteStat]:
         """Carry out ``tasks``; what they wrote."""
-        if not tasks:
+        work = shipped(cluster_files, spec, dict(tasks), tuple(columns), layout)
+        return self._carried_out(spec, sorted(tasks), work, "cluster", "rewrite files, {} groups")
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        """Merge the slices of ``tasks``; what they wrote."""
+        work = shipped(compact_slices, spec, order, dict(tasks))
+        return self._carried_out(spec, sorted(tasks), work, "compact", "merge logs, {} slices")
+
+    def _carried_out(
+        self, spec: WriteSpec, numbers: Sequence[int], work: Work, service: str, what: str
+    ) -> list[WriteStat]:
+        """Do ``work`` with each of ``numbers`` as one task; what they wrote."""
+        if not numbers:
             return []
         blobs = []
-        for number in sorted(tasks):
+        for number in numbers:
             batch = pa.record_batch({GROUP: pa.array([number], pa.int32())})
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batch.schema) as stream:
                 stream.write_batch(batch)
             blobs.append(sink.getvalue().to_pybytes())
-        work = shipped(cluster_files, spec, dict(tasks), tuple(columns), layout)
         used = self._cpu_s
 
         def counted(batches: Batches) -> Batches:
@@ -54,9 +69,9 @@ class SparkTasks:
             yield from work(batches)
             used.add(sum(os.times()[:2]) - before)
 
-        what = f"pyhudi cluster {self._name}: rewrite files, {len(tasks)} groups in all"
+        shown = f"pyhudi {service} {self._name}: {what.format(len(numbers))} in all"
         key = self._key(InstantTime(spec.instant))
-        stage = Stage(self._runtime.jobs, self._spark, key, what)
+        stage = Stage(self._runtime.jobs, self._spark, key, shown)
         return list(stage.run_blobs(blobs, counted).files)
 
     def ended(self, instant: InstantTime, timeout_s: float) -> bool:

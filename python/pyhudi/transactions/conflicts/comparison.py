@@ -14,7 +14,7 @@ from typing import Final
 
 from pyhudi.choices import ConflictRule
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import FileId, bucket_number
+from pyhudi.format.filenames import FileId, bucket_number, parse_base_file_name
 from pyhudi.format.instants import Instant
 
 Group = tuple[str, FileId]
@@ -22,13 +22,19 @@ Group = tuple[str, FileId]
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one write changes; groups and buckets are (partition path, id)."""
+    """What one write changes; groups and buckets are (partition path, id).
+
+    Of the ``updated`` groups, ``rebased`` are those for which it wrote a base file, not a log. A
+    compaction changes no row: its groups are ``compacted``, and are in no other part.
+    """
 
     who: str
     updated: frozenset[Group] = frozenset()
     created: frozenset[Group] = frozenset()
     replaced_partitions: frozenset[str] = frozenset()
     buckets: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+    rebased: frozenset[Group] = frozenset()
+    compacted: frozenset[Group] = frozenset()
 
     @property
     def partitions(self) -> frozenset[str]:
@@ -80,7 +86,14 @@ def _by_partition(ours: Footprint, theirs: Footprint) -> Verdict:
 def _unless_swept(
     ours: Footprint, theirs: Footprint, rule: str, overlap: tuple[str, ...]
 ) -> Verdict:
-    """The verdict by ``rule``; if one replaced a partition of the other, a conflict in any case."""
+    """The verdict by ``rule``; in any case a conflict if one replaced a partition of the other, or
+    if the one is a compaction and the other wrote a base file of the same group: of the two, the
+    file with the smaller instant would be hidden. A log beside a compaction is none: it belongs to
+    the slice that its completion time says (spec/file_slices.md F1)."""
+    both = (ours.rebased & theirs.compacted) | (ours.compacted & theirs.rebased)
+    if both:
+        rule = "both wrote base files of the same file groups"
+        return Verdict(ours, theirs, rule, _names(both))
     swept = (ours.partitions & theirs.replaced_partitions) | (
         theirs.partitions & ours.replaced_partitions
     )
@@ -121,11 +134,17 @@ def footprint(
     """What ``metadata`` touches, with ``swept`` as the partitions replaced as a whole."""
     updated: set[Group] = set()
     created: set[Group] = set()
-    for stat in metadata.stats:
-        if not stat.file_id:
-            continue
-        group = (stat.partition_path, stat.file_id)
-        (updated if _is_update(stat.prev_commit) else created).add(group)
+    rebased: set[Group] = set()
+    groups = [
+        (stat, (stat.partition_path, stat.file_id)) for stat in metadata.stats if stat.file_id
+    ]
+    if metadata.compacted:
+        return Footprint(who, compacted=frozenset(group for _, group in groups))
+    for stat, group in groups:
+        is_update = _is_update(stat.prev_commit)
+        (updated if is_update else created).add(group)
+        if is_update and parse_base_file_name(stat.path.rpartition("/")[2]) is not None:
+            rebased.add(group)
     for partition, file_ids in (metadata.replaced or {}).items():
         updated.update((partition, file_id) for file_id in file_ids)
     return Footprint(
@@ -134,6 +153,7 @@ def footprint(
         created=frozenset(created),
         replaced_partitions=swept,
         buckets=buckets_of(updated | created) if bucketed else frozenset(),
+        rebased=frozenset(rebased),
     )
 
 

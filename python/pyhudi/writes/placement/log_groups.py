@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import Action, InstantTime
-from pyhudi.format.plans import parse_compaction_plan
+from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableType
 from pyhudi.rows.spec import GroupPlan
 from pyhudi.slices.files import BaseFile, FileSlice
-from pyhudi.timeline.pending import plan_of
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.conflicts.comparison import Group
 from pyhudi.writes.write_context import Write
-
-PLANNED = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +103,7 @@ def _last_version(of: FileSlice, planned: Mapping[Group, InstantTime], layout: i
 def _planned(write: Write) -> dict[Group, InstantTime]:
     found: dict[Group, InstantTime] = {}
     timeline = write.transaction.timeline
-    for pending in timeline.pending:
-        if pending.action not in PLANNED:
-            continue
-        plan = plan_of(write.table, timeline, pending, parse_compaction_plan)
-        for each in plan.operations if plan is not None else ():
+    for pending, plan in planned_compactions(write.table, timeline, COMPACTING):
+        for each in plan.operations:
             found[each.partition_path, each.file_id] = pending.time
     return found

@@ -42,6 +42,10 @@ private[pyhudi] object HudiCalls {
         looksOnly = true
       ),
       new HudiService(
+        "run_compaction",
+        "Merges log files into new base files; op says whether it plans, runs plans, or both.",
+        Seq(Op, Instants, MaxFiles, MaxBytes)),
+      new HudiService(
         "run_services",
         "Gives each service a turn: rolls failed writes back, cleans, archives.",
         Seq(Services, BudgetS, MaxFiles, MaxBytes, MaxCpuMinutes)),
@@ -53,6 +57,7 @@ private[pyhudi] object HudiCalls {
       HudiRestore,
       HudiSavepoint,
       HudiDeleteSavepoint,
+      HudiShowCompaction,
       HudiSyncPartitions,
       HudiWhy
     )
@@ -133,11 +138,14 @@ private object HudiServiceParameters {
   val BudgetS = of("budget_s", DoubleType, "after so many seconds no new part begins")
   val ForgetLost =
     of("forget_lost", BooleanType, "lets commits forget files that are gone for good")
+  val Instants = of("instants", StringType, "only these pending ones, separated by commas")
   val MaxBytes = of("max_bytes", LongType, "after so many bytes of files no further one is taken")
   val MaxCpuMinutes =
     of("max_cpu_minutes", DoubleType, "after so much CPU time no new part begins")
   val MaxFiles = of("max_files", LongType, "after so many files no further one is taken")
   val MaxInstants = of("max_instants", LongType, "so many are moved at most")
+  val Op =
+    of("op", StringType, "schedule, run, scheduleAndRun or unschedule; the third if not set")
   val OlderThanHours = of("older_than_hours", DoubleType, "what is younger stays; 72 if not set")
   val ReadFiles = of("read_files", BooleanType, "looks into the data files, too")
   val Services = of("services", StringType, "their names, separated by commas")
@@ -146,11 +154,13 @@ private object HudiServiceParameters {
   val all: Seq[HudiParameter] = Seq(
     BudgetS,
     ForgetLost,
+    Instants,
     MaxBytes,
     MaxCpuMinutes,
     MaxFiles,
     MaxInstants,
     OlderThanHours,
+    Op,
     ReadFiles,
     Services)
 }
@@ -202,6 +212,21 @@ private[pyhudi] class HudiService(
       .zip(map.valueArray().toObjectArray(StringType))
       .collect { case (key, value) if value != null => key.toString -> value.toString }
       .toMap
+}
+
+/** Lists compactions: a service that only looks, and has no options. */
+private object HudiShowCompaction
+    extends HudiProcedure("show_compaction", "Lists compactions, and who runs the pending ones.") {
+
+  override def told(place: HudiPlace, input: InternalRow): JsonNode =
+    Bridge.ask(
+      "serve",
+      place,
+      "service" -> name,
+      "dry_run" -> true,
+      "settings" -> Map.empty[String, String],
+      "arguments" -> HudiServiceParameters.all.map(_.name -> (null: Any)).toMap
+    )
 }
 
 /** Keeps a commit readable, and its files from every clean. */

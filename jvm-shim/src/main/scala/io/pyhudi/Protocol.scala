@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "3ad1b2f68437"
+  val version = "5cf5d3e65fe1"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(

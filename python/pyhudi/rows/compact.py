@@ -1,0 +1,129 @@
+"""The worker function of a compaction: a slice's base file and logs become one base file.
+
+Rows keep their commit time, sequence number and key, so nobody takes them for changed. The old base
+file is read one unit at a time; the logs of a slice are in memory whole, as when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.rows.base_file import BaseFileWriter, TableFiles
+from pyhudi.rows.damage import readable
+from pyhudi.rows.footer import Footer, reusable_filter
+from pyhudi.rows.log_parts import LogPart, chunks
+from pyhudi.rows.log_spec import CompactTask, Merged, MergeSpec
+from pyhudi.rows.meta_columns import TEXT
+from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.rows import single
+from pyhudi.rows.slice_file import SliceFile
+from pyhudi.rows.slice_merge import merge
+from pyhudi.rows.slice_reader import BATCH_ROWS, parts_in
+from pyhudi.rows.spec import (
+    COMMIT_TIME_COLUMN,
+    GROUP,
+    KEY_COLUMN,
+    SEQNO_COLUMN,
+    STAT_SCHEMA,
+    WriteSpec,
+)
+from pyhudi.rows.stored_types import stored_schema
+from pyhudi.rows.task import Batches, current_task, reporting
+
+
+def compact_slices(
+    spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+) -> Callable[[Batches], Batches]:
+    """The function that carries out ``tasks``, whose logs are merged by ``order``.
+
+    Its input has ``_pyhudi_group`` (int32), the numbers of tasks; its output has ``STAT_SCHEMA``, a
+    row for each new file. Raises ``TableCorrupt``, ``UnsupportedTable``, ``StorageError`` or
+    ``WriteFailed``.
+    """
+
+    def write(batches: Batches) -> Batches:
+        files = TableFiles(spec, current_task())
+        try:
+            for batch in batches:
+                asked = [tasks[number] for number in batch.column(GROUP).to_pylist()]
+                files.expect([task.plan for task in asked])
+                for task in asked:
+                    stat = _compacted(files, order, task)
+                    yield pa.RecordBatch.from_pylist([stat], schema=STAT_SCHEMA)
+        finally:
+            files.close()
+
+    return reporting(write)
+
+
+def _compacted(files: TableFiles, order: MergeSpec, task: CompactTask) -> dict[str, object]:
+    schema, base = stored_schema(files.spec.schema), task.slice.base
+    paths = ", ".join([*([base.path] if base else []), *task.slice.logs])
+    with readable(paths):
+        parts = parts_in(order, files.fs, task.slice)
+        found = _merged(files, order, task, parts)
+    old = None if base is None else OldFile(files, base.path, schema, base.names)
+    with nullcontext() if old is None else closing(old):
+        return _written(files, task, schema, old, parts, found)
+
+
+def _merged(
+    files: TableFiles, order: MergeSpec, task: CompactTask, parts: Sequence[LogPart]
+) -> Merged:
+    base = task.slice.base
+    if base is None:
+        return merge(order, parts, None, "")
+    with files.fs.open_input_file(files.absolute(base.path)) as opened:
+        return merge(order, parts, SliceFile(opened, base), task.slice.base_instant)
+
+
+def _written(
+    files: TableFiles,
+    task: CompactTask,
+    schema: pa.Schema,
+    old: OldFile | None,
+    parts: Sequence[LogPart],
+    found: Merged,
+) -> dict[str, object]:
+    """Write the rows that the merge leaves: those of the old file, then those of the logs."""
+    plan, bloom, masked = task.plan, files.spec.bloom, found.masked
+    most = found.rows + (old.rows if old is not None else 0)
+    kept_filter = None
+    if old is not None:
+        entries = old.metadata.metadata or {}
+        kept_filter = reusable_filter(bloom, entries, most, plan.base_file or "")
+    footer = Footer(bloom, most, kept_filter)
+    coded = old.coded if old is not None else None
+    writer = BaseFileWriter(files, plan, schema, footer, coded)
+    gone: list[pa.Array] = [pa.array([], TEXT)]
+    start = 0
+    for unit in old.units() if old is not None else ():
+        rows = unit.num_rows
+        low, high = np.searchsorted(masked, [start, start + rows])
+        if low < high:
+            keep = np.ones(rows, np.bool_)
+            keep[masked[low:high] - start] = False
+            gone.append(single(unit.column(KEY_COLUMN).filter(pa.array(~keep))))
+            unit = unit.filter(pa.array(keep))
+        if unit.num_rows:
+            footer.copied(single(unit.column(KEY_COLUMN)))
+            writer.write(unit)
+        start += rows
+    replaced = pa.concat_arrays(gone)
+    texts = [pa.field(name, TEXT) for name in (COMMIT_TIME_COLUMN, SEQNO_COLUMN, KEY_COLUMN)]
+    kind = pa.struct([*texts, *schema])
+    for part, kept in zip(parts, found.kept, strict=True):
+        for at in chunks(kept, BATCH_ROWS):
+            fresh = pa.table(part.images(at, kind).flatten(), names=[f.name for f in kind])
+            keys = single(fresh.column(KEY_COLUMN))
+            footer.added(keys)
+            writer.write(fresh)
+            writer.counts.updates += pc.sum(pc.is_in(keys, value_set=replaced)).as_py() or 0
+    writer.counts.inserts = found.rows - writer.counts.updates
+    writer.counts.deletes = len(replaced) - writer.counts.updates
+    return writer.close()

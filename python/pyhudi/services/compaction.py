@@ -1,0 +1,397 @@
+"""Compacts a merge-on-read table: plans under the lock, and runs plans, also those of Apache Hudi.
+
+Invariant: a plan names all logs of a slice that completed before its instant, and no group of
+another pending plan. It stays until it has run (docs/decisions/compaction.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+
+from pyhudi.choices import BloomType
+from pyhudi.config import WriteOptions
+from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import parse_log_file_name
+from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.plans import CompactionOperation, CompactionPlan
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.index.kinds import kind_of
+from pyhudi.listing import Listing
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.compact import compact_slices
+from pyhudi.rows.log_spec import CompactTask, LogSlice, MergeSpec
+from pyhudi.rows.spec import GROUP, BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
+from pyhudi.services.budget import NO_BUDGET, Budget
+from pyhudi.services.compaction_plan import (
+    CompactionRules,
+    Group,
+    PlannedSlice,
+    compaction_plan,
+)
+from pyhudi.services.compaction_run import RunningCompaction, unschedule
+from pyhudi.services.compaction_schedule import (
+    requested_compaction,
+    rules_of,
+    slices_to_compact,
+)
+from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
+from pyhudi.services.written_files import stat_of
+from pyhudi.slices.files import LogFile, in_order
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.view import FileSystemView
+from pyhudi.transactions.pessimistic import is_pessimistic
+from pyhudi.transactions.writable import refuse_kind_of
+from pyhudi.transactions.writer import Writer
+
+Place = tuple[FileSystemSpec, str]
+
+
+class CompactionStep(str, Enum):
+    """What a compaction is asked to do."""
+
+    SCHEDULE = "schedule"
+    RUN = "run"
+    SCHEDULE_AND_RUN = "scheduleAndRun"
+    UNSCHEDULE = "unschedule"
+
+
+#: Apache Hudi's other words for steps
+STEP_WORDS = {"execute": CompactionStep.RUN, "scheduleandexecute": CompactionStep.SCHEDULE_AND_RUN}
+
+
+def stated_step(op: str) -> CompactionStep:
+    """The step that ``op`` names, in any case; ``ConfigError`` for a word that is none."""
+    words = {step.value.lower(): step for step in CompactionStep} | STEP_WORDS
+    found = words.get(op.lower())
+    if found is None:
+        steps = ", ".join(step.value for step in CompactionStep)
+        raise ConfigError(f"op is '{op}', but it must be one of {steps}.", key="op")
+    return found
+
+
+class CompactionFate(str, Enum):
+    """What a compaction does with a slice."""
+
+    COMPACTED = "compacted"
+    PLANNED = "planned"
+    WOULD_BE = "would be compacted"
+    UNSCHEDULED = "unscheduled"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedSlice:
+    """A file group with logs, and what became of them.
+
+    ``compaction`` is the instant of the plan that has the slice, if one has; ``file`` the base file
+    before, None for a group that had only logs.
+    """
+
+    partition: str
+    file_group: str
+    file: str | None
+    logs: int
+    log_bytes: int
+    fate: CompactionFate
+    why: str
+    compaction: InstantTime | None = None
+
+
+class SliceTasks(Protocol):
+    """Where the slices of a compaction are merged."""
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        """Carry out ``tasks``; what they wrote."""
+
+    def ended(self, instant: InstantTime, timeout_s: float) -> bool:
+        """Whether no attempt writes for ``instant`` any more, after at most this time."""
+
+
+class SlicesHere:
+    """The slices one after the other in this process."""
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        """Carry out ``tasks``; what they wrote."""
+        numbers = pa.record_batch({GROUP: pa.array(sorted(tasks), pa.int32())})
+        work = compact_slices(spec, order, tasks)
+        return [stat_of(row) for batch in work(iter([numbers])) for row in batch.to_pylist()]
+
+    def ended(self, instant: InstantTime, timeout_s: float) -> bool:
+        """True: ``compact`` has returned."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One call: the writer, its options, the place of the data files, and who does the work.
+
+    ``budget`` bounds what a new plan takes. Of pending plans only the ``instants`` are touched,
+    all if it is empty. To name a plan also says that no program runs it, unless its heartbeat
+    shows one.
+    """
+
+    writer: Writer
+    options: WriteOptions
+    place: Place
+    tasks: SliceTasks
+    budget: Budget = NO_BUDGET
+    instants: frozenset[InstantTime] = frozenset()
+
+    @property
+    def table(self) -> Table:
+        return self.writer.table
+
+
+def compacted(
+    run: Compaction, step: CompactionStep = CompactionStep.SCHEDULE_AND_RUN, dry_run: bool = False
+) -> Listing[CompactedSlice]:
+    """Run the pending plans, or make one, or both; an entry for each slice with logs.
+
+    With ``dry_run`` nothing changes. Errors: ``UnsupportedTable``, ``ConfigError``,
+    ``LockTimeout``, ``CommitConflict`` if commits were undone meanwhile.
+    """
+    table = run.table
+    rules = rules_of(run.options, run.budget)
+    timeline = table.timeline()
+    schema = table_schema(table, timeline, None)
+    if schema is None:
+        return Listing(CompactedSlice)
+    _refuse(table, timeline)
+    runs = step in (CompactionStep.RUN, CompactionStep.SCHEDULE_AND_RUN)
+    schedules = step in (CompactionStep.SCHEDULE, CompactionStep.SCHEDULE_AND_RUN)
+    plans = [(i, plan) for i, plan in planned_compactions(table, timeline) if _is_asked(run, i)]
+    rows: list[CompactedSlice] = []
+    if step is CompactionStep.UNSCHEDULE:
+        for instant, plan in plans:
+            why = None if dry_run else unschedule(run.writer, instant.time, bool(run.instants))
+            rows += _unscheduled(instant, plan, why, dry_run)
+        return Listing(CompactedSlice, rows)
+    for instant, plan in plans if runs else ():
+        rows += _pending(instant, plan) if dry_run else _carried_out(run, instant.time, plan)
+    if schedules:
+        rows += _proposed(run, timeline, rules) if dry_run else _scheduled(run, rules, runs)
+    return Listing(CompactedSlice, rows)
+
+
+def _is_asked(run: Compaction, instant: Instant) -> bool:
+    return not run.instants or instant.time in run.instants
+
+
+def _refuse(table: Table, timeline: Timeline) -> None:
+    """The errors of ``compacted`` about the table."""
+    config = table.config
+    if config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedTable(
+            f"{config.name} is a copy-on-write table, which has no logs to compact. Nothing was "
+            "changed. To put small files together, cluster it.",
+            feature="compaction of a copy-on-write table",
+        )
+    refuse_kind_of(table)
+    feature = unmergeable(config)
+    if feature is not None:
+        feature = f"a table with {feature}"
+    elif config.cdc_enabled:
+        feature = "a table with change data capture"
+    elif is_pessimistic(config):
+        feature = "a table of pessimistic writers"
+    elif SchemaHistory(table, timeline).current() is not None:
+        feature = "a table with a schema history"
+    if feature is not None:
+        raise UnsupportedTable(
+            f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
+            f"{config.name}.",
+            feature=feature,
+        )
+
+
+def _proposed(run: Compaction, now: Timeline, rules: CompactionRules) -> list[CompactedSlice]:
+    """What a new plan would have."""
+    planned = slices_to_compact(run.table, now, rules)
+    return [_row(p, CompactionFate.WOULD_BE if p.taken else CompactionFate.LEFT) for p in planned]
+
+
+def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[CompactedSlice]:
+    """Make a plan if there is something to compact, and run it if ``runs``."""
+    planned = slices_to_compact(run.table, run.table.timeline(), rules)
+    instant: InstantTime | None = None
+    if any(p.taken for p in planned):  # most often nothing is due: then the lock is not taken
+        planned, instant = requested_compaction(run.writer, rules)
+    if instant is not None and runs:
+        own = {p.group for p in planned if p.taken}
+        rows = [_row(p, CompactionFate.LEFT) for p in planned if p.group not in own]
+        plan = compaction_plan(planned, rules.file_bytes)
+        return [*rows, *_carried_out(run, instant, plan)]
+    return [
+        _row(p, CompactionFate.PLANNED, instant) if p.taken else _row(p, CompactionFate.LEFT)
+        for p in planned
+    ]
+
+
+# --- runs ---------------------------------------------------------------------------------------
+
+
+def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> list[CompactedSlice]:
+    """Run the pending plan ``time``, unless another program does; an entry for each slice."""
+    running, why = RunningCompaction.claimed(run.writer, time, time in run.instants)
+    if running is None:
+        return [_entry(o, CompactionFate.LEFT, why, time) for o in plan.operations]
+    running.quiet = partial(run.tasks.ended, time)
+    with running:
+        schema = table_schema(run.table, running.timeline, None)
+        assert schema is not None
+        view = run.table.view(running.timeline)
+        tasks, left = _tasks(view, plan, time)
+        if left and running.timeline.layout == 1:
+            why = next(iter(left.values()))
+            raise WriteFailed(
+                f"The plan of the compaction {time} does not fit the table: {why}. Nothing was "
+                "changed. Logs may name it, so it cannot run in part. Let Apache Hudi repair it.",
+                instant=time,
+            )
+        stats: list[WriteStat] = []
+        if tasks:
+            spec, order = _spec(run, running, schema), _order(run, view, schema, time)
+            stats = run.tasks.compact(spec, order, tasks)
+        running.seal(partial(run.tasks.ended, time), [s.path for s in stats])
+        _, more = running.complete(stats, schema)
+    left |= more
+    return [
+        _entry(o, CompactionFate.LEFT, left[group], time)
+        if (group := (o.partition_path, o.file_id)) in left
+        else _entry(o, CompactionFate.COMPACTED, "its logs are in its new base file", time)
+        for o in plan.operations
+    ]
+
+
+def _tasks(
+    view: FileSystemView, plan: CompactionPlan, time: InstantTime
+) -> tuple[dict[int, CompactTask], dict[Group, str]]:
+    """The tasks of a plan, and the groups for which it does not hold any more, with the reason."""
+    layout, counted = view.timeline.layout, counted_instants(view, time)
+    newest = {(f.partition_path, f.file_id): f for f in view.existing(time)}
+    tasks: dict[int, CompactTask] = {}
+    left: dict[Group, str] = {}
+    for number, each in enumerate(plan.operations):
+        group = each.partition_path, each.file_id
+        named = (each.data_file_path or "").rpartition("/")[2]
+        base = newest.get(group)
+        if view.is_gone(*group, None):
+            left[group] = "its file group was replaced meanwhile"
+        elif named != (base.name if base is not None else ""):
+            left[group] = f"its base file is {base.name if base else 'gone'}, not {named or 'none'}"
+        else:
+            logs = [log for log in _logs(each) if layout == 1 or log.instant in counted]
+            of = Slice(base.path) if base is not None else None
+            instant = base.instant if base is not None else None
+            old = base.path if base is not None else None
+            paths = tuple(log.path for log in in_order(logs))
+            tasks[number] = CompactTask(
+                GroupPlan(number, each.file_id, each.partition_path, old, instant),
+                LogSlice(of, instant or "", paths),
+            )
+    return tasks, left
+
+
+def _logs(of: CompactionOperation) -> Iterator[LogFile]:
+    for path in of.delta_file_paths:
+        named = parse_log_file_name(path.rpartition("/")[2])
+        if named is not None:
+            yield LogFile(of.partition_path, named, 0)
+
+
+def _order(
+    run: Compaction, view: FileSystemView, schema: SparkSchema, time: InstantTime
+) -> MergeSpec:
+    counted = counted_instants(view, time)
+    return merge_spec(run.table.config, run.place, schema.columns, counted, SparkSchema())
+
+
+def _spec(run: Compaction, running: RunningCompaction, schema: SparkSchema) -> WriteSpec:
+    """How the workers write the files."""
+    options, config = run.options, run.table.config
+    filesystem, root = run.place
+    bloom = BloomSpec(
+        fpp=options.bloom_fpp,
+        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
+        entries=options.bloom_entries,
+        max_entries=options.bloom_max_entries,
+    )
+    return WriteSpec(
+        root=root,
+        fs=filesystem,
+        instant=running.instant,
+        schema=schema.arrow(),
+        avro_schema=json.dumps(schema.with_meta_columns().avro(config.name)),
+        write_nonce=running.nonce,
+        key_columns=config.record_key_fields,
+        codec=options.codec.value,
+        row_group_bytes=options.row_group_bytes,
+        bloom=bloom if kind_of(options).filtered else None,
+    )
+
+
+# --- entries ------------------------------------------------------------------------------------
+
+
+def _row(
+    planned: PlannedSlice, fate: CompactionFate, time: InstantTime | None = None
+) -> CompactedSlice:
+    of = planned.slice
+    return CompactedSlice(
+        of.partition_path,
+        of.file_id,
+        of.base.name if of.base is not None else None,
+        len(of.logs),
+        planned.log_bytes,
+        fate,
+        planned.why,
+        time,
+    )
+
+
+def _entry(
+    of: CompactionOperation, fate: CompactionFate, why: str, time: InstantTime
+) -> CompactedSlice:
+    return CompactedSlice(
+        of.partition_path,
+        of.file_id,
+        of.data_file_path,
+        len(of.delta_file_paths),
+        int(of.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+        fate,
+        why,
+        time,
+    )
+
+
+def _pending(instant: Instant, plan: CompactionPlan) -> list[CompactedSlice]:
+    """What a run of a pending plan would do."""
+    why = f"the plan of the pending compaction {instant.time} has it"
+    return [_entry(o, CompactionFate.WOULD_BE, why, instant.time) for o in plan.operations]
+
+
+def _unscheduled(
+    instant: Instant, plan: CompactionPlan, why: str | None, dry_run: bool
+) -> Sequence[CompactedSlice]:
+    fate = CompactionFate.UNSCHEDULED if why is None else CompactionFate.LEFT
+    told = "its logs stay, until they are planned again" if why is None else why
+    if dry_run:
+        told = "its plan would be deleted, unless a program runs it"
+    return [_entry(o, fate, told, instant.time) for o in plan.operations]

@@ -1,0 +1,163 @@
+"""Which slices a compaction merges, and why: a function of values.
+
+Invariant: a slice is taken with all its logs that had completed before the plan, or not at all.
+Those that complete later belong to the slice that the compaction begins (spec/log_files.md L9).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyhudi.choices import CompactionChoice
+from pyhudi.format.filenames import FileId
+from pyhudi.format.plans import CompactionOperation, CompactionPlan
+from pyhudi.services.budget import NO_BUDGET, Budget
+from pyhudi.slices.files import FileSlice
+
+#: (partition path, file id)
+Group = tuple[str, FileId]
+MB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRules:
+    """What a compaction looks for.
+
+    ``choice`` says which slices are taken, and in which order: with at least ``least_log_bytes``
+    bytes of logs, or ``least_log_files`` of them, where it goes by size or by number. Unless it is
+    ALL, no further slice is taken after ``most_io_mb`` MB that are read and written; in any case
+    none after the files of ``budget``. ``file_bytes`` is how large a file is taken to become for
+    which there is no base file yet. Only partitions in whose path ``regex`` is found are looked at.
+    """
+
+    choice: CompactionChoice = CompactionChoice.LOG_SIZE
+    least_log_bytes: int = 0
+    least_log_files: int = 0
+    most_io_mb: int = 500 * 1024
+    file_bytes: int = 120 * MB
+    budget: Budget = NO_BUDGET
+    regex: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFacts:
+    """The table that a compaction is planned for.
+
+    ``slices`` are the newest slices of the live groups, with the logs that have completed;
+    ``busy`` has the groups that cannot be taken, and why.
+    """
+
+    slices: tuple[FileSlice, ...]
+    busy: Mapping[Group, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSlice:
+    """A slice with logs: whether the compaction merges it, and why."""
+
+    slice: FileSlice
+    taken: bool
+    why: str
+
+    @property
+    def group(self) -> Group:
+        return self.slice.partition_path, self.slice.file_id
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(log.size_bytes for log in self.slice.logs)
+
+
+def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[PlannedSlice, ...]:
+    """Each slice that has logs, by partition and file id: the plan of one compaction."""
+    planned: list[PlannedSlice] = []
+    candidates: list[FileSlice] = []
+    for each in facts.slices:
+        if not each.logs:
+            continue
+        why = _unfit(each, facts, rules)
+        if why is None:
+            candidates.append(each)
+        else:
+            planned.append(PlannedSlice(each, False, why))
+    io_mb = files = size = 0
+    for each in _in_turn(candidates, rules.choice):
+        bounded = rules.choice is not CompactionChoice.ALL and io_mb >= rules.most_io_mb
+        if bounded or not rules.budget.has_room(files, size):
+            why = f"for the next compaction: this one takes {files} files of {size} bytes"
+            planned.append(PlannedSlice(each, False, why))
+            continue
+        metrics = metrics_of(each, rules.file_bytes)
+        io_mb += int(metrics["TOTAL_IO_MB"])
+        files += len(each.logs) + (each.base is not None)
+        size += each.size_bytes
+        planned.append(PlannedSlice(each, True, _told(each)))
+    return tuple(sorted(planned, key=lambda one: one.group))
+
+
+def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str | None:
+    """Why a slice is no candidate; None if it is one."""
+    busy = facts.busy.get((of.partition_path, of.file_id))
+    if busy is not None:
+        return busy
+    if rules.regex is not None and not rules.regex.search(of.partition_path):
+        return "its partition is not chosen"
+    size, number = sum(log.size_bytes for log in of.logs), len(of.logs)
+    if rules.choice is CompactionChoice.LOG_SIZE and size < rules.least_log_bytes:
+        return f"its logs have {size} bytes, below {rules.least_log_bytes}"
+    if rules.choice is CompactionChoice.LOG_COUNT and number < rules.least_log_files:
+        return f"it has {number} logs, below {rules.least_log_files}"
+    return None
+
+
+def _in_turn(slices: Iterable[FileSlice], choice: CompactionChoice) -> list[FileSlice]:
+    """``slices`` in the order in which they are taken; equal ones by partition and file id."""
+
+    def weight(one: FileSlice) -> int:
+        if choice is CompactionChoice.LOG_SIZE:
+            return sum(log.size_bytes for log in one.logs)
+        return len(one.logs) if choice is CompactionChoice.LOG_COUNT else 0
+
+    return sorted(slices, key=lambda one: (-weight(one), one.partition_path, one.file_id))
+
+
+def _told(of: FileSlice) -> str:
+    goes = "log goes" if len(of.logs) == 1 else "logs go"
+    size = sum(log.size_bytes for log in of.logs)
+    first = "" if of.base is not None else "first "
+    return f"{len(of.logs)} {goes} into the {first}base file, {size} bytes"
+
+
+def metrics_of(of: FileSlice, file_bytes: int) -> dict[str, float]:
+    """What merging a slice costs, in whole MB and by Apache Hudi's names."""
+    logs = sum(log.size_bytes for log in of.logs)
+    base = of.base.size_bytes if of.base is not None else 0
+    read, written = (base + logs) // MB, (base or file_bytes) // MB
+    return {
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_IO_WRITE_MB": float(written),
+        "TOTAL_IO_MB": float(read + written),
+        "TOTAL_LOG_FILES": float(len(of.logs)),
+        "TOTAL_LOG_FILES_SIZE": float(logs),
+    }
+
+
+def compaction_plan(planned: Iterable[PlannedSlice], file_bytes: int) -> CompactionPlan:
+    """The plan as its file has it: names of files without their partition (spec/timeline.md T9)."""
+    operations = []
+    for each in planned:
+        if each.taken:
+            of = each.slice
+            operation = CompactionOperation(
+                base_instant_time=of.instant,
+                delta_file_paths=tuple(log.named.render() for log in of.logs),
+                data_file_path=of.base.name if of.base is not None else None,
+                file_id=of.file_id,
+                partition_path=of.partition_path,
+                metrics=metrics_of(of, file_bytes),
+            )
+            operations.append(operation)
+    return CompactionPlan(tuple(operations))

@@ -1,0 +1,158 @@
+"""Planning a compaction: which slices are there, which plans have them, and the request.
+
+Invariant: a plan is requested under the table's lock, and names all logs of a slice that completed
+before its instant, and no group of another pending plan (docs/decisions/compaction.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from pyhudi.choices import FailedWrites
+from pyhudi.config import WriteOptions
+from pyhudi.errors import ConfigError, WriteFailed
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import render_compaction_plan
+from pyhudi.locks.renewal import kept
+from pyhudi.services.budget import NO_BUDGET, Budget
+from pyhudi.services.compaction_plan import (
+    CompactionFacts,
+    CompactionRules,
+    Group,
+    PlannedSlice,
+    compaction_plan,
+    plan_compaction,
+)
+from pyhudi.services.compaction_run import older_writes
+from pyhudi.services.slice_merging import counted_instants
+from pyhudi.slices.files import FileSlice
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.table import Table
+from pyhudi.timeline.view import FileSystemView
+from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
+from pyhudi.transactions.instants import path_of, take_time
+from pyhudi.transactions.recovery.settle import settled_timeline
+from pyhudi.transactions.recovery.undoing import check_undoing
+from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
+
+#: how often a plan is made if writers that take no lock commit meanwhile
+PLANS: Final = 10
+#: actions whose plans name slices
+PLANNED: Final = (Action.COMPACTION, Action.LOGCOMPACTION)
+
+
+def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRules:
+    """The rules that the options state; ``ConfigError`` for a pattern that is none."""
+    pattern, key = options.compact_partition_regex, "hoodie.compaction.partition.path.regex"
+    try:
+        regex = None if pattern is None else re.compile(pattern)
+    except re.error as e:
+        raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    return CompactionRules(
+        choice=options.compact_choice,
+        least_log_bytes=options.compact_log_bytes,
+        least_log_files=options.compact_log_files,
+        most_io_mb=options.compact_io_mb,
+        file_bytes=options.max_file_bytes,
+        budget=budget,
+        regex=regex,
+    )
+
+
+def _slices(view: FileSystemView, layout: int) -> Iterator[FileSlice]:
+    """The newest slices that have logs which have completed, with these alone."""
+    counted = counted_instants(view, None)
+    for each in view.slices():
+        logs = tuple(
+            log
+            for log in each.logs
+            if not log.named.cdc and (layout == 1 or log.instant in counted)
+        )
+        if logs:
+            yield replace(each, logs=logs)
+
+
+def _busy(table: Table, now: Timeline) -> dict[Group, str]:
+    """The groups that other plans have, and which."""
+    found: dict[Group, str] = {}
+    for action in PLANNED:
+        for pending, plan in planned_compactions(table, now, (action,)):
+            why = f"the pending {action.value} {pending.time} has it"
+            found |= {(o.partition_path, o.file_id): why for o in plan.operations}
+    for pending, requested in planned_clusterings(table, now):
+        why = f"the clustering {pending.time} is to rewrite it"
+        found |= dict.fromkeys(groups_of(requested), why)
+    return found
+
+
+def slices_to_compact(
+    table: Table, now: Timeline, rules: CompactionRules
+) -> tuple[PlannedSlice, ...]:
+    """The slices that have logs under ``now``, and which of them a plan would take."""
+    slices = tuple(_slices(table.view(now), table.config.layout))
+    planned = plan_compaction(CompactionFacts(slices, _busy(table, now)), rules)
+    why = _waits(table, now)
+    if why is None:
+        return planned
+    return tuple(replace(p, taken=False, why=why) if p.taken else p for p in planned)
+
+
+def _waits(table: Table, now: Timeline) -> str | None:
+    """Why no plan can be made now; None if one can."""
+    for action in PLANNED:
+        readable = {pending.time for pending, _ in planned_compactions(table, now, (action,))}
+        for pending in now.pending:
+            if pending.action is action and pending.time not in readable:
+                return f"the plan of the pending {action.value} {pending.time} cannot be read"
+    running = older_writes(now) if now.layout == 1 else []
+    if running:
+        return f"in version 6 a compaction waits for writes, and {running[0].time} is pending"
+    return None
+
+
+def requested_compaction(
+    writer: Writer, rules: CompactionRules
+) -> tuple[tuple[PlannedSlice, ...], InstantTime | None]:
+    """Plan and request under the lock; None if nothing is due after all.
+
+    A log that completed between the listing and the request would belong to the slice before it,
+    and not be in the plan. With the lock no such log comes. A writer without one is noticed by a
+    second look: then the request is taken back. So it is, in layout 1, if a write has begun.
+    """
+    lazy = replace(writer.policy, failed_writes=FailedWrites.LAZY)
+    policy = lazy if writer.policy.failed_writes is FailedWrites.EAGER else writer.policy
+    settled_timeline(replace(writer, policy=policy), "A compaction")
+    table, lock = writer.table, writer.lock
+    with writer.locked():
+        for _ in range(PLANS):
+            with kept(lock):
+                now = table.timeline()
+                check_undoing(table, now, "A compaction", None)
+                planned = slices_to_compact(table, now, rules)
+            if not any(p.taken for p in planned):
+                return planned, None
+            content = render_compaction_plan(compaction_plan(planned, rules.file_bytes))
+            lock.renew()
+
+            def alive(time: InstantTime) -> None:
+                lock.check(table.storage.put_timeout_s)
+
+            time, shown = take_time(writer, Action.COMPACTION, content, now, alive)
+            if not shown.since(now) and not (shown.layout == 1 and older_writes(shown)):
+                log.info("scheduled compaction %s", time)
+                return planned, time
+            requested = Instant(time, Action.COMPACTION, State.REQUESTED)
+            table.storage.delete([path_of(table, requested)])
+    raise WriteFailed(
+        f"No compaction of {table.config.name} was planned in {PLANS} attempts: writers that do "
+        "not take the table's lock committed meanwhile. Nothing was changed. Give all writers the "
+        "same lock, or plan when they rest.",
+        path=table.storage.root,
+    )

@@ -1,0 +1,83 @@
+"""How the logs of a table's slices are merged: by its properties, and the instants that count.
+
+Rules: spec/file_slices.md F2 and spec/merging.md R4. Reads and compactions merge by the same
+orders, so a compaction leaves what a snapshot gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.format.table_config import MergeMode, TableConfig
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.timeline.view import FileSystemView
+
+
+def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants:
+    """The instants of ``view`` whose log blocks count; none after ``until``, None for no bound."""
+    timeline = view.timeline
+    active = frozenset(i.time for i in timeline.commits)
+    first = timeline.first_time if active else min(view.archived, default=None)
+    return CountedInstants(frozenset(active | view.archived), first or "", until or "")
+
+
+def merge_spec(
+    config: TableConfig,
+    place: tuple[FileSystemSpec, str],
+    columns: Iterable[Column],
+    counted: CountedInstants,
+    wanted: SparkSchema,
+    named: tuple[str, str] | None = None,
+) -> MergeSpec:
+    """How slices are merged, of a table with ``columns`` whose data files are at ``place``.
+
+    The rows of logs are wanted in the columns ``wanted``; ``named`` is that of ``MergeSpec``.
+    """
+    filesystem, root = place
+    known = {column.name: column for column in columns}
+    paths = config.ordering_fields if config.merge_mode is MergeMode.EVENT_TIME_ORDERING else ()
+    paths = tuple(path for path in paths if path.split(".")[0] in known)
+    roots = dict.fromkeys(path.split(".")[0] for path in paths)
+    ordering = [known[name] for name in roots]
+    return MergeSpec(
+        root,
+        filesystem,
+        counted,
+        _struct(wanted.columns),
+        _struct(tuple(ordering)),
+        paths,
+        _marker(config),
+        named,
+    )
+
+
+def unmergeable(config: TableConfig) -> str | None:
+    """What the logs of a table have that pyhudi cannot merge; None if it can."""
+    if config.merge_mode is MergeMode.CUSTOM:
+        payload = config.raw.get("hoodie.compaction.payload.class") or "a merger of its own"
+        return f"log files that are merged by {payload.rsplit('.', 1)[-1]}"
+    if config.raw.get("hoodie.table.partial.update.mode"):
+        return "log files with partial updates"
+    if not config.populate_meta_fields:
+        return "log files of tables without meta fields"
+    return None
+
+
+def _marker(config: TableConfig) -> tuple[str, str] | None:
+    """The column and the text that mark a row as deleted, if the table names them."""
+    found = []
+    for name in ("hoodie.payload.delete.field", "hoodie.payload.delete.marker"):
+        for key in (f"hoodie.record.merge.property.{name}", name):
+            if config.raw.get(key):
+                found.append(config.raw[key])
+                break
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+def _struct(columns: tuple[Column, ...]) -> Any:
+    return pa.struct(list(SparkSchema(columns).arrow()))

@@ -1,0 +1,87 @@
+"""The plan of a compaction: which slices it takes, in which order, up to which bound."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from pyhudi.choices import CompactionChoice
+from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.instants import InstantTime
+from pyhudi.services.budget import Budget
+from pyhudi.services.compaction_plan import (
+    MB,
+    CompactionFacts,
+    CompactionRules,
+    compaction_plan,
+    plan_compaction,
+)
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile
+
+T1, T2 = InstantTime("20240101000000001"), InstantTime("20240102000000002")
+
+
+def slice_of(name: str, *logs: int, base: int | None = 10 * MB, partition: str = "p") -> FileSlice:
+    """The slice of a group, with logs of these sizes."""
+    file_id = FileId(name)
+    found = tuple(
+        LogFile(partition, LogFileName(file_id, T2, at + 1, "0-1-2"), size)
+        for at, size in enumerate(logs)
+    )
+    if base is None:
+        return FileSlice(None, found)
+    named = f"{name}_0-1-1_{T1}.parquet"
+    return FileSlice(BaseFile(partition, named, file_id, T1, base), found)
+
+
+def taken(slices: list[FileSlice], rules: CompactionRules, **busy: str) -> list[str]:
+    facts = CompactionFacts(tuple(slices), {("p", FileId(k)): why for k, why in busy.items()})
+    return [p.slice.file_id for p in plan_compaction(facts, rules) if p.taken]
+
+
+SLICES = [slice_of("a", 5), slice_of("b", 3, 3), slice_of("c"), slice_of("d", 9)]
+
+
+def test_slices_without_logs_and_of_other_plans_are_left_out() -> None:
+    assert taken(SLICES, CompactionRules()) == ["a", "b", "d"]
+    assert taken(SLICES, CompactionRules(), b="another plan has it") == ["a", "d"]
+
+
+def test_each_strategy_has_its_threshold_and_its_order() -> None:
+    one = Budget(max_files=1)
+    by_size = CompactionRules(least_log_bytes=6)
+    assert taken(SLICES, by_size) == ["b", "d"]
+    assert taken(SLICES, replace(by_size, budget=one)) == ["d"]
+    by_number = CompactionRules(CompactionChoice.LOG_COUNT, least_log_files=2)
+    assert taken(SLICES, by_number) == ["b"]
+    assert taken(SLICES, CompactionRules(CompactionChoice.LOG_COUNT, budget=one)) == ["b"]
+    assert taken(SLICES, CompactionRules(CompactionChoice.BOUNDED, budget=one)) == ["a"]
+
+
+def test_no_slice_follows_after_the_bound_of_what_is_read_and_written() -> None:
+    rules = CompactionRules(most_io_mb=20)
+    assert taken(SLICES, rules) == ["d"]
+    assert taken(SLICES, replace(rules, most_io_mb=21)) == ["b", "d"]
+    assert taken(SLICES, replace(rules, choice=CompactionChoice.ALL)) == ["a", "b", "d"]
+    assert taken(SLICES, CompactionRules(budget=Budget(max_bytes=10 * MB))) == ["d"]
+    (first,) = plan_compaction(CompactionFacts((SLICES[0],)), rules)
+    assert first.taken
+
+
+def test_only_chosen_partitions_are_looked_at() -> None:
+    slices = [slice_of("a", 5), slice_of("e", 5, partition="2024/01")]
+    assert taken(slices, CompactionRules(regex=re.compile("/0"))) == ["e"]
+
+
+def test_the_plan_has_names_of_files_and_what_a_slice_costs() -> None:
+    slices = [slice_of("a", 5, 6), slice_of("e", 2 * MB, base=None)]
+    planned = plan_compaction(CompactionFacts(tuple(slices)), CompactionRules())
+    plan = compaction_plan(planned, 120 * MB)
+    a, e = plan.operations
+    assert (a.data_file_path, a.base_instant_time) == (f"a_0-1-1_{T1}.parquet", T1)
+    assert a.delta_file_paths == (f".a_{T2}.log.1_0-1-2", f".a_{T2}.log.2_0-1-2")
+    assert (a.metrics["TOTAL_LOG_FILES"], a.metrics["TOTAL_LOG_FILES_SIZE"]) == (2, 11)
+    assert a.metrics["TOTAL_IO_MB"] == 20
+    assert (e.data_file_path, e.base_instant_time, e.partition_path) == (None, T2, "p")
+    assert (e.metrics["TOTAL_IO_READ_MB"], e.metrics["TOTAL_IO_WRITE_MB"]) == (2, 120)
+    assert plan.version == 2
