@@ -250,6 +250,8 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "cluster_layout": ("tests/services/test_clustering.py", ""),
     "cluster_inline": ("tests/services/test_repeated_clustering.py", ""),
     "cluster_trigger": ("tests/services/test_repeated_clustering.py", ""),
+    "compact_inline": ("tests/spark/test_merge_on_read.py", ""),
+    "compact_trigger": ("tests/spark/test_merge_on_read.py", ""),
     "reverse_clustering": ("tests/spark/test_clustering.py", "reverse_clustering"),
     "archive_inline": ("tests/services/test_archive.py", ""),
     "clean_trigger": ("tests/services/test_clean.py", ""),

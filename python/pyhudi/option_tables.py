@@ -301,6 +301,10 @@ class WriteOptions:
         "Only these partition paths are clustered, separated by commas.")
     cluster_partition_regex: str | None = option(None, CLUSTERING + "partition.regex.pattern", W,
         "Only partition paths that match as a whole are clustered; a list of them goes first.")
+    compact_inline: bool = option(True, "hoodie.compact.inline", W,
+        "Compacts a merge-on-read table after the commit, if that is due; the write waits for it.")
+    compact_trigger: int = option(5, "hoodie.compact.inline.max.delta.commits", W,
+        "An inline compaction is due after so many delta commits without one.", minimum=1)
     compact_choice: CompactionChoice = option(
         CompactionChoice.LOG_SIZE, COMPACTION + "strategy", W,
         "A compaction takes slices with the largest logs first, or with the most, or all.")

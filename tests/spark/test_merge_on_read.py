@@ -17,7 +17,8 @@ from tests.spark.test_stream_sink import Stream, row
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 DUPLICATES = "hoodie.datasource.insert.dup.policy"
-MOR = {**OPTIONS, TYPE: "MERGE_ON_READ"}
+INLINE = "hoodie.compact.inline"
+MOR = {**OPTIONS, TYPE: "MERGE_ON_READ", INLINE: "false"}
 PROPERTIES = "type = 'mor', primaryKey = 'id', preCombineField = 'ts'"
 
 
@@ -33,7 +34,7 @@ def test_statements_change_rows_of_base_files_and_of_logs(
     spark.sql(
         f"create table {name} (id int, v string, ts int, p string) using pyhudi "
         f"partitioned by (p) location '{path}' tblproperties ({PROPERTIES}, "
-        f"'hoodie.write.table.version' = '{version}')"
+        f"'hoodie.write.table.version' = '{version}', '{INLINE}' = 'false')"
     )
     spark.sql(f"insert into {name} select id, 'a', 1, concat('p', id % 2) from range(8)")
     bases = sorted(path.glob("*/*.parquet"))
@@ -204,3 +205,20 @@ def test_a_move_out_of_logs_by_event_time_is_refused(lake: Lake) -> None:
         table.write([(1, "c", 3, "y")], "upsert")
     table.write([(2, "c", 6, "x")], "upsert")
     assert table.rows() == {1: (1, "b", 5, "x"), 2: (2, "c", 6, "x")}
+
+
+def test_a_table_is_compacted_after_so_many_delta_commits(lake: Lake) -> None:
+    trigger = "hoodie.compact.inline.max.delta.commits"
+    table = lake.table(options={**MOR, INLINE: "true", trigger: "3"})
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    table.write(rows_of(0, 6, "b", 2), "upsert")
+    assert [entry.operation for entry in pyhudi.history(table.path)] == ["bulk_insert", "upsert"]
+    table.write(rows_of(3, 6, "x", 3), "delete")
+    done = [entry.operation for entry in pyhudi.history(table.path)]
+    assert done == ["bulk_insert", "upsert", "delete", "compact"]
+    model = model_of([*rows_of(0, 3, "b", 2), *rows_of(6, 9, "a")])
+    assert table.rows() == model
+    assert table.rows(hoodie__datasource__query__type="read_optimized") == model
+    table.write(rows_of(0, 3, "c", 4), "upsert")
+    assert table.rows() == model | model_of(rows_of(0, 3, "c", 4))
+    assert len(pyhudi.history(table.path)) == 5, "counted from the compaction on"

@@ -40,6 +40,10 @@ def writes(world: World, storage: Storage) -> None:
     world.upsert({"k": "1"}, storage)
 
 
+def writes_logs(world: World, storage: Storage) -> None:
+    world.upsert({"k": "1"}, storage, action=Action.DELTACOMMIT)
+
+
 def replaces(world: World, storage: Storage) -> None:
     transaction = world.begin(storage, Action.REPLACECOMMIT)
     finish(transaction, work(transaction, {"k": "2"}, overwrite=True))
@@ -92,6 +96,7 @@ def compacts(world: World, storage: Storage) -> None:
 
 RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.COMMIT: writes,
+    Action.DELTACOMMIT: writes_logs,
     Action.REPLACECOMMIT: replaces,
     Action.ROLLBACK: rolls_back,
     Action.RESTORE: restores,

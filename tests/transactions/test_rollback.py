@@ -320,11 +320,11 @@ def test_an_instant_that_was_only_requested_needs_no_listing(world: World) -> No
     assert world.leftovers() == []
 
 
-@pytest.mark.parametrize("action", [Action.DELTACOMMIT, Action.COMPACTION, Action.LOGCOMPACTION])
+@pytest.mark.parametrize("action", [Action.COMPACTION, Action.LOGCOMPACTION])
 def test_a_rollback_of_what_is_no_write_of_ours_is_not_finished(
     world: World, action: Action
 ) -> None:
-    """Log files take more than deletions to undo: that is left to Apache Hudi."""
+    """A compaction is taken back by those who run it."""
     world.upsert({"k": "1"})
     target, time = InstantTime("20231114221320500"), InstantTime("20231114221320600")
     put_instant(world, Instant(target, action, State.INFLIGHT))

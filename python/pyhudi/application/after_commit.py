@@ -8,18 +8,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.table_config import TableType
 from pyhudi.services.clustering import Clustering, Tasks
-from pyhudi.services.inline import cluster_inline, run_inline
+from pyhudi.services.compaction import Compaction, SliceTasks
+from pyhudi.services.inline import cluster_inline, compact_inline, run_inline
 from pyhudi.timeline.history import entry_of
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
 
 log = logging.getLogger(__name__)
+
+
+class FileTasks(Tasks, SliceTasks, Protocol):
+    """Where the files of both services are rewritten."""
 
 
 def after_commit(
@@ -28,11 +35,11 @@ def after_commit(
     options: WriteOptions,
     action: Action,
     done: Committed,
-    tasks: Tasks | None = None,
+    tasks: FileTasks | None = None,
 ) -> None:
     """Note the commit, call the callbacks, then run and plan the table services that are due.
 
-    ``tasks`` rewrites the files of a clustering; without it there is none.
+    ``tasks`` rewrites the files of a clustering or a compaction; without it there is none.
     """
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata, table.config.utc)
@@ -50,10 +57,20 @@ def after_commit(
             runtime.services.schedule(runtime.writer(table, options), done.instant)
         if options.clean_inline or options.archive_inline:
             run_inline(runtime.writer(table, options), options)
-    if options.cluster_inline and tasks is not None:
+    if tasks is None:
+        return
+    writer, place = runtime.writer(table, options), runtime.filesystem(path)
+    if compacts_inline(table, options):
         with _logged(done.instant):
-            writer, place = runtime.writer(table, options), runtime.filesystem(path)
+            compact_inline(Compaction(writer, options, place, tasks))
+    if options.cluster_inline:
+        with _logged(done.instant):
             cluster_inline(Clustering(writer, options, place, tasks))
+
+
+def compacts_inline(table: Table, options: WriteOptions) -> bool:
+    """Whether a compaction may follow a commit to ``table``."""
+    return options.compact_inline and table.config.table_type is TableType.MERGE_ON_READ
 
 
 @contextmanager

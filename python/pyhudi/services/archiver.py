@@ -23,6 +23,7 @@ from pyhudi.locks.renewal import kept
 from pyhudi.services.archive_history import add_to_history, adopt_later_manifests, merge_levels
 from pyhudi.services.archive_logs import add_to_logs
 from pyhudi.services.archive_plan import (
+    DELTA_COMMITS,
     ArchiveFacts,
     ArchivePlan,
     ArchivePolicy,
@@ -75,6 +76,8 @@ class ArchiveRules:
 
     policy: ArchivePolicy
     retention: Retention
+    delta_commits: int = DELTA_COMMITS
+    """So many of a merge-on-read table lead to a compaction."""
 
 
 def archive(
@@ -121,7 +124,7 @@ def rules_of(options: WriteOptions) -> ArchiveRules:
             f"{most} or less.",
             key=key,
         )
-    return ArchiveRules(ArchivePolicy(least, most), retention_of(options))
+    return ArchiveRules(ArchivePolicy(least, most), retention_of(options), options.compact_trigger)
 
 
 def archive_table(
@@ -170,7 +173,7 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
         _cleaned_to(table, timeline),
         _uncleaned(table, timeline, policy),
         _floor_of_leases(writer, timeline),
-        counted_from(timeline, table.config.utc) if on_logs else None,
+        counted_from(timeline, table.config.utc, rules.delta_commits) if on_logs else None,
         table.config.utc,
     )
     return plan_archive(facts, policy)

@@ -31,7 +31,7 @@ from pyhudi.services.compaction_run import older_writes
 from pyhudi.services.slice_merging import counted_instants
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
@@ -45,7 +45,6 @@ log = logging.getLogger(__name__)
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS: Final = 10
 #: actions whose plans name slices
-PLANNED: Final = (Action.COMPACTION, Action.LOGCOMPACTION)
 
 
 def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRules:
@@ -82,10 +81,9 @@ def _slices(view: FileSystemView, layout: int) -> Iterator[FileSlice]:
 def _busy(table: Table, now: Timeline) -> dict[Group, str]:
     """The groups that other plans have, and which."""
     found: dict[Group, str] = {}
-    for action in PLANNED:
-        for pending, plan in planned_compactions(table, now, (action,)):
-            why = f"the pending {action.value} {pending.time} has it"
-            found |= {(o.partition_path, o.file_id): why for o in plan.operations}
+    for pending, plan in planned_compactions(table, now, COMPACTING):
+        why = f"the pending {pending.action.value} {pending.time} has it"
+        found |= {(o.partition_path, o.file_id): why for o in plan.operations}
     for pending, requested in planned_clusterings(table, now):
         why = f"the clustering {pending.time} is to rewrite it"
         found |= dict.fromkeys(groups_of(requested), why)
@@ -106,11 +104,10 @@ def slices_to_compact(
 
 def _waits(table: Table, now: Timeline) -> str | None:
     """Why no plan can be made now; None if one can."""
-    for action in PLANNED:
-        readable = {pending.time for pending, _ in planned_compactions(table, now, (action,))}
-        for pending in now.pending:
-            if pending.action is action and pending.time not in readable:
-                return f"the plan of the pending {action.value} {pending.time} cannot be read"
+    readable = {pending for pending, _ in planned_compactions(table, now, COMPACTING)}
+    for pending in now.pending:
+        if pending.action in COMPACTING and pending not in readable:
+            return f"the plan of the pending {pending.action.value} {pending.time} cannot be read"
     running = older_writes(now) if now.layout == 1 else []
     if running:
         return f"in version 6 a compaction waits for writes, and {running[0].time} is pending"

@@ -17,6 +17,7 @@ from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
 from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatable, clustered
+from pyhudi.services.compaction import CompactedSlice, Compaction, compacted
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
@@ -71,6 +72,21 @@ def cluster_inline(run: Clustering) -> Listing[ClusteredFile]:
         return Listing(ClusteredFile)
     # The write that has just committed may have changed the table's properties.
     return clustered(replace(run, writer=run.writer.on(open_table(table.storage))))
+
+
+def compact_inline(run: Compaction) -> Listing[CompactedSlice]:
+    """Compact the table, if so many delta commits completed since the last compaction as the
+    options say.
+
+    Empty if none is due. Errors: those of ``compacted``.
+    """
+    table, every = run.table, run.options.compact_trigger
+    timeline = table.timeline()
+    # The newest commits decide, so a long history is not read.
+    recent = timeline.commits[-every:]
+    if len(recent) < every or any(each.action is not Action.DELTACOMMIT for each in recent):
+        return Listing(CompactedSlice)
+    return compacted(replace(run, writer=run.writer.on(open_table(table.storage))))
 
 
 def _is_clustering(table: Table, timeline: Timeline, commit: Instant) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from pyhudi.application.after_commit import after_commit
+from pyhudi.application.after_commit import after_commit, compacts_inline
 from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
@@ -151,7 +151,7 @@ def write_table(
             continue
         if done is None:
             return None
-        tasks = SparkTasks(runtime, df.sparkSession, table) if resolved.cluster_inline else None
+        tasks = _tasks(request, table)
         after_commit(runtime, table, resolved, action_of(operation, table.config), done, tasks)
         return done
     raise TableExists(
@@ -187,9 +187,17 @@ def write_changes(
     done = _written_if_new(request, table, reads, created=False)
     if done is None:
         return None
-    tasks = SparkTasks(runtime, changes.sparkSession, table) if resolved.cluster_inline else None
+    tasks = _tasks(request, table)
     after_commit(runtime, table, resolved, action_of(operation, table.config), done, tasks)
     return done
+
+
+def _tasks(request: Request, table: Table) -> SparkTasks | None:
+    """What the services after a commit need, if one may be due that rewrites files."""
+    options = request.options
+    if not (options.cluster_inline or compacts_inline(table, options)):
+        return None
+    return SparkTasks(request.runtime, request.df.sparkSession, table)
 
 
 def _intended(
