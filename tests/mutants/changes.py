@@ -189,4 +189,45 @@ CHANGES: Final = (
         unproven="That one merge gives the masked rows and the logs' rows is how the code is built: "
         "the query keeps it, and there is nothing to take away.",
     ),
+    Guard(
+        "a log that Apache Hudi's index does not see, or that masks the wrong row",
+        (
+            Mutant(
+                "positions count from the start of each unit",
+                "LogAppend._place",
+                (("start += len(keys)", "pass"),),
+                ("test_positions_count_through_the_row_groups_of_a_base_file",),
+            ),
+            Mutant(
+                "rows without a position share the block of those that have one",
+                "LogFileWriter.add",
+                (("self._flush()\n            self._places", "self._places"),),
+                ("test_each_row_of_layout_2_has_its_position_and_new_keys_have_blocks_of_their_own",),
+            ),
+            Mutant(
+                "a new key goes to a log under any index",
+                "LogAppend._check_known",
+                (("", "return"),),
+                ("test_a_new_key_does_not_go_to_a_log_under_an_index_that_looks_keys_up",),
+            ),
+            Mutant(
+                "a group with logs gets a new base file",
+                "LogGroups.may_grow",
+                (("", "return True"),),
+                ("test_small_groups_take_new_keys_as_long_as_they_have_no_logs",),
+            ),
+            Mutant(
+                "a key that a log has deleted counts as one of the table",
+                "dead_keys",
+                (("", "return {}"),),
+                ("test_statements_insert_keys_that_a_log_has_deleted",),
+            ),
+            Mutant(
+                "a log of others goes with a failed write",
+                "shared_logs",
+                (("", "return set()"),),
+                ("test_blocks_of_a_failed_write_in_a_log_of_others_are_taken_back_by_a_command",),
+            ),
+        ),
+    ),
 )  # fmt: skip

@@ -136,12 +136,28 @@ def test_rows_of_a_key_are_combined_before_they_are_logged(tmp_path: Path) -> No
     assert stat["num_writes"] == 1
 
 
-def test_each_row_of_layout_2_has_its_position_and_new_keys_have_blocks_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("block_bytes", [1, log_writer.BLOCK_BYTES])
+def test_positions_count_through_the_row_groups_of_a_base_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(log_writer, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(log_writer, "BLOCK_BYTES", block_bytes)
+    rows = [{"id": f"{n:05}", "name": "a", "price": 1.0, "ts": 5} for n in range(3_000)]
+    base = insert(write_of(tmp_path, T1, row_group_rows=1_024), rows_of(rows), "p")
+    changed = [7, 1_500, 1_501, 2_999]
+    write = write_of(tmp_path, T2, row_group_rows=1_024)
+    stat = log(write, base, [(f"{n:05}", "b", 9, False) for n in reversed(changed)])
+    _, held = parts(write, tmp_path, [stat])
+    found = [part.positions(T1) for part in held]
+    assert [n for at in found if at is not None for n in at.tolist()] == changed
+    assert [key for part in held for key in part.keys().to_pylist()] == [f"{n:05}" for n in changed]
+    assert len(held) == (3 if block_bytes == 1 else 1)
+
+
+def test_each_row_of_layout_2_has_its_position_and_new_keys_have_blocks_of_their_own(
+    tmp_path: Path,
+) -> None:
     base = base_of(tmp_path, 2)
-    write = write_of(tmp_path, T2, row_group_rows=2)
+    write = write_of(tmp_path, T2)
     stat = log(write, base, [("f", "1", 9, False), ("b", "2", 9, False), ("new", "3", 9, False),
                              ("c", "", 9, True)])  # fmt: skip
     _, held = parts(write, tmp_path, [stat])
