@@ -16,8 +16,10 @@ from pyhudi import __version__
 from pyhudi.cli.main import main
 from pyhudi.clock import SystemClock
 from pyhudi.format.instants import State
+from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.open import open_storage
 from pyhudi.timeline.history import history
+from pyhudi.timeline.table import open_table
 from tests.golden_tables import BY_NAME
 from tests.s3_server import s3_server
 
@@ -265,8 +267,25 @@ def test_clean_does_not_touch_tables_that_pyhudi_cannot_write(
     tmp_path: Path, capsys: Output
 ) -> None:
     root = BY_NAME["h120_v9-mor_failed.midfail"].unzip(tmp_path)
+    properties = root / ".hoodie" / "hoodie.properties"
+    properties.write_text(
+        properties.read_text("latin-1").replace("meta.fields=true", "meta.fields=false"), "latin-1"
+    )
     assert main(["clean", "--failed-writes", str(root)]) == 1
-    assert "merge-on-read" in capsys.readouterr().err
+    assert "tables without meta fields" in capsys.readouterr().err
+
+
+def test_clean_undoes_a_failed_write_of_logs(tmp_path: Path, capsys: Output) -> None:
+    golden = BY_NAME["h120_v9-mor_failed.midfail"]
+    root = golden.unzip(tmp_path)
+    pending = open_table(LocalStorage(str(root))).timeline().pending
+    assert [instant.action.value for instant in pending] == ["deltacommit"]
+    for file in root.rglob(f"{pending[0].time}*"):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    assert main(["clean", "--failed-writes", str(root)]) == 0
+    assert str(pending[0].time) in capsys.readouterr().out
+    assert open_table(LocalStorage(str(root))).timeline().pending == ()
+    assert not list(root.rglob(f"*{pending[0].time}*.log.*"))
 
 
 def test_a_savepoint_is_made_and_deleted(tmp_path: Path, capsys: Output) -> None:

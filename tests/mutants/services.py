@@ -196,7 +196,7 @@ SERVICES: Final = (
             Mutant(
                 "a plan that cannot be read hides what it has",
                 "_waits",
-                (("pending.time not in readable", "False"),),
+                (("pending not in readable", "False"),),
                 ("test_nothing_is_planned_beside_a_plan_that_cannot_be_read",),
             ),
             Mutant(
@@ -633,7 +633,7 @@ SERVICES: Final = (
             Mutant(
                 "a pending compaction holds nothing",
                 "held_files",
-                (("_compactions(table, timeline)", "()"),),
+                (("planned_compactions(table, timeline, COMPACTING)", "()"),),
                 ("test_what_a_pending_compaction_is_to_merge_stays",),
             ),
             Mutant(
