@@ -70,6 +70,10 @@ class Engine(ABC):
     def append(self, table: str, rows: DataFrame) -> None:
         """Add ``rows``, whose keys are known to be new."""
 
+    def insert(self, table: str, rows: DataFrame) -> None:
+        """The same by the operation that may fill small files, where the engine has one."""
+        self.append(table, rows)
+
     @abstractmethod
     def upsert(self, table: str, rows: DataFrame) -> None:
         """Replace the rows that have the same key and region, add the others."""
