@@ -62,6 +62,10 @@ class Engine(ABC):
         """The folder of a table."""
         return self.root / table
 
+    def drain(self, rows: DataFrame) -> None:
+        """Read all of them, and drop them."""
+        rows.write.format("noop").mode("overwrite").save()
+
     @abstractmethod
     def create(self, table: str, rows: DataFrame) -> None:
         """Make the table from ``rows`` (bulk insert), partitioned by ``partition``."""
