@@ -264,6 +264,7 @@ bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and p
 	$(BIN)/python -m benchmarks $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.concurrency)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.streams)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.merge_on_read)
 
 # ---- products
 

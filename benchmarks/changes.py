@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import KEY, ORDERING, PARTITION, orders, region_of, write_rows
+from benchmarks.data import KEY, ORDERING, PARTITION, orders, region_of, write_bulk, write_rows
 from benchmarks.engine_process import EngineProcess
 from benchmarks.engines import ENGINES
 from benchmarks.results import Measurement
@@ -31,10 +31,7 @@ DEFAULT = ["pyhudi-logs", "pyhudi-changes", "delta-feed", "iceberg-changelog"]
 def make_inputs(folder: Path, rows: int) -> dict[str, Path]:
     """The bulk and the input of each commit: four of five rows are updates, one is new."""
     draw = np.random.default_rng(rows)
-    ids = np.arange(rows, dtype=np.int64)
-    found = {"bulk": folder / "bulk"}
-    for number, part in enumerate(np.array_split(ids, 4)):
-        write_rows(found["bulk"], f"part-{number}", orders(part, 0))
+    found = {"bulk": write_bulk(folder / "bulk", rows)}
     touched, updates = draw.permutation(rows).astype(np.int64), rows * 8 // 1000
     news = np.arange(rows, rows + rows * 20 // 1000, dtype=np.int64)
     spread = np.concatenate([touched[:updates], news[: rows // 500]])

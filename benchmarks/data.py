@@ -88,8 +88,7 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
     """Write all inputs of a run with ``rows`` rows under ``folder``."""
     shutil.rmtree(folder, ignore_errors=True)
     draw = np.random.default_rng(rows)
-    for number, part in enumerate(np.array_split(np.arange(rows, dtype=np.int64), _BULK_FILES)):
-        write_rows(folder / "bulk", f"part-{number}", orders(part, 0))
+    bulk = write_bulk(folder / "bulk", rows)
     touched = draw.permutation(rows).astype(np.int64)
     updates, news = rows * 4 // 100, rows // 100
     changed = np.sort(np.concatenate([touched[:updates], np.arange(rows, rows + news)]))
@@ -108,7 +107,7 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
     starts = [int(k) for k in draw.integers(0, rows - width, 5)]
     return Inputs(
         rows=rows,
-        bulk=folder / "bulk",
+        bulk=bulk,
         upsert=folder / "upsert",
         delete=folder / "delete",
         merge=folder / "merge",
@@ -116,6 +115,13 @@ def make_inputs(folder: Path, rows: int, appends: int, append_rows: int) -> Inpu
         lookups=tuple(int(k) for k in touched[-10:]),
         ranges=tuple((start, start + width) for start in starts),
     )
+
+
+def write_bulk(folder: Path, rows: int) -> Path:
+    """The rows that a table begins with."""
+    for number, part in enumerate(np.array_split(np.arange(rows, dtype=np.int64), _BULK_FILES)):
+        write_rows(folder, f"part-{number}", orders(part, 0))
+    return folder
 
 
 def write_rows(folder: Path, name: str, rows: pa.Table) -> Path:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import stream_report
+from benchmarks import merge_on_read_report, stream_report
 from benchmarks.engines import ENGINES
-from benchmarks.results import Measurement, Results, load
+from benchmarks.results import Results, load
+from benchmarks.tables import cpu, labels, operations, sizes, table, wall
 
 NOTES = Path(__file__).with_name("notes.md")
-BASE = "parquet"
 FIRST_APPENDS = 30
 SPAN = 10
-
-Value = Callable[[Measurement], float]
 
 
 def write_page(results: Path, page: Path) -> None:
@@ -26,31 +24,29 @@ def write_page(results: Path, page: Path) -> None:
         if run.rounds:
             some = f": {', '.join(run.only)}" if run.only else ""
             parts.append(f"## {run.rows / 1e6:g} M rows{some}\n\n{run.rounds} rounds.")
-            parts.append("### CPU seconds of the process tree\n\n" + _operations(run, _cpu))
-            parts.append("### Wall seconds\n\n" + _operations(run, _wall))
+            parts.append("### CPU seconds of the process tree\n\n" + operations(run, cpu))
+            parts.append("### Wall seconds\n\n" + operations(run, wall))
         if run.sizes:
-            parts.append("### Size after the bulk insert\n\n" + _sizes(run))
+            parts.append("### Size after the bulk insert\n\n" + sizes(run))
     for run in runs:
         if run.of("append", run.engines()[0]):
             parts.append(f"## {run.appends} tiny appends\n\n" + _appends(run))
-    parts += filter(None, [stream_report.section(results / "streams")])
+    parts += filter(
+        None,
+        [
+            merge_on_read_report.section(results / merge_on_read_report.FOLDER),
+            stream_report.section(results / "streams"),
+        ],
+    )
     if NOTES.exists():
         parts.append(NOTES.read_text().strip())
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n\n".join(parts) + "\n")
 
 
-def _cpu(m: Measurement) -> float:
-    return m.cpu
-
-
-def _wall(m: Measurement) -> float:
-    return m.seconds
-
-
 def _intro(runs: Sequence[Results]) -> str:
     engines = list(dict.fromkeys(name for run in runs for name in run.engines()))
-    settings = _table(["engine", "set up"], ([ENGINES[e].label, ENGINES[e].notes] for e in engines))
+    settings = table(["engine", "set up"], ([ENGINES[e].label, ENGINES[e].notes] for e in engines))
     return f"""# Benchmarks
 
 `make bench` runs this page again (`python -m benchmarks --help` for sizes and engines).
@@ -72,35 +68,6 @@ system time of the whole process tree: driver, JVM with compiler and collector, 
 * *key lookup*: `id = k`; *range filter*: one per cent of the ids; the table is opened each time
 
 {settings}"""
-
-
-def _operations(run: Results, value: Value) -> str:
-    names = dict.fromkeys(m.operation for m in run.measurements)
-    wanted = [n for n in names if n not in ("append", "plan", "cold plan", "cold append")]
-    rows = [[name, *(_cell(run, name, e, value) for e in run.engines())] for name in wanted]
-    return _table(["operation", *_labels(run)], rows)
-
-
-def _cell(run: Results, operation: str, engine: str, value: Value) -> str:
-    found = [value(m) for m in run.of(operation, engine)]
-    middle = statistics.median(found)
-    text = f"{_figure(middle)} ({_figure(min(found))} to {_figure(max(found))})"
-    base = [value(m) for m in run.of(operation, BASE)]
-    if not base or engine == BASE or not statistics.median(base):
-        return text
-    return f"{text} **{middle / statistics.median(base):.2f}x**"
-
-
-def _figure(seconds: float) -> str:
-    return f"{seconds:.1f}" if seconds >= 10 else f"{seconds:.2f}"
-
-
-def _sizes(run: Results) -> str:
-    rows = [
-        ["MB", *(f"{run.sizes[e]['bytes'] / 1e6:.1f}" for e in run.engines())],
-        ["data files", *(str(run.sizes[e]["files"]) for e in run.engines())],
-    ]
-    return _table(["", *_labels(run)], rows)
 
 
 def _appends(run: Results) -> str:
@@ -135,13 +102,4 @@ def _appends(run: Results) -> str:
         f"Each of {run.append_rows} rows into 10 partitions; planning (from path to Spark "
         "partitions) is measured after each. A fresh process was warmed on another table."
     )
-    return text + "\n\n" + _table(["", *_labels(run)], rows)
-
-
-def _labels(run: Results) -> list[str]:
-    return [ENGINES[e].label for e in run.engines()]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return text + "\n\n" + table(["", *labels(run)], rows)

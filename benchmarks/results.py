@@ -31,6 +31,8 @@ class Results:
     only: list[str] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: what a reader must know of the machine meanwhile
+    note: str = ""
 
     def engines(self) -> list[str]:
         """Engines in the order in which they were given."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,35 +31,41 @@ DEFAULT_ENGINES = ["parquet", "pyhudi", "hudi", "hudi-lean", "delta", "iceberg"]
 class Step:
     """One operation: its name on the page, the worker's method, and its arguments.
 
+    ``params`` may name another table than that of the round.
     A round measures it ``samples`` times, in each of which the method does it ``times`` times.
     """
 
     operation: str
     method: str
-    params: Callable[[Inputs], dict[str, Any]]
+    params: Mapping[str, Any] = field(default_factory=dict)
     times: int = 1
     changes: bool = False
     samples: int = 1
 
 
+def change(operation: str, method: str, source: Path) -> Step:
+    """A step that changes the table by the rows in ``source``."""
+    return Step(operation, method, {"source": str(source)}, changes=True)
+
+
 def _steps(inputs: Inputs) -> list[Step]:
     lookups = Step(
-        "key lookup", "lookup", lambda i: {"keys": list(i.lookups)}, len(inputs.lookups), samples=3
+        "key lookup", "lookup", {"keys": list(inputs.lookups)}, len(inputs.lookups), samples=3
     )
     ranges = Step(
-        "range filter", "range_filter", lambda i: {"ranges": list(i.ranges)}, len(inputs.ranges),
+        "range filter", "range_filter", {"ranges": list(inputs.ranges)}, len(inputs.ranges),
         samples=3,
     )  # fmt: skip
-    read = Step("full read", "full_read", lambda i: {}, samples=5)
+    read = Step("full read", "full_read", samples=5)
     return [
-        Step("bulk insert", "create", lambda i: {"source": str(i.bulk)}, changes=True),
+        change("bulk insert", "create", inputs.bulk),
         read,
-        Step("column sum", "column_sum", lambda i: {}, samples=5),
+        Step("column sum", "column_sum", samples=5),
         lookups,
         ranges,
-        Step("upsert 5 %", "upsert", lambda i: {"source": str(i.upsert)}, changes=True),
-        Step("delete 1 %", "delete", lambda i: {"source": str(i.delete)}, changes=True),
-        Step("MERGE 5 %", "merge", lambda i: {"source": str(i.merge)}, changes=True),
+        change("upsert 5 %", "upsert", inputs.upsert),
+        change("delete 1 %", "delete", inputs.delete),
+        change("MERGE 5 %", "merge", inputs.merge),
         replace(read, operation="full read after changes"),
         replace(lookups, operation="key lookup after changes"),
     ]
@@ -80,16 +86,23 @@ def agree(what: str, answers: dict[str, Any]) -> None:
 def run_round(
     engines: Sequence[EngineProcess], inputs: Inputs, number: int, results: Results
 ) -> None:
-    """All steps once, on a fresh table of each engine."""
-    table = f"orders_{inputs.rows}_{number}"
+    """All steps of this page once, on a fresh table of each engine."""
     steps = [s for s in _steps(inputs) if not results.only or s.operation in results.only]
+    run_steps(engines, f"orders_{inputs.rows}_{number}", steps, number, results)
+
+
+def run_steps(
+    engines: Sequence[EngineProcess], table: str, steps: Sequence[Step], number: int,
+    results: Results,
+) -> None:  # fmt: skip
+    """The steps in turns; the first one makes the table, which is dropped in the end."""
     for turn, step in enumerate(steps):
         for sample in range(step.samples):
             answers = {}
-            for engine in _rotated(engines, number + turn + sample):
+            for engine in rotated(engines, number + turn + sample):
                 measured, answers[engine.name] = engine.measure(
                     step.operation, number, step.method, step.times,
-                    table=table, **step.params(inputs),
+                    **{"table": table, **step.params},
                 )  # fmt: skip
                 results.measurements.append(measured)
                 tell(measured)
@@ -110,7 +123,7 @@ def run_appends(
     for engine in engines:
         engine.ask("create", table=table, source=str(rows[0]))
     for number, source in enumerate(rows[1:-1]):
-        for engine in _rotated(engines, number):
+        for engine in rotated(engines, number):
             measured, _ = engine.measure(
                 "append", number, "append", table=table, source=str(source)
             )
@@ -141,7 +154,8 @@ def _cold(warm: EngineProcess, inputs: Inputs, table: str, memory: str) -> list[
     return [plan, append]
 
 
-def _rotated(engines: Sequence[EngineProcess], by: int) -> list[EngineProcess]:
+def rotated(engines: Sequence[EngineProcess], by: int) -> list[EngineProcess]:
+    """Who begins changes from turn to turn."""
     cut = by % len(engines)
     return [*engines[cut:], *engines[:cut]]
 

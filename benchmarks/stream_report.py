@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.engines import ENGINES
+from benchmarks.tables import table
 
 #: of all epochs the share at each end between which growth is told
 END = 0.1
@@ -69,7 +70,7 @@ def section(folder: Path) -> str:
     if not runs:
         return ""
     names = list(dict.fromkeys(turn.engine for run in runs for turn in run.turns))
-    notes = _table(("engine", "set up"), ((ENGINES[e].label, ENGINES[e].notes) for e in names))
+    notes = table(("engine", "set up"), ((ENGINES[e].label, ENGINES[e].notes) for e in names))
     parts = [f"{INTRO}\n\n{notes}", *(part for run in runs for part in _run(run))]
     return "\n\n".join(parts)
 
@@ -103,7 +104,7 @@ def _run(run: Findings) -> Iterable[str]:
         count = len(_epochs(run.of(workload, engines[0])))
         title = f"### {workload[0].upper()}{workload[1:]}: {count} epochs of {run.size:,} rows"
         yield title + f", {run.rows / 1e6:g} M rows before"
-        yield _table(HEAD, [line(run, workload, engine) for engine in engines])
+        yield table(HEAD, [line(run, workload, engine) for engine in engines])
     if run.note:
         yield run.note
 
@@ -149,7 +150,3 @@ def _spread(values: Sequence[float]) -> str:
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows))

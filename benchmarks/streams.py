@@ -23,7 +23,7 @@ from benchmarks.engines.streams import APPEND, STREAMS, UPSERT
 from benchmarks.events import WORKLOADS, Stream
 from benchmarks.memory import PeakMemory
 from benchmarks.report import write_page
-from benchmarks.run import agree
+from benchmarks.run import agree, rotated
 from benchmarks.stream_report import Findings, Turn, line
 
 DEFAULT = ["pyhudi-sink", "hudi-sink", "hudi-log-sink", "delta-sink", "iceberg-sink",
@@ -95,12 +95,6 @@ def run_workload(feed: Feed, engines: Sequence[EngineProcess], found: Findings, 
     for engine in engines:
         engine.ask("drop", table=feed.table)
         print(" | ".join(line(found, workload, engine.name)), flush=True)
-
-
-def rotated(engines: Sequence[EngineProcess], by: int) -> list[EngineProcess]:
-    """Who begins changes from turn to turn."""
-    cut = by % len(engines)
-    return [*engines[cut:], *engines[:cut]]
 
 
 def tell(turn: Turn) -> None:

@@ -35,6 +35,15 @@ class Worker:
         """Add a few rows."""
         return timed(lambda: self.engine.append(table, self._rows(source)))
 
+    def insert(self, table: str, source: str) -> dict[str, Any]:
+        """Add a few rows, by the operation that may fill small files."""
+        return timed(lambda: self.engine.insert(table, self._rows(source)))
+
+    def copy(self, table: str, original: str) -> dict[str, Any]:
+        """Write the rows of another table afresh, with as many writers as a bulk insert has."""
+        rows = self._frame(original).coalesce(self.engine.spark.sparkContext.defaultParallelism)
+        return timed(lambda: self.engine.create(table, rows))
+
     def upsert(self, table: str, source: str) -> dict[str, Any]:
         """Update and insert."""
         return timed(lambda: self.engine.upsert(table, self._rows(source)))
@@ -49,7 +58,7 @@ class Worker:
 
     def full_read(self, table: str) -> dict[str, Any]:
         """Every column of every row, handed to Spark's sink that drops them."""
-        return timed(lambda: self._frame(table).write.format("noop").mode("overwrite").save())
+        return timed(lambda: self.engine.drain(self._frame(table)))
 
     def column_sum(self, table: str) -> dict[str, Any]:
         """One column of every row."""
@@ -216,9 +225,10 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
-        "create", "append", "upsert", "delete", "merge", "full_read", "column_sum", "lookup",
-        "range_filter", "plan", "race", "count_up", "overtaken", "checksum", "size", "drop",
-        "changed", "changes", "change_facts", "stream", "stream_facts", "source_facts", "heap",
+        "create", "append", "insert", "copy", "upsert", "delete", "merge", "full_read",
+        "column_sum", "lookup", "range_filter", "plan", "race", "count_up", "overtaken",
+        "checksum", "size", "drop", "changed", "changes", "change_facts", "stream",
+        "stream_facts", "source_facts", "heap",
     ]  # fmt: skip
     serve(answers, {name: getattr(worker, name) for name in names})
 

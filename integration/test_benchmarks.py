@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks import merge_on_read
 from benchmarks.changes import make_inputs as make_change_inputs
 from benchmarks.cpu import TreeClock, tree_seconds
 from benchmarks.data import COLUMNS, orders, region_of
+from benchmarks.merge_on_read_report import AFRESH, DELETE, FOLDER, READS, TINY, UPSERTS, goals
 from benchmarks.report import write_page
 from benchmarks.results import Measurement, Results, load
 from benchmarks.run import Disagreement, agree
@@ -104,3 +108,50 @@ def test_each_commit_of_the_change_benchmark_changes_one_per_cent(tmp_path: Path
     assert set(region_of(ids["one partition"])) == {3}
     assert set(region_of(ids["spread"])) == set(range(10))
     assert not set(ids["delete"]) & set(ids["one partition"])
+
+
+def test_a_small_run_of_merge_on_read_has_its_section(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    merge_on_read.main([
+        "--rows", "2000", "--rounds", "1", "--samples", "1", "--warm-ups", "0", "--tiny", "2",
+        "--tiny-rows", "10", "--engines", "pyhudi", "pyhudi-mor", "--note", "A quiet machine.",
+        "--results", str(tmp_path), "--page", str(page),
+    ])  # fmt: skip
+    told = page.read_text(encoding="utf-8")
+    assert "### 0.002 M rows beside logs: what is to be reached" in told
+    assert "A quiet machine." in told
+    for operation in ("upsert 3", "full read after delete", "full read, written afresh", *TINY):
+        assert f"| {operation} | " in told
+    found = load(tmp_path / FOLDER / "2000.json")
+    assert len(found.of(TINY[0], "pyhudi-mor")) == len(found.of(TINY[1], "pyhudi")) == 2
+
+
+def test_each_upsert_of_merge_on_read_has_a_fifth_of_new_keys_and_later_times(
+    tmp_path: Path,
+) -> None:
+    found = merge_on_read.make_inputs(tmp_path, 20_000, 2, 100)
+    tables = [pq.read_table(folder) for folder in (*found.upserts, found.delete)]
+    seen = 20_000
+    for upsert in tables[:-1]:
+        ids = upsert["id"].to_numpy()
+        assert len(np.unique(ids)) == len(ids) == 1_000
+        assert (ids >= seen).sum() == 200
+        assert ids.max() == seen + 199
+        seen += 200
+    assert len(tables[-1]) == 200
+    assert tables[-1]["id"].to_numpy().max() < seen
+    latest = [pc.max(each["ts"]).as_py() for each in tables]
+    earliest = [pc.min(each["ts"]).as_py() for each in tables]
+    assert all(before < after for before, after in pairwise(zip(earliest, latest, strict=True)))
+
+
+def test_what_is_to_be_reached_is_told_beside_the_best_of_the_others() -> None:
+    found = Results(rows=1_000, rounds=1, appends=1, append_rows=1)
+    for engine, seconds in (("pyhudi-mor", 1.0), ("delta-dv", 8.0), ("iceberg-mor", 4.0)):
+        names = [*UPSERTS, DELETE, TINY[0]]
+        names += [f"{read}{after}" for read in READS for after in (f" after {DELETE}", AFRESH)]
+        found.measurements += [Measurement(name, engine, 0, seconds, seconds) for name in names]
+    told = dict(line[:2] for line in goals(found))
+    assert told["three upserts, of the best peer"] == told[f"{TINY[0]}, of Iceberg"] == "0.25x"
+    assert told["full read after all changes, of the same written afresh"] == "1.00x"
+    assert f"{DELETE}, of copy-on-write" not in told

@@ -62,6 +62,10 @@ class Engine(ABC):
         """The folder of a table."""
         return self.root / table
 
+    def drain(self, rows: DataFrame) -> None:
+        """Read all of them, and drop them."""
+        rows.write.format("noop").mode("overwrite").save()
+
     @abstractmethod
     def create(self, table: str, rows: DataFrame) -> None:
         """Make the table from ``rows`` (bulk insert), partitioned by ``partition``."""
@@ -69,6 +73,10 @@ class Engine(ABC):
     @abstractmethod
     def append(self, table: str, rows: DataFrame) -> None:
         """Add ``rows``, whose keys are known to be new."""
+
+    def insert(self, table: str, rows: DataFrame) -> None:
+        """The same by the operation that may fill small files, where the engine has one."""
+        self.append(table, rows)
 
     @abstractmethod
     def upsert(self, table: str, rows: DataFrame) -> None:

@@ -9,6 +9,9 @@ from pyspark.sql import DataFrame
 from benchmarks.engines.base import Engine
 from integration.peers.maven import DELTA
 
+#: deletion vectors on new tables
+VECTORS = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
+
 
 class Delta(Engine):
     """Delta Lake by DataFrame writes and MERGE."""

@@ -20,6 +20,8 @@ OPTIONS = {
     "hoodie.parquet.compression.codec": "snappy",
 }
 
+#: updates and deletes go to log files
+LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 #: several writers, as both engines are told of them
 MANY = {
@@ -47,6 +49,9 @@ class HudiFamily(Engine):
 
     def append(self, table: str, rows: DataFrame) -> None:
         self._write(table, rows, "bulk_insert", "append")
+
+    def insert(self, table: str, rows: DataFrame) -> None:
+        self._write(table, rows, "insert", "append")
 
     def upsert(self, table: str, rows: DataFrame) -> None:
         self._write(table, rows, "upsert", "append")

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from benchmarks.engines.base import Engine
-from benchmarks.engines.delta import Delta
-from benchmarks.engines.hudi import ApacheHudi, HudiFamily
+from benchmarks.engines.delta import VECTORS, Delta
+from benchmarks.engines.hudi import LOGS, ApacheHudi, HudiFamily
 from benchmarks.engines.iceberg import Iceberg
 from benchmarks.engines.pyhudi import Pyhudi
 from benchmarks.events import COLUMNS, DAY, ORDERING, SCHEMA
@@ -110,7 +110,7 @@ class HudiLogSink(HudiSink):
     notes = "the same on merge-on-read, with the compaction beside the stream that is its default"
     extra: ClassVar[dict[str, str]] = {
         **HudiStreams.keyed,
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        **LOGS,
     }
 
 
@@ -139,8 +139,7 @@ class DeltaVectors(DeltaSink):
 
     @classmethod
     def conf(cls, root: Path) -> dict[str, str]:
-        vectors = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
-        return {**super().conf(root), vectors: "true"}
+        return {**super().conf(root), **VECTORS}
 
 
 class IcebergSink(Iceberg, Streams):

@@ -171,7 +171,9 @@ def test_columns_are_encoded_as_their_values_are(
     assert encode_columns(columns, json.dumps(schema)) == [encoded(schema, row) for row in rows]
 
 
-def columns_of(schema: Any, values: list[Any]) -> list[dict[str, Any]]:
+def columns_of(
+    schema: Any, values: list[Any], wanted: list[str] | None = None
+) -> list[dict[str, Any]]:
     """The values as the decoder by columns gives them, with something in front of each."""
     data, starts, ends = b"", [], []
     for value in values:
@@ -179,7 +181,9 @@ def columns_of(schema: Any, values: list[Any]) -> list[dict[str, Any]]:
         starts.append(len(data))
         data += encoded(schema, value)
         ends.append(len(data))
-    found = AvroColumns(json.dumps(schema)).decode(data, np.array(starts), np.array(ends))
+    found = AvroColumns(json.dumps(schema)).decode(
+        data, np.array(starts, np.int64), np.array(ends, np.int64), wanted
+    )
     return pa.table(found).to_pylist()
 
 
@@ -189,6 +193,15 @@ def test_records_decoded_by_columns_are_those_decoded_one_by_one() -> None:
     rows = [ROW, bare, {**ROW, "text": "", "count": 0, "price": Decimal("99999999.99")}, bare]
     found = columns_of(SCHEMA, rows)
     assert found == [{**row, "map": list(row["map"].items())} for row in rows]
+
+
+@pytest.mark.parametrize("name", [field["name"] for field in SCHEMA["fields"]])
+def test_a_wanted_field_is_decoded_without_the_others(name: str) -> None:
+    nullable = ("count", "real", "text", "price", "again", "inner", "other")
+    bare = {**ROW, **dict.fromkeys(nullable), "list": [], "map": {}}
+    for rows in ([ROW, bare, ROW], [bare]):
+        wanted = [{name: row[name]} for row in columns_of(SCHEMA, rows)]
+        assert columns_of(SCHEMA, rows, [name]) == wanted
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.none() | st.text(max_size=9),
@@ -211,6 +224,17 @@ def test_a_record_that_ends_elsewhere_is_an_error_by_columns_too(cut: int) -> No
         columns.decode(data, np.array([0]), np.array([len(data) - cut]))
     with pytest.raises((ValueError, IndexError)):
         columns.decode(data[:-cut], np.array([0]), np.array([len(data) - cut]))
+    with pytest.raises((ValueError, IndexError)):
+        columns.decode(data[:-cut], np.array([0]), np.array([len(data) - cut]), ())
+
+
+@pytest.mark.parametrize("kind", ["string", ["null", "string"]], ids=["bare", "union"])
+def test_an_unwanted_text_with_a_length_below_0_is_an_error(kind: Any) -> None:
+    fields = [{"name": "a", "type": kind}]
+    columns = AvroColumns(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    data = b"\x02" * isinstance(kind, list) + b"\x01"
+    with pytest.raises(ValueError, match="does not fit"):
+        columns.decode(data, np.array([0]), np.array([len(data)]), ())
 
 
 @pytest.mark.parametrize(

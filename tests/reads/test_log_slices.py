@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyhudi.reads import log_slices
+from pyhudi.reads.log_slices import READ_SHARE, merges
 from pyhudi.reads.scan import count_rows
+from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
+from pyhudi.rows.slice_reader import merged
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.reads.merged_table import opened, rows
@@ -39,3 +44,29 @@ def test_merges_count_among_what_a_query_holds(tmp_path: Path) -> None:
     assert len(query.slices(())) == query.listed_files == 1
     assert count_rows(query, ()) == 2
     assert query.listed_files == 2
+
+
+def test_a_merge_is_left_to_spark_by_what_it_reads_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = opened(golden_tables.BY_NAME["h120_v9-mor_types"].unzip(tmp_path))
+    (found,) = query.slices(())
+    assert found.base is not None
+    read = sum(log.size_bytes for log in found.logs) + found.base.size_bytes // READ_SHARE
+    asked: list[Sequence[int]] = []
+
+    def elsewhere(
+        spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
+    ) -> list[Merged]:
+        asked.append(sizes)
+        return [merged(spec, spec.fs.open(), each) for each in slices]
+
+    monkeypatch.setattr(log_slices, "HERE_BYTES", read)
+    here = merges(query, [found], elsewhere)
+    assert asked == []
+    query.merged.clear()
+    monkeypatch.setattr(log_slices, "HERE_BYTES", read - 1)
+    assert [each.rows for each in merges(query, [found], elsewhere).values()] == [
+        each.rows for each in here.values()
+    ]
+    assert asked == [[read]]

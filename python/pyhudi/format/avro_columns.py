@@ -8,6 +8,7 @@ are the exception: their values are decoded by ``avro_values.py``.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,24 @@ class AvroColumns:
         """The names of the fields."""
         return [field["name"] for field in self._record["fields"]]
 
-    def decode(self, data: bytes, starts: Positions, ends: Positions) -> dict[str, pa.Array]:
-        """The fields of the records that begin at ``starts``, by name.
+    def decode(
+        self,
+        data: bytes,
+        starts: Positions,
+        ends: Positions,
+        wanted: Collection[str] | None = None,
+    ) -> dict[str, pa.Array]:
+        """The fields of the records that begin at ``starts``, by name; the ``wanted`` ones if told.
 
         ``ValueError`` or ``IndexError`` if one does not end where ``ends`` says.
         """
-        octets = np.frombuffer(data, np.uint8)
+        octets, found = np.frombuffer(data, np.uint8), {}
         at = starts.astype(np.int64, copy=True)
-        found = {field["name"]: self._read(field["type"], octets, at) for field in self._fields()}
+        for field in self._fields():
+            if wanted is None or field["name"] in wanted:
+                found[field["name"]] = self._read(field["type"], octets, at)
+            else:
+                self._skip(field["type"], octets, at)
         if not np.array_equal(at, ends):
             raise ValueError("a record does not end where the next one begins")
         return found
@@ -87,10 +98,25 @@ class AvroColumns:
             return pa.array(_longs(data, at) * scale).view(_TIMES[logical])
         return self._read(name, data, at)
 
+    def _skip(self, kind: Any, data: Octets, at: Positions) -> None:
+        """Move ``at`` on to the ends of values; those of texts and numbers are not built."""
+        if isinstance(kind, list):
+            branch = _branches(kind, data, at)
+            for number, each in enumerate(kind):
+                mask = branch == number
+                # Also a branch that no value has may define a type that others name.
+                inside = at if mask.all() else at[mask]
+                self._skip(each, data, inside)
+                at[mask] = inside
+        elif kind in ("string", "bytes"):
+            at += _sizes(data, at)
+        elif isinstance(kind, dict) and kind["type"] in ("int", "long"):
+            _longs(data, at)
+        else:
+            self._read(kind, data, at)
+
     def _union(self, kinds: list[Any], data: Octets, at: Positions) -> pa.Array:
-        branch = _longs(data, at)
-        if ((branch < 0) | (branch >= len(kinds))).any():
-            raise ValueError("a union has no such branch")
+        branch = _branches(kinds, data, at)
         found: pa.Array | None = None
         for number, kind in enumerate(kinds):
             if kind == "null":
@@ -177,11 +203,25 @@ def _flags(data: Octets, at: Positions) -> pa.Array:
     return pa.array(_fixed(data, at, 1)[:, 0] != 0)
 
 
-def _spans(data: Octets, at: Positions) -> tuple[pa.Buffer, pa.Buffer]:
-    """The offsets and the bytes of values with a length."""
+def _branches(kinds: list[Any], data: Octets, at: Positions) -> Positions:
+    """For each value of a union the number of its type."""
+    branch = _longs(data, at)
+    if ((branch < 0) | (branch >= len(kinds))).any():
+        raise ValueError("a union has no such branch")
+    return branch
+
+
+def _sizes(data: Octets, at: Positions) -> Positions:
+    """The lengths of values that have one."""
     sizes = _longs(data, at)
     if (sizes < 0).any() or (len(sizes) and (at + sizes).max() > len(data)):
         raise ValueError("a text does not fit into its record")
+    return sizes
+
+
+def _spans(data: Octets, at: Positions) -> tuple[pa.Buffer, pa.Buffer]:
+    """The offsets and the bytes of values with a length."""
+    sizes = _sizes(data, at)
     offsets = np.zeros(len(at) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     places = np.repeat(at - offsets[:-1], sizes) + np.arange(offsets[-1])

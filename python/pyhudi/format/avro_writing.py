@@ -127,18 +127,16 @@ def joined(parts: Sequence[Encoded]) -> Encoded:
 
 def _numbers(values: Lengths) -> Encoded:
     """Numbers in Avro's variable length."""
-    left = ((values << 1) ^ (values >> 63)).astype(np.uint64)
-    octets = np.zeros((len(values), 10), np.uint8)
-    lengths = np.ones(len(values), np.int64)
-    for place in range(10):
-        octets[:, place] = left & np.uint64(0x7F)
-        left = left >> np.uint64(7)
-        more = left > 0
-        if not more.any():
-            break
-        octets[more, place] |= 0x80
-        lengths[more] += 1
-    return Encoded(octets[np.arange(10) < lengths[:, None]], lengths)
+    left = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    most = max(1, -(-int(left.max(initial=0)).bit_length() // 7))
+    if most == 1:
+        return Encoded(left.astype(np.uint8), np.ones(len(values), np.int64))
+    parts = left[:, None] >> np.arange(0, 7 * most, 7, dtype=np.uint64)
+    more = parts[:, 1:] > 0
+    octets = (parts & np.uint64(0x7F)).astype(np.uint8)
+    octets[:, :-1] |= more.view(np.uint8) << np.uint8(7)
+    there = np.insert(more, 0, True, axis=1)
+    return Encoded(octets[there], there.sum(axis=1))
 
 
 def _longs(array: pa.Array) -> list[Encoded]:

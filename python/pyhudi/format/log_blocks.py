@@ -137,22 +137,22 @@ def avro_count(block: LogBlock, path: str) -> int:
 def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:
     """Where the records of an Avro data block begin and end in its content; errors as above."""
     rule = "an Avro data block holds its announced records"
-    content = block.content
+    content, size = block.content, len(block.content)
+    length_at, found = struct.Struct(_INT).unpack_from, []
     try:
         _, count = struct.unpack_from(_INT2, content, 0)
-        starts, ends = np.zeros(max(0, count), np.int64), np.zeros(max(0, count), np.int64)
         at = _INT2_BYTES
-        for number in range(count):
-            (length,) = struct.unpack_from(_INT, content, at)
+        for _ in range(count):
+            (length,) = length_at(content, at)
             at += _INT_BYTES
-            if length < 0 or at + length > len(content):
+            if length < 0 or at + length > size:
                 raise corrupt(path, rule, f"a record of {length} bytes does not fit")
-            starts[number] = at
+            found.append(at)
             at += length
-            ends[number] = at
-    except (struct.error, MemoryError) as cause:
-        raise corrupt(path, rule, f"it ends after {len(content)} bytes") from cause
-    return starts, ends
+    except struct.error as cause:
+        raise corrupt(path, rule, f"it ends after {size} bytes") from cause
+    starts = np.array(found, np.int64)
+    return starts, np.append(starts[1:] - _INT_BYTES, at)[: len(starts)]
 
 
 def avro_content(records: Sequence[bytes]) -> bytes:

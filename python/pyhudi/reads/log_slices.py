@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 #: the hidden column that has the path of a row's file
 FILE = "_file"
 THREADS = 8
-#: as many bytes of logs and base files are merged by the driver: a Spark job would take longer
+#: as many bytes that merges read are left to the driver: a Spark job would take longer
 HERE_BYTES = 32 << 20
+#: about this part of a base file is read: its keys, or its ordering values
+READ_SHARE = 16
 Place = tuple[str, FileId]
 #: merges slices somewhere else than here; the answers are in the same order
 Elsewhere = Callable[[MergeSpec, Sequence[LogSlice], Sequence[int]], Sequence[Merged]]
@@ -91,13 +93,18 @@ def merges(
     if missing:
         spec = merge_spec(query, SparkSchema())
         orders = [log_slice(query, each) for each in missing]
-        sizes = [each.size_bytes for each in missing]
+        sizes = [_bytes_read(each) for each in missing]
         if elsewhere is None or sum(sizes) <= HERE_BYTES:
             found: Sequence[Merged] = _here(spec, orders)
         else:
             found = elsewhere(spec, orders, sizes)
         known.update(zip(map(_place, missing), found, strict=True))
     return {_place(each): known[_place(each)] for each in slices}
+
+
+def _bytes_read(of: FileSlice) -> int:
+    logs = sum(log.size_bytes for log in of.logs)
+    return logs + (of.base.size_bytes // READ_SHARE if of.base is not None else 0)
 
 
 def _here(spec: MergeSpec, slices: Sequence[LogSlice]) -> list[Merged]:

@@ -8,7 +8,7 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,8 @@ class LogPart:
     def __init__(self, block: LogBlock, path: str, names: FileNames | None) -> None:
         self._block, self.path, self._names = block, path, names
         self._file: SliceFile | None = None
-        self._rows: pa.StructArray | None = None
+        self._whole: pa.StructArray | None = None
+        self._spans: tuple[Positions, Positions] | None = None
         self._deletes: list[Deleted] | None = None
 
     @property
@@ -73,7 +74,7 @@ class LogPart:
         """The record keys."""
         if self.deletes:
             return pa.array([each.key for each in self._deleted()], pa.string())
-        rows = self.rows()
+        rows = self._rows([KEY_COLUMN])
         at = rows.type.get_field_index(KEY_COLUMN)
         if at < 0 or rows.field(at).null_count:
             raise corrupt(self.path, RULE, "a row has no key")
@@ -82,7 +83,7 @@ class LogPart:
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""
         if not self.deletes:
-            held = self._in_columns(self.rows(), spec.ordering)
+            held = self._in_columns(self._rows(self._own_names(spec.ordering)), spec.ordering)
             return ordering_columns(held, spec), pa.array(np.zeros(len(held), np.bool_))
         deletes = self._deleted()
         kinds = [kind_of(spec, path) for path in spec.ordering_paths]
@@ -107,7 +108,7 @@ class LogPart:
         marks = {SOFT_DELETE, OPERATION, spec.marker[0] if spec.marker else SOFT_DELETE}
         if not marks & held:
             return np.zeros(self.size, np.bool_)
-        rows = self.rows()
+        rows = self._rows(marks)
         found = np.zeros(len(rows), np.bool_)
         if SOFT_DELETE in held and pa.types.is_boolean(rows.type.field(SOFT_DELETE).type):
             found |= _mask(rows.field(SOFT_DELETE))
@@ -136,7 +137,12 @@ class LogPart:
 
     def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
         """The rows at ``at`` in the columns of ``kind``."""
-        return self._in_columns(self.rows().take(pa.array(at)), kind)
+        return self._in_columns(self._rows(self._own_names(kind), at), kind)
+
+    def _own_names(self, kind: pa.StructType) -> list[str]:
+        """The block's names of the columns of ``kind``."""
+        names = self._names or {}
+        return [names.get(field.name, (field.name, None))[0] for field in kind]
 
     def _in_columns(self, rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
         try:
@@ -145,23 +151,27 @@ class LogPart:
             reason = " ".join(str(error).split()).rstrip(".")
             raise corrupt(self.path, RULE, f"a value does not fit its column: {reason}") from error
 
-    def rows(self) -> pa.StructArray:
-        """Its rows in the block's own columns; ``TableCorrupt`` if they do not decode."""
-        if self._rows is None:
-            try:
-                self._rows = self._decoded()
-            except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
-                reason = f"a block does not decode ({error!r})"
-                raise corrupt(self.path, RULE, reason) from error
-        return self._rows
+    def _rows(self, wanted: Collection[str], at: Positions | None = None) -> pa.StructArray:
+        """Its rows, or those at ``at``, in its own columns, at least the ``wanted`` ones it has.
 
-    def _decoded(self) -> pa.StructArray:
-        if self._block.block_type is BlockType.PARQUET_DATA:
-            return self._opened().whole()
-        starts, ends = avro_spans(self._block, self.path)
-        schema = self._block.header.get(HeaderKey.SCHEMA, "")
-        found = AvroColumns(schema).decode(self._block.content, starts, ends)
-        return pa.StructArray.from_arrays(list(found.values()), list(found))
+        ``TableCorrupt`` if they do not decode.
+        """
+        try:
+            if self._block.block_type is BlockType.PARQUET_DATA:
+                if self._whole is None:
+                    self._whole = self._opened().whole()
+                rows = self._whole
+                return rows if at is None else rows.take(pa.array(at))
+            if self._spans is None:
+                self._spans = avro_spans(self._block, self.path)
+            starts, ends = (each if at is None else each[at] for each in self._spans)
+            columns = AvroColumns(self._block.header.get(HeaderKey.SCHEMA, ""))
+            # One column at least: without any, the number of rows would be lost.
+            held = set(wanted) & set(columns.names) or columns.names[:1]
+            found = columns.decode(self._block.content, starts, ends, held)
+            return pa.StructArray.from_arrays(list(found.values()), list(found))
+        except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
+            raise corrupt(self.path, RULE, f"a block does not decode ({error!r})") from error
 
     def _opened(self) -> SliceFile:
         if self._file is None:
