@@ -19,8 +19,8 @@ class PyhudiLogTable(Pyhudi):
 
     name = "pyhudi-mor"
     label = "pyhudi, MOR"
-    notes = "the same on merge-on-read; nothing is compacted"
-    extra = LOGS
+    notes = "the same on merge-on-read; `hoodie.compact.inline` off"
+    extra: ClassVar[dict[str, str]] = {**LOGS, "hoodie.compact.inline": "false"}
 
 
 class HudiLogTable(ApacheHudi):
