@@ -173,8 +173,9 @@ def test_a_write_that_contradicts_the_table_changes_nothing(
 
 NEW: dict[str, tuple[Attempt, str, tuple[str, ...]]] = {
     "an unwritten version": (upsert(**{VERSION: "7"}), "", ("7",)),
-    "merge-on-read": (upsert(**{DS + "table.type": "MERGE_ON_READ"}), "UNSUPPORTED_TABLE",
-                      ("erge-on-read",)),
+    "change logs of merge-on-read": (
+        upsert(**{DS + "table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}),
+        "UNSUPPORTED_TABLE", ("merge-on-read",)),
     "no such partition column": (upsert(**{PARTITION: "nope"}), "CONFIG_ERROR",
                                  ("partition column", "'nope'")),
     "no such ordering column": (upsert(**{ORDERING: "nope"}), "CONFIG_ERROR",

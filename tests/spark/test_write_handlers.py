@@ -165,9 +165,9 @@ def test_an_overwrite_alone_passes_over_the_operation_of_its_table(
 
 def test_rows_of_a_table_that_is_only_read_here_are_not_changed(statements: Statements) -> None:
     scan, raw = statements.scan(), statements.world.table().config.raw
-    kept = {**raw, "hoodie.table.type": "MERGE_ON_READ"}
+    kept = {**raw, "hoodie.record.merge.mode": "CUSTOM"}
     statements.storage.replace(PROPERTIES, render_properties(kept))
-    with pytest.raises(UnsupportedTable, match="merge-on-read"):
+    with pytest.raises(UnsupportedTable, match="CUSTOM"):
         statements.check(scan)
     assert not statements.pins._held
 

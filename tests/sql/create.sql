@@ -141,7 +141,7 @@ CREATE TABLE bad (id INT) USING pyhudi PARTITIONED BY (nothing);
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (preCombineField = 'nothing');
 -- expect error nothing
 
-CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'mor');
+CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'mor', hoodie.table.cdc.enabled = 'true');
 -- expect error [UNSUPPORTED_TABLE]
 
 CREATE TABLE bad (id INT) USING pyhudi TBLPROPERTIES (type = 'heap');

@@ -12,7 +12,7 @@ from pyhudi.application.runtime import Runtime
 from pyhudi.config import resolve_write
 from pyhudi.errors import ConfigError, SchemaConflict, UnsupportedTable
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.format.table_config import TableConfig
+from pyhudi.format.table_config import TableConfig, TableType
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.storage.base import Storage
@@ -109,9 +109,19 @@ def test_hidden_files_do_not_keep_a_folder_from_becoming_a_table() -> None:
     assert table_exists(storage)
 
 
-def test_a_merge_on_read_table_is_not_made() -> None:
-    with pytest.raises(UnsupportedTable, match="cannot create merge-on-read tables yet"):
-        config_of({"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_merge_on_read_table_names_its_type_and_its_merge(version: str) -> None:
+    mor = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    config = config_of({**mor, "hoodie.write.table.version": version})
+    assert config.table_type is TableType.MERGE_ON_READ
+    merge = "hoodie.compaction.payload.class" if version == "6" else "hoodie.record.merge.mode"
+    assert config.raw[merge], "Apache Hudi cannot read the table without it"
+
+
+def test_change_logs_of_a_merge_on_read_table_are_refused() -> None:
+    mor = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    with pytest.raises(UnsupportedTable, match="no change logs in merge-on-read tables"):
+        config_of({**mor, "hoodie.table.cdc.enabled": "true"})
 
 
 def test_a_table_at_the_root_of_its_storage_needs_a_name() -> None:

@@ -121,11 +121,8 @@ insert into t values (1, struct(1L, 1));
 select id, s from t;
 
 -- case: a table with the type mor
--- differs: pyhudi makes copy-on-write tables only, so far.
 create table t (id int, name string, ts bigint) using {format} tblproperties (primaryKey = 'id', preCombineField = 'ts', type = 'mor');
--- differs: pyhudi makes copy-on-write tables only, so far.
 insert into t values (1, 'a', 1);
--- differs: pyhudi makes copy-on-write tables only, so far.
 select id, name from t;
 
 -- case: a column with a default
