@@ -23,6 +23,7 @@ from pyhudi.format.table_config import (
     KeyGenerator,
     MergeMode,
     TableConfig,
+    TableType,
     parse_table_config,
 )
 from pyhudi.format.widening import same_type
