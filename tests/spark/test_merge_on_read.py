@@ -143,7 +143,16 @@ def test_the_history_counts_the_rows_of_logs(lake: Lake) -> None:
     assert told == [(6, 0, 0), (0, 4, 0), (0, 0, 2)]
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    ("index", "way"),
+    [
+        ("SIMPLE", "collected"),
+        ("GLOBAL_SIMPLE", "distributed"),
+        pytest.param("SIMPLE", "distributed", marks=pytest.mark.matrix),
+        pytest.param("GLOBAL_SIMPLE", "collected", marks=pytest.mark.matrix),
+    ],
+    indirect=["way"],
+)
 def test_a_deleted_key_that_comes_back_has_its_old_home(lake: Lake, way: str, index: str) -> None:
     options = {**MOR, INDEX: index, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     table = lake.table(options=options)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.filenames import FileId
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.table_config import TableType
 from pyhudi.rows.spec import GroupPlan
 from pyhudi.slices.files import BaseFile, FileSlice
@@ -27,12 +27,13 @@ class LogGroups:
     """The logs of existing groups.
 
     ``versions`` has the last version of the logs of each slice that has some. ``planned`` are the
-    groups of pending compactions, each with the instant of its next base file.
+    groups of pending compactions, each with the instant of its next base file; None for a log
+    compaction, which writes none.
     """
 
     layout: int
     versions: Mapping[Group, int]
-    planned: Mapping[Group, InstantTime]
+    planned: Mapping[Group, InstantTime | None]
 
     def may_grow(self, file: BaseFile) -> bool:
         """Whether a new base file may take the place of ``file``."""
@@ -45,7 +46,7 @@ class LogGroups:
         if self.layout > 1:
             return replace(plan, log_version=1)
         # The logs of layout 1 are named by their slice, which a planned compaction begins.
-        slice_instant = self.planned.get(group, plan.base_instant)
+        slice_instant = self.planned.get(group) or plan.base_instant
         version = self.versions.get(group, 0) + 1
         return replace(plan, base_instant=slice_instant, log_version=version)
 
@@ -93,17 +94,18 @@ def groups_of_logs(view: FileSystemView, partitions: Collection[str]) -> list[Ba
     return found
 
 
-def _last_version(of: FileSlice, planned: Mapping[Group, InstantTime], layout: int) -> int:
+def _last_version(of: FileSlice, planned: Mapping[Group, InstantTime | None], layout: int) -> int:
     if layout > 1:
         return max(log.named.version for log in of.logs)
-    begins = planned.get((of.partition_path, of.file_id), of.instant)
+    begins = planned.get((of.partition_path, of.file_id)) or of.instant
     return max((log.named.version for log in of.logs if log.instant == begins), default=0)
 
 
-def _planned(write: Write) -> dict[Group, InstantTime]:
-    found: dict[Group, InstantTime] = {}
+def _planned(write: Write) -> dict[Group, InstantTime | None]:
+    found: dict[Group, InstantTime | None] = {}
     timeline = write.transaction.timeline
     for pending, plan in planned_compactions(write.table, timeline, COMPACTING):
         for each in plan.operations:
-            found[each.partition_path, each.file_id] = pending.time
+            begins = pending.time if pending.action is Action.COMPACTION else None
+            found[each.partition_path, each.file_id] = begins
     return found

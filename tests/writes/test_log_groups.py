@@ -1,0 +1,70 @@
+"""Which groups of a merge-on-read table get a log, and under which name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import InstantTime
+from pyhudi.rows.spec import GroupPlan
+from pyhudi.slices.files import BaseFile
+from pyhudi.writes.placement.assign import Sizing, assign
+from pyhudi.writes.placement.log_groups import LogGroups
+
+T1, T2 = InstantTime("20240101000000000"), InstantTime("20240102000000000")
+SIZING = Sizing(1_000, 500, 10, fill_small_files=True)
+
+
+def file(name: str, size: int = 100) -> BaseFile:
+    return BaseFile("p", f"{name}_0-0-0_{T1}.parquet", FileId(name), T1, size, 10)
+
+
+PLAN = GroupPlan(0, "a", "p", f"p/a_0-0-0_{T1}.parquet", T1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "planned", "named"),
+    [
+        (2, {}, (T1, 1)),
+        (2, {("p", "a"): T2}, (T1, 1)),
+        (1, {}, (T1, 4)),
+        (1, {("p", "a"): T2}, (T2, 4)),
+        (1, {("p", "a"): None}, (T1, 4)),
+    ],
+    ids=["layout 2", "layout 2, planned", "layout 1", "layout 1, planned", "log compaction"],
+)
+def test_a_log_of_layout_1_has_the_instant_of_its_slice_and_the_next_version(
+    layout: int, planned: dict[tuple[str, FileId], InstantTime | None], named: tuple[str, int]
+) -> None:
+    groups = LogGroups(layout, {("p", FileId("a")): 3}, planned)
+    found = groups.logged(PLAN)
+    assert (found.base_instant, found.log_version) == named
+    assert replace(found, log_version=None, base_instant=T1) == PLAN
+
+
+def test_known_keys_go_to_logs_and_new_ones_to_small_groups_without_logs() -> None:
+    files = [file("a"), file("b"), file("c"), file("d", 900)]
+    logs = LogGroups(2, {("p", FileId("a")): 1}, {("p", FileId("c")): T2})
+    found = assign(files, {0: 5, 2: 5, 3: 5}, {"p": 20}, SIZING, lambda _: "new", logs)
+    versions = {plan.file_id: plan.log_version for plan in found.groups.values()}
+    assert versions == {"a": 1, "b": None, "c": 1, "d": 1}
+    assert found.updated() == {("p", FileId(name)) for name in "abcd"}
+    assert set(found.slots["p"]) == {1}, "a has logs, c is to be compacted, d is not small"
+
+
+def test_with_many_writers_only_a_small_group_that_changes_takes_new_keys() -> None:
+    sizing = replace(SIZING, fill_small_files=False)
+    files = [file("a"), file("b"), file("c", 900)]
+    found = assign(files, {0: 5, 2: 5}, {"p": 20}, sizing, lambda _: "new", LogGroups(2, {}, {}))
+    versions = {plan.file_id: plan.log_version for plan in found.groups.values()}
+    assert versions == {"a": None, "c": 1}
+
+
+def test_a_group_of_logs_alone_gets_another_log() -> None:
+    lone = BaseFile("p", "", FileId("a"), T1, 0, 0)
+    found = assign([lone], {0: 5}, {}, SIZING, lambda _: "new", LogGroups(1, {("p", "a"): 2}, {}))
+    assert found.groups == {0: GroupPlan(0, "a", "p", None, T1, log_version=3)}
+    assert found.updated() == {("p", FileId("a"))}
+    assert found.created() == frozenset()
