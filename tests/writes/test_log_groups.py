@@ -68,3 +68,15 @@ def test_a_group_of_logs_alone_gets_another_log() -> None:
     assert found.groups == {0: GroupPlan(0, "a", "p", None, T1, log_version=3)}
     assert found.updated() == {("p", FileId("a"))}
     assert found.created() == frozenset()
+
+
+def test_a_base_file_that_is_large_beside_the_new_rows_is_not_rewritten() -> None:
+    large = Sizing(1 << 30, 100 << 20, 100, fill_small_files=True)
+    files, logs = [file("a", 10 << 20), file("b", 1_000)], LogGroups(2, {}, {})
+    few = assign(files, {0: 5}, {"p": 100}, large, lambda _: "new", logs)
+    assert set(few.slots["p"]) == {1}
+    assert few.groups[0].log_version == 1
+    many = assign(files[:1], {0: 5}, {"p": 30_000}, large, lambda _: "new", logs)
+    assert many.groups[0].log_version is None, "a fourth of its size comes"
+    none = assign(files[:1], {0: 5}, {"p": 1_000}, large, lambda _: "new", logs)
+    assert [plan.file_id for plan in none.groups.values()] == ["a", "new"]

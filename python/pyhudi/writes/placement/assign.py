@@ -21,6 +21,9 @@ MAX_RESOLUTION = 64
 MAX_SLOTS = 4_096
 #: about this part of a base file are its keys
 KEY_SHARE = 16
+#: beside logs a base file of so many bytes is rewritten for new rows, and a larger one if it has at
+#: most so many times their bytes
+CHEAP_BYTES, WORTH_REWRITING = 1 << 20, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def assign(
     ``files`` are the newest base files, their position is their ordinal; ``updates`` counts rows
     by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
     single writer) or groups that are updated in any case and have room, then new groups. With
-    ``logs`` only small groups without a log take new rows, and groups that take none get a log.
+    ``logs`` only groups without a log whose base file is small beside the new rows take some, and
+    groups that take none get a log.
     """
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
@@ -87,7 +91,10 @@ def assign(
     for partition, rows in sorted(inserts.items()):
         if rows <= 0:
             continue
-        candidates = _candidates(by_partition.get(partition, ()), files, updates, sizing, logs)
+        held = by_partition.get(partition, ())
+        candidates = _candidates(held, files, updates, sizing)
+        if logs is not None:
+            candidates = _growing(held, files, updates, sizing, logs, rows)
         room = [(o, _room(files[o], sizing)) for o in candidates]
         chosen, left = _fill(room, rows)
         fresh = -(-left // sizing.rows_per_file())
@@ -121,16 +128,29 @@ def _candidates(
     files: Sequence[BaseFile],
     updates: Mapping[int, int],
     sizing: Sizing,
-    logs: LogGroups | None,
 ) -> list[int]:
     """Existing groups that may take new rows, the smallest first."""
-    small = [o for o in ordinals if files[o].size_bytes < sizing.small_file_bytes]
     if sizing.fill_small_files:
-        found = small
+        found = [o for o in ordinals if files[o].size_bytes < sizing.small_file_bytes]
     else:
-        found = [o for o in (ordinals if logs is None else small) if o in updates]
-    if logs is not None:
-        found = [o for o in found if logs.may_grow(files[o])]
+        found = [o for o in ordinals if o in updates]
+    return sorted(found, key=lambda o: (files[o].size_bytes, o))
+
+
+def _growing(
+    ordinals: Iterable[int],
+    files: Sequence[BaseFile],
+    updates: Mapping[int, int],
+    sizing: Sizing,
+    logs: LogGroups,
+    rows: int,
+) -> list[int]:
+    """The same beside logs: only groups whose base file is small enough to be rewritten."""
+    most = max(CHEAP_BYTES, WORTH_REWRITING * rows * sizing.row_bytes)
+    most = min(most, sizing.small_file_bytes)
+    found = [o for o in ordinals if files[o].size_bytes < most and logs.may_grow(files[o])]
+    if not sizing.fill_small_files:
+        found = [o for o in found if o in updates]
     return sorted(found, key=lambda o: (files[o].size_bytes, o))
 
 
