@@ -223,6 +223,24 @@ CHANGES: Final = (
                 ("test_statements_insert_keys_that_a_log_has_deleted",),
             ),
             Mutant(
+                "a log of version 6 may bear the name of a slice that has ended",
+                "check_compactions",
+                (("now.layout == 1 and latest is not None and latest > slice_instant", "False"),),
+                ("test_a_log_of_layout_1_in_a_slice_that_a_compaction_ended_is_a_conflict",),
+            ),
+            Mutant(
+                "a row comes back to a group that a compaction takes up",
+                "check_compactions",
+                (("(group in leaning and latest not in known)", "False"),),
+                ("test_a_row_that_came_back_to_a_group_is_a_conflict_with_a_compaction_of_it",),
+            ),
+            Mutant(
+                "a dead key has a home in a group that is to be compacted",
+                "homes_of",
+                (("not in planned", "not in ()"),),
+                ("test_a_key_that_comes_back_beside_a_planned_compaction_is_there_once",),
+            ),
+            Mutant(
                 "a log of others goes with a failed write",
                 "shared_logs",
                 (("", "return set()"),),

@@ -122,16 +122,19 @@ def test_a_write_that_fails_leaves_no_log(
     assert table.rows() == model_of(rows)
 
 
-def test_a_group_of_logs_alone_is_refused_by_name(lake: Lake) -> None:
+@pytest.mark.parametrize("partition", ["2024-01-01", "2024-01-09"], ids=["beside", "alone"])
+def test_a_group_of_logs_alone_is_refused_by_name(lake: Lake, partition: str) -> None:
     table = lake.table(options=MOR)
     table.write(rows_of(0, 3, "a"), "insert")
     table.write(rows_of(0, 3, "b", 2), "upsert")
     log = logs_of(table.path)[0]
-    lone = log.with_name(log.name.replace(log.name[1:9], "00000000", 1))
+    folder = Path(table.path) / partition
+    folder.mkdir(exist_ok=True)
+    lone = folder / log.name.replace(log.name[1:9], "00000000", 1)
     lone.write_bytes(log.read_bytes())
     VIEWS.forget_all()
     with pytest.raises(UnsupportedTable, match="has logs and no base file"):
-        table.write(rows_of(0, 3, "c", 3), "upsert")
+        table.write([(0, "c", 3, partition)], "upsert")
 
 
 def test_the_history_counts_the_rows_of_logs(lake: Lake) -> None:
@@ -231,3 +234,45 @@ def test_a_table_is_compacted_after_so_many_delta_commits(lake: Lake) -> None:
     table.write(rows_of(0, 3, "c", 4), "upsert")
     assert table.rows() == model | model_of(rows_of(0, 3, "c", 4))
     assert len(pyhudi.history(table.path)) == 5, "counted from the compaction on"
+
+
+def test_a_key_that_comes_back_beside_a_planned_compaction_is_there_once(lake: Lake) -> None:
+    table = lake.table(options={**MOR, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
+    table.write(rows_of(0, 6, "a"), "bulk_insert")
+    table.write(rows_of(0, 3, "x"), "delete")
+    call = f"CALL pyhudi.system.run_compaction(table => '{table.path}', op => '{{}}')"
+    lake.spark.sql(call.format("schedule")).collect()
+    table.write(rows_of(0, 3, "back"), "upsert")
+    lake.spark.sql(call.format("run")).collect()
+    model = model_of([*rows_of(0, 3, "back"), *rows_of(3, 6, "a")])
+    assert table.rows() == model
+    table.write(rows_of(0, 3, "again"), "upsert")
+    assert table.rows() == model | model_of(rows_of(0, 3, "again"))
+
+
+def test_a_statement_sees_the_keys_in_the_log_of_a_bucket(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    spark.sql(
+        f"create table {name} (id int, v string) using pyhudi location '{tmp_path}/t' "
+        "tblproperties (type = 'mor', primaryKey = 'id', 'hoodie.index.type' = 'BUCKET', "
+        "'hoodie.bucket.index.num.buckets' = '1', "
+        "'hoodie.spark.sql.insert.into.operation' = 'upsert')"
+    )
+    spark.sql(f"insert into {name} values (1, 'a')")
+    spark.sql(f"insert into {name} values (2, 'a')")
+    assert len(list((tmp_path / "t").glob(".*.log.*"))) == 1, "the new key is in a log"
+    with pytest.raises(HudiError, match="keys that the table has already: 2"):
+        spark.sql(
+            f"merge into {name} t using (select * from values (2, 'm') as (id, v)) s "
+            "on t.id = s.id and t.v = 'none' when not matched then insert *"
+        )
+    assert {r["id"]: r["v"] for r in spark.table(name).collect()} == {1: "a", 2: "a"}
+
+
+def test_a_delete_by_another_partition_reaches_a_row_of_a_log(lake: Lake) -> None:
+    table = lake.table(options={**MOR, INDEX: "GLOBAL_SIMPLE"})
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "x")], "bulk_insert")
+    table.write([(1, "b", 5, "x")], "upsert")
+    table.write([(1, "c", 3, "y")], "delete")
+    assert table.rows() == {2: (2, "a", 1, "x")}

@@ -9,7 +9,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -173,8 +173,10 @@ def _form_of(kind: pa.DataType) -> tuple[str, str]:
 
 
 def _decimals(held: pa.Array) -> list[Encoded]:
-    wide = Context(prec=76)
-    numbers = [int(each.scaleb(_DECIMAL_SCALE, wide)) for each in held.to_pylist()]
+    # What the scale does not hold is rounded up, so that a delete wins a tie.
+    wide = Context(prec=76, rounding=ROUND_CEILING)
+    scaled = (each.scaleb(_DECIMAL_SCALE, wide) for each in held.to_pylist())
+    numbers = [int(each.to_integral_value(context=wide)) for each in scaled]
     raw = [each.to_bytes(each.bit_length() // 8 + 1, "big", signed=True) for each in numbers]
     return plain("bytes", pa.array(raw, pa.binary()))
 

@@ -2,8 +2,7 @@
 
 Layout 2: each row has its position in the base file, so that readers mask rows and compare no
 keys; rows whose keys the base file does not have are in blocks of their own, since a block has
-positions for all its rows or for none (spec/log_files.md L3). Layout 1 has no positions, and the
-base file is not read.
+positions for all its rows or for none (spec/log_files.md L3). Layout 1 has no positions.
 """
 
 from __future__ import annotations
@@ -41,14 +40,18 @@ BLOCK_BYTES = 32 << 20
 
 
 class LogAppend:
-    """Collects the rows of one group, then writes them to one log file."""
+    """Collects the rows of one group, then writes them to one log file.
+
+    The keys of the base file are read also in layout 1, if each row's key must be among them: a
+    lookup may take a new key for one with the same hash.
+    """
 
     def __init__(
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
     ) -> None:
         self._files, self._plan, self._schema = files, plan, schema
         self._old = None
-        if plan.base_file is not None and files.spec.layout > 1:
+        if plan.base_file is not None and (files.spec.layout > 1 or files.spec.keys_known):
             self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
@@ -80,8 +83,9 @@ class LogAppend:
             return
         raise WriteFailed(
             f"The key {new.column(KEY_COLUMN)[0].as_py()!r} was taken for one of "
-            f"'{self._plan.base_file}', which does not have it. Nothing was committed. Run it "
-            "again with hoodie.index.key.state.max.bytes=0, which reads all keys."
+            f"'{self._plan.base_file}', which does not have it. Nothing was committed. If only a "
+            "log has the key, compact the table first; else run it again with "
+            "hoodie.index.key.state.max.bytes=0, which reads all keys."
         )
 
     def _place(self, old: OldFile, incoming: IncomingRows) -> None:
@@ -94,7 +98,8 @@ class LogAppend:
                 at = np.flatnonzero(as_mask(pc.is_valid(found)))
                 picks = found.drop_null().to_numpy().astype(np.int64)
                 incoming.settle(number, picks)
-                self._log.add(rows.take(pa.array(picks)), at + start)
+                placed = at + start if self._files.spec.layout > 1 else None
+                self._log.add(rows.take(pa.array(picks)), placed)
             start += len(keys)
 
 

@@ -7,10 +7,11 @@ A clustering has waited for its data, so at its own commit it waits as long as a
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from pyhudi.config import WriteOptions
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTable
 from pyhudi.format.instants import Action, Instant, InstantTime, format_time
 from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
@@ -23,6 +24,8 @@ from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.transactions.writer import Writer
+
+log = logging.getLogger(__name__)
 
 #: the longest wait for the lock
 LOCK_WAIT_S = 5.0
@@ -75,18 +78,23 @@ def cluster_inline(run: Clustering) -> Listing[ClusteredFile]:
 
 
 def compact_inline(run: Compaction) -> Listing[CompactedSlice]:
-    """Compact the table, if so many delta commits completed since the last compaction as the
-    options say.
+    """Compact the table, if so many delta commits came since the last compaction as the options
+    say.
 
     Empty if none is due. Errors: those of ``compacted``.
     """
-    table, every = run.table, run.options.compact_trigger
-    timeline = table.timeline()
-    # The newest commits decide, so a long history is not read.
-    recent = timeline.commits[-every:]
-    if len(recent) < every or any(each.action is not Action.DELTACOMMIT for each in recent):
+    table, deltas = run.table, 0
+    for commit in reversed(table.timeline().commits):
+        if commit.action is Action.COMMIT:
+            break
+        deltas += commit.action is Action.DELTACOMMIT
+    if deltas < run.options.compact_trigger:
         return Listing(CompactedSlice)
-    return compacted(replace(run, writer=run.writer.on(open_table(table.storage))))
+    try:
+        return compacted(replace(run, writer=run.writer.on(open_table(table.storage))))
+    except UnsupportedTable as refused:
+        log.info("%s is not compacted after commits: %s", table.config.name, refused)
+        return Listing(CompactedSlice)
 
 
 def _is_clustering(table: Table, timeline: Timeline, commit: Instant) -> bool:

@@ -33,6 +33,7 @@ from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.clustering_plans import leave_plans
+from pyhudi.transactions.conflicts.compactions import check_compactions
 from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
 from pyhudi.transactions.conflicts.early import check_running
 from pyhudi.transactions.conflicts.judgement import (
@@ -98,6 +99,8 @@ class Transaction(RunningInstant):
         super().__init__(writer, action, operation, groups)
         #: the micro-batch whose rows these are
         self.epoch: Epoch | None = None
+        #: the groups in which a log has deleted rows of our keys
+        self.revived: frozenset[Group] = frozenset()
         self._claimed: frozenset[str] = frozenset()
         self._history: SchemaHistory | None = None
 
@@ -283,6 +286,7 @@ class Transaction(RunningInstant):
             check_unlocked(table, loaded, now, footprint)
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
         self._check_conflicts(now, footprint, check_theirs)
+        check_compactions(table, loaded, now, self.instant, metadata, self.revived)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
         if schema is None or schema == given:

@@ -28,7 +28,7 @@ from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import INSERTS, combining, group_work, group_work_here, write_spec
 from pyhudi.writes.placement.assign import Assignment, assign
-from pyhudi.writes.placement.dead_keys import dead_keys
+from pyhudi.writes.placement.dead_keys import dead_keys, homes_of
 from pyhudi.writes.placement.log_groups import log_groups
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import balanced, task_count
@@ -134,7 +134,7 @@ class Collected:
             for partition, rows in zip(keys.partitions, keys.rows, strict=True)
         }
         sizing = sizing_of(write, files)
-        logs = log_groups(write, files)
+        logs = log_groups(write, files, inserts)
         assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         fresh = groups < 0
         _place(table, keys, assignment.slots, groups)
@@ -214,8 +214,10 @@ def _matches(
 def _by_life(
     write: Write, keys: Keys, files: Sequence[BaseFile], found: Sequence[tuple[int, Ints]]
 ) -> tuple[list[tuple[int, Ints]], list[tuple[int, Ints]]]:
-    """The matches in live rows, and those in rows that a log has deleted."""
-    gone = dead_keys(write, [files[ordinal] for ordinal, _ in found])
+    """The matches in live rows, and those in rows that a log has deleted and that may come back."""
+    matched = [files[ordinal] for ordinal, _ in found]
+    gone = dead_keys(write, matched)
+    homes = homes_of(write, matched, gone)
     alive, dead = [], []
     for at, (ordinal, places) in enumerate(found):
         if at not in gone:
@@ -224,7 +226,8 @@ def _by_life(
         known = keys.distinct[keys.partitions.index(files[ordinal].partition_path)]
         lost = np.asarray(pc.is_in(known.take(pa.array(places)), value_set=gone[at]))
         alive.append((ordinal, places[~lost]))
-        dead.append((ordinal, places[lost]))
+        if at in homes:
+            dead.append((ordinal, places[lost]))
     return alive, dead
 
 

@@ -20,7 +20,7 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import group_work
-from pyhudi.writes.placement.dead_keys import DeadKeys, dead_keys
+from pyhudi.writes.placement.dead_keys import DeadKeys, dead_keys, homes_of, keys_in_logs
 from pyhudi.writes.placement.indexes import INDEXES, Placed
 from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
 from pyhudi.writes.placement.task_routes import as_sql_array, balanced, routes, task_count
@@ -64,7 +64,7 @@ class Grouped:
         if write.prepared.changes is not None and write.prepared.changes.adds:
             dead = dead_keys(write, files)
             refuse_known(write, rows, files, dead)
-            rows = _homed(write, rows, files, dead)
+            rows = _homed(write, rows, files, homes_of(write, files, dead))
         placed = INDEXES[write.options.index_type].place(write, rows, files)
         assignment = placed.assignment
         # A bucket has the same name for every writer, so it can be locked before it exists.
@@ -107,7 +107,9 @@ def _homed(write: Write, rows: DataFrame, files: Sequence[BaseFile], dead: DeadK
 
 def refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile], dead: DeadKeys) -> None:
     """``InvalidRecord`` if ``files`` hold the keys of new rows; ``dead`` keys do not count."""
-    new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files)
+    # A group of logs alone has no base file to read.
+    named = [at for at, file in enumerate(files) if file.name]
+    new, held = rows.where(F.col(HOME).isNull()), base_keys(write, files, ordinals=named)
     if dead:
         gone = [(at, key) for at, keys in dead.items() for key in keys.to_pylist()]
         marks = write.spark.createDataFrame(gone, f"{ORDINAL} int, {KEY} string")
@@ -119,6 +121,9 @@ def refuse_known(write: Write, rows: DataFrame, files: Sequence[BaseFile], dead:
         found = new.join(held, KEY, "left_semi")
     else:
         held = held.withColumnRenamed(BASE_PARTITION, PARTITION_PATH)
+        logged = keys_in_logs(write, files) if write.index.hashed else None
+        if logged is not None:  # a bucket's log may have keys that its base file does not have
+            held = held.select(KEY, PARTITION_PATH).unionByName(logged)
         found = new.join(held, [KEY, PARTITION_PATH], "left_semi")
     with job(write.spark, write.describe("look for the new keys")):
         shown = found.select(KEY).limit(SHOWN).collect()

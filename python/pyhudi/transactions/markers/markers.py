@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from pyhudi.format.filenames import parse_data_file_name
+from pyhudi.format.filenames import parse_data_file_name, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import (
     Marker,
@@ -71,11 +71,17 @@ def marked_files(storage: Storage, instant: InstantTime) -> list[str] | None:
     paths = {
         marker.data_path
         for marker in found
-        if marker.kind is MarkerKind.APPEND or belongs_to(marker.data_path, instant)
+        if belongs_to(marker.data_path, instant) or _is_appended(marker)
     }
     if not all(data.endswith(b"\n") for data in contents.values()):
         paths.update(listed_files(storage, instant))
     return sorted(paths)
+
+
+def _is_appended(marker: Marker) -> bool:
+    # Old writers named the base file of the slice.
+    name = marker.data_path.rsplit("/", 1)[-1]
+    return marker.kind is MarkerKind.APPEND and parse_log_file_name(name) is not None
 
 
 def belongs_to(path: str, instant: InstantTime) -> bool:

@@ -29,10 +29,13 @@ from pyhudi.rows.slice_reader import log_rows
 from pyhudi.rows.spec import KEY_COLUMN
 from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.writes.keys.expressions import PARTITION_PATH
 from pyhudi.writes.write_context import Write
 
 #: whether a row's home holds its key dead
 DEAD: Final = "_pyhudi_dead"
+_HOME, _RANK = "_pyhudi_home", "_pyhudi_rank"
 _KEYS: Final = SparkSchema((TableColumn(KEY_COLUMN, "string"),))
 
 #: by the position of a base file: its dead keys
@@ -42,7 +45,8 @@ DeadKeys = Mapping[int, pa.Array]
 def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
     """The dead keys of ``files``; those without any are left out.
 
-    Only logs of commits that deleted rows are read, on the driver.
+    Only logs of commits that deleted rows are read, on the driver. The transaction learns which
+    groups have dead keys: a compaction of them makes it a conflict.
     """
     if write.config.table_type is not TableType.MERGE_ON_READ or not files:
         return {}
@@ -76,7 +80,28 @@ def dead_keys(write: Write, files: Sequence[BaseFile]) -> DeadKeys:
         gone = keys.filter(pc.invert(pc.is_in(keys, value_set=alive.get(each.base.path, _NONE))))
         if len(gone):
             dead[places[place]] = gone
+    write.transaction.revived |= {(files[at].partition_path, files[at].file_id) for at in dead}
     return dead
+
+
+def homes_of(write: Write, files: Sequence[BaseFile], dead: DeadKeys) -> DeadKeys:
+    """Those of ``dead`` keys that may come back to their group: no compaction is to take it up.
+
+    A compaction leaves the dead row out, and then no lookup finds the key in that group.
+    """
+    if not dead:
+        return {}
+    timeline = write.transaction.timeline
+    planned = {
+        (each.partition_path, each.file_id)
+        for _, plan in planned_compactions(write.table, timeline, COMPACTING)
+        for each in plan.operations
+    }
+    return {
+        at: keys
+        for at, keys in dead.items()
+        if (files[at].partition_path, files[at].file_id) not in planned
+    }
 
 
 def only_homes(
@@ -89,14 +114,15 @@ def only_homes(
     dead = dead_keys(write, files)
     if not dead:
         return found
-    rows = [(ordinal, key) for ordinal, keys in dead.items() for key in keys.to_pylist()]
-    marks = write.spark.createDataFrame(rows, f"{ORDINAL} int, {KEY} string")
-    marked = found.join(F.broadcast(marks.withColumn(DEAD, F.lit(True))), [ORDINAL, KEY], "left")
-    marked = marked.withColumn(DEAD, F.coalesce(F.col(DEAD), F.lit(False)))
-    order = Window.partitionBy(*by).orderBy(DEAD, ORDINAL)
-    ranked = marked.withColumn("_pyhudi_rank", F.row_number().over(order))
-    kept = ranked.where(~F.col(DEAD) | (F.col("_pyhudi_rank") == 1))
-    return kept.drop("_pyhudi_rank")
+    homes = homes_of(write, files, dead)
+    rows = [(at, key, at in homes) for at, keys in dead.items() for key in keys.to_pylist()]
+    marks = write.spark.createDataFrame(rows, f"{ORDINAL} int, {KEY} string, {_HOME} boolean")
+    marked = found.join(F.broadcast(marks), [ORDINAL, KEY], "left")
+    marked = marked.withColumn(DEAD, F.col(_HOME).isNotNull())
+    order = Window.partitionBy(*by).orderBy(DEAD, F.col(_HOME).desc(), ORDINAL)
+    ranked = marked.withColumn(_RANK, F.row_number().over(order))
+    kept = ranked.where(~F.col(DEAD) | (F.col(_HOME) & (F.col(_RANK) == 1)))
+    return kept.drop(_RANK, _HOME)
 
 
 def is_held(tagged: DataFrame) -> Column:
@@ -106,6 +132,25 @@ def is_held(tagged: DataFrame) -> Column:
 
 
 _NONE = pa.array([], pa.string())
+
+
+def keys_in_logs(write: Write, files: Sequence[BaseFile]) -> DataFrame | None:
+    """(key, partition path) of the rows that the logs of ``files`` hold; None if there are none."""
+    if write.config.table_type is not TableType.MERGE_ON_READ:
+        return None
+    query = Query(
+        write.runtime, write.table, write.transaction.timeline, None, resolve_read({}, {}, False)
+    )
+    held = write.view.slices(partitions={file.partition_path for file in files})
+    rows = plan_log_rows(query, counted_slices(query, [s for s in held if s.logs]), _KEYS)
+    filesystem = rows.spec.fs.open()
+    found = [
+        (key, piece.slice.logs[0].rpartition("/")[0])
+        for piece in rows.pieces
+        for batch in log_rows(rows.spec, filesystem, piece)
+        for key in batch.column(0).to_pylist()
+    ]
+    return write.spark.createDataFrame(found, f"{KEY} string, {PARTITION_PATH} string")
 
 
 def _keys_of_logs(rows: LogRowsPlan) -> dict[str, pa.Array]:
@@ -124,12 +169,12 @@ class _Deleting:
 
     def __init__(self, write: Write) -> None:
         storage, timeline = write.table.storage, write.transaction.timeline
-        self._deletes = {
-            stat.path: stat.num_deletes
-            for commit in timeline.commits
-            for stat in COMMITS.get(storage, timeline, commit).stats
-            if stat.log_version is not None
-        }
+        self._deletes: dict[str, int] = {}
+        for commit in timeline.commits:
+            for stat in COMMITS.get(storage, timeline, commit).stats:
+                if stat.log_version is not None:  # on HDFS several commits may append to one file
+                    known = self._deletes.get(stat.path, 0)
+                    self._deletes[stat.path] = known + stat.num_deletes
 
     def __call__(self, of: FileSlice) -> bool:
         # Of an archived commit nobody knows without a look.

@@ -104,7 +104,7 @@ class SimpleIndex(Index):
         if write.operation is Operation.DELETE:
             inserts = {}
         sizing = sizing_of(write, files)
-        logs = log_groups(write, files)
+        logs = log_groups(write, files, inserts)
         assignment = assign(files, updates, inserts, sizing, lambda _: new_file_id(write), logs)
         return Placed(_slotted(write, tagged, assignment), assignment, updates, inserts)
 

@@ -51,15 +51,18 @@ class LogGroups:
         return replace(plan, base_instant=slice_instant, log_version=version)
 
 
-def log_groups(write: Write, files: Iterable[BaseFile]) -> LogGroups | None:
+def log_groups(
+    write: Write, files: Iterable[BaseFile], partitions: Iterable[str] = ()
+) -> LogGroups | None:
     """The logs beside ``files``; None if the table has no logs, as it is copy-on-write.
 
-    ``UnsupportedTable`` if a group of their partitions has logs alone, without a base file.
+    ``UnsupportedTable`` if a group of their partitions, or of ``partitions``, has logs alone,
+    without a base file.
     """
     if write.config.table_type is not TableType.MERGE_ON_READ:
         return None
-    partitions = {file.partition_path for file in files}
-    slices = write.view.slices(partitions=partitions)
+    asked = {*partitions, *(file.partition_path for file in files)}
+    slices = write.view.slices(partitions=None if write.index.everywhere else asked)
     lone = next((each for each in slices if each.base is None), None)
     if lone is not None and not write.index.hashed:
         raise UnsupportedTable(

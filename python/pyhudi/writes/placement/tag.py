@@ -165,12 +165,14 @@ def _refused_to_move(
     logged = [o for o, file in enumerate(files) if logs and not logs.may_grow(file)]
     if not logged:
         return tagged
+    kind = "bloom" if write.index.filtered else "simple"
+    rule = f"hoodie.{kind}.index.update.partition.path"
     told = (
         "[UNSUPPORTED_TABLE] Rows would move to another partition out of file groups that have "
         "logs, and by event time pyhudi cannot tell whether they are newer. Nothing was written. "
-        "Compact the table first, or set hoodie.simple.index.update.partition.path=false."
+        f"Compact the table first, or set {rule}=false."
     )
-    moves = elsewhere & F.col(ORDINAL).isin(logged)
+    moves = elsewhere & F.col(ORDINAL).isin(logged) & ~forced(write, tagged)
     checked = F.when(moves, F.raise_error(F.lit(told)).cast("int")).otherwise(F.col(ORDINAL))
     return tagged.withColumn(ORDINAL, checked)
 
