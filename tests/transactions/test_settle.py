@@ -323,8 +323,8 @@ def test_groups_under_a_pending_clustering_cannot_be_changed_but_others_can(
     assert world.rows() == {"k": "1", "j": "1"}
 
 
-@pytest.mark.parametrize("action", [Action.CLEAN, Action.COMPACTION, Action.DELTACOMMIT])
-def test_pending_services_and_delta_commits_are_left_alone(world: World, action: Action) -> None:
+@pytest.mark.parametrize("action", [Action.CLEAN, Action.COMPACTION, Action.LOGCOMPACTION])
+def test_pending_services_are_left_alone(world: World, action: Action) -> None:
     time = InstantTime("20231201000000000")
     put_instant(world, Instant(time, action, State.REQUESTED))
     timeline = world.table().timeline()
