@@ -64,7 +64,7 @@ OWN_GUARDS: Final[Guards] = {
     "a clean is planned under the lock": {f"{CLEAN}.planned": _planned_beforehand},
     "leases of readers": {f"{CLEAN}.leased_files": _no_holds},
     "a moment for readers without a lease": {f"{CLEAN}._recent": _no_commits},
-    "savepoints hold their files": {f"{CLEAN}._held": _no_holds},
+    "savepoints hold their files": {f"{CLEAN}.held_files": _no_holds},
     "leases of readers stop a restore": {f"{RESTORE}._refuse_readers": nothing},
     "writers that live stop a restore": {
         f"{RESTORE}._refuse_living": nothing,

@@ -16,6 +16,7 @@ from pyhudi.errors import FileExists
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, RollbackPlan
 from pyhudi.format.plans import render_rollback_plan as render
+from pyhudi.format.table_config import TableType
 from pyhudi.timeline.active import Timeline, instant_key
 from pyhudi.timeline.states import COMMIT_ACTIONS, COMPLETES_AS
 from pyhudi.timeline.table import Table
@@ -57,8 +58,11 @@ def undo_commit(
         for instant in there:
             _unpublish(table, timeline, instant)
         actions = {Action(target.action), *(i.action for i in there)}
-        # A completed clustering has the name of a replacecommit, a compaction that of a commit.
-        actions |= {was for was, done in COMPLETES_AS.items() if done in actions}
+        # A completed clustering has the name of a replacecommit, and in a merge-on-read table a
+        # compaction that of a commit.
+        merges = table.config.table_type is TableType.MERGE_ON_READ
+        services = {was for was, done in COMPLETES_AS.items() if done in actions}
+        actions |= services if merges else services & {Action.CLUSTERING}
         return execute(writer, rollback, plan, actions)
 
 
