@@ -275,14 +275,20 @@ def test_a_corrupt_commit_is_told_with_its_path(lake: Lake, version: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["h120_v9-mor_log", "h120_v8-mor_np"],
+    ("name", "key", "value"),
+    [
+        ("h120_v9-mor_log", "hoodie.record.merge.mode", "CUSTOM"),
+        ("h120_v8-mor_np", "hoodie.populate.meta.fields", "false"),
+    ],
 )
-def test_writes_to_tables_that_are_read_only_here_are_refused(lake: Lake, name: str) -> None:
+def test_writes_to_tables_that_are_read_only_here_are_refused(
+    lake: Lake, name: str, key: str, value: str
+) -> None:
     root = golden_tables.BY_NAME[name].unzip(lake.folder)
     table = HudiTable(
         lake.spark, str(root), {}, "id long, name string, price double, ts long, dt string"
     )
+    table.change_property(key, value)
     with refused("UNSUPPORTED_TABLE", lake.folder):
         table.write([(1, "a", 1.0, 1, "x")])
 

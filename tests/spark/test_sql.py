@@ -184,7 +184,7 @@ def test_a_table_that_cannot_be_made_is_not_in_the_catalog(
 ) -> None:
     for properties in (
         "primaryKey = 'nope'",
-        "type = 'mor'",
+        "type = 'mor', 'hoodie.table.cdc.enabled' = 'true'",
         "primaryKey='id', preCombineField='x'",
     ):
         with refused("CONFIG_ERROR" if "type" not in properties else "UNSUPPORTED_TABLE", tmp_path):
