@@ -14,6 +14,7 @@ from pyhudi.errors import (
     InvalidRecord,
     StorageError,
     TableCorrupt,
+    UnsupportedTable,
     WriteFailed,
 )
 from pyhudi.rows.damage import damaged
@@ -167,3 +168,10 @@ def test_a_fault_of_our_own_code_is_not_disguised() -> None:
 def test_a_write_token_is_three_integers_with_the_writes_own_in_the_middle() -> None:
     assert Task(3, 17).write_token(4711) == "3-4711-17"
     assert current_task() == Task(0, 0)
+
+
+def test_a_code_of_spark_before_ours_is_passed_over() -> None:
+    text = "[USER_RAISED_EXCEPTION] [UNSUPPORTED_TABLE] Rows would move. SQLSTATE: P0001\n\tat x"
+    found = error_from_text(text)
+    assert type(found) is UnsupportedTable
+    assert str(found) == "[UNSUPPORTED_TABLE] Rows would move."

@@ -32,7 +32,9 @@ MOST_FACTS: Final = 2_000  # the longest such line, in characters
 #: the facts that are sent, by the declared type of their field: only plain values
 _PLAIN: Final = {"str | None": str, "int | None": int, "bool": bool}
 
-_CODED = re.compile(r"\[([A-Z][A-Z_]*)\] (.*)")
+#: a code, and the message behind it, which may have a code of its own: Spark 4 puts one before ours
+_CODED = re.compile(r"\[([A-Z][A-Z_]*)\] (?=(.*))")
+_SQL_STATE = re.compile(r" SQLSTATE: \w{5}$")
 #: the beginning of each message about a data file, from workers and from Spark's readers
 _DATA_FILE = re.compile(r"The data file (\S.*?\.parquet) ")
 
@@ -153,8 +155,8 @@ def error_from_text(text: str) -> HudiError | None:
     for found in _CODED.finditer(text):
         for cls in vars(errors).values():
             if isinstance(cls, type) and issubclass(cls, HudiError) and cls.code() == found[1]:
-                message = found[2].strip()
-                below = text[found.end() :].removeprefix("\n").partition("\n")[0]
+                message = _SQL_STATE.sub("", found[2].strip())
+                below = text[found.end(2) :].removeprefix("\n").partition("\n")[0]
                 facts = _facts_in(below, cls)
                 if (file := _DATA_FILE.match(message)) and "path" in cls.__dataclass_fields__:
                     facts.setdefault("path", file[1])
