@@ -23,12 +23,13 @@ from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
 from pyhudi.services.clustering import rules_of as clustering_rules
 from pyhudi.services.compaction_schedule import rules_of as compaction_rules
+from pyhudi.services.rewriting import bloom_spec
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.tables.create import new_table_config
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.policy import writer_policy
 from pyhudi.writes.intent import Intent, Overwrite, Route, decide, settled
-from pyhudi.writes.orders import batching, bloom_spec
+from pyhudi.writes.orders import batching
 from pyhudi.writes.placement.buckets import hash_fields
 from pyhudi.writes.placement.sizing import guessed_row_bytes
 from pyhudi.writes.prepare import timestamp_format

@@ -59,12 +59,13 @@ def after_commit(
             run_inline(runtime.writer(table, options), options)
     if tasks is None:
         return
-    writer, place = runtime.writer(table, options), runtime.filesystem(path)
     if compacts_inline(table, options):
         with _logged(done.instant):
+            writer, place = runtime.writer(table, options), runtime.filesystem(path)
             compact_inline(Compaction(writer, options, place, tasks))
     if options.cluster_inline:
         with _logged(done.instant):
+            writer, place = runtime.writer(table, options), runtime.filesystem(path)
             cluster_inline(Clustering(writer, options, place, tasks))
 
 

@@ -139,7 +139,7 @@ class LogFileWriter:
         self._held.append(rows)
         if self._places is not None and places is not None:
             self._places.append(places)
-        # In layout 1 nobody looked: the group has rows, so these are more likely to replace some.
+        # In layout 1 no row has a place: the group has rows, so these more likely replace some.
         if places is None and self._files.spec.layout > 1:
             self.counts.inserts += rows.num_rows
         else:

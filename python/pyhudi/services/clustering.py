@@ -6,7 +6,6 @@ pyhudi that is found has an owner that may live, or is rolled back (docs/decisio
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from pyhudi.choices import BloomType, ClusteringChoice, ClusteringLayout
+from pyhudi.choices import ClusteringChoice, ClusteringLayout
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, FileExists, HudiError, UnsupportedTable
 from pyhudi.format.commit_metadata import WriteStat
@@ -32,7 +31,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
 from pyhudi.rows.cluster import cluster_files
-from pyhudi.rows.spec import GROUP, BloomSpec, ClusterTask, FileSystemSpec, WriteSpec
+from pyhudi.rows.spec import GROUP, ClusterTask, FileSystemSpec, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Allowance, Budget
 from pyhudi.services.clustering_plan import (
     ClusteringFacts,
@@ -47,6 +46,7 @@ from pyhudi.services.clustering_run import Rewritten, RunningClustering, announc
 from pyhudi.services.column_ranges import ColumnRanges
 from pyhudi.services.dead_clusterings import roll_back_dead
 from pyhudi.services.partition_choice import stated_partitions
+from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.written_files import stat_of
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
@@ -393,27 +393,9 @@ def _carried_out(
 
 def spec_of(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
     """How the workers write the files of ``instant``."""
-    options, config = run.options, run.table.config
-    filesystem, root = run.place
-    bloom = BloomSpec(
-        fpp=options.bloom_fpp,
-        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
-        entries=options.bloom_entries,
-        max_entries=options.bloom_max_entries,
-    )
-    return WriteSpec(
-        root=root,
-        fs=filesystem,
-        instant=instant,
-        schema=schema.arrow(),
-        avro_schema=json.dumps(schema.with_meta_columns().avro(config.name)),
-        write_nonce=run.writer.clock.random_int(NONCE_BOUND),
-        key_columns=config.record_key_fields,
-        codec=options.codec.value,
-        row_group_bytes=options.row_group_bytes,
-        target_file_bytes=options.cluster_target_bytes,
-        bloom=bloom if kind_of(options).filtered else None,
-    )
+    nonce = run.writer.clock.random_int(NONCE_BOUND)
+    spec = rewrite_spec(run.options, run.table.config, run.place, instant, schema, nonce)
+    return replace(spec, target_file_bytes=run.options.cluster_target_bytes)
 
 
 # --- clusterings that are pending ---------------------------------------------------------------

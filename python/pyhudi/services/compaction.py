@@ -6,7 +6,6 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,7 +14,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pyhudi.choices import BloomType
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
@@ -24,12 +22,11 @@ from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
-from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.compact import compact_slices
 from pyhudi.rows.log_spec import CompactTask, LogSlice, MergeSpec
-from pyhudi.rows.spec import GROUP, BloomSpec, FileSystemSpec, GroupPlan, WriteSpec
+from pyhudi.rows.spec import GROUP, FileSystemSpec, GroupPlan, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.compaction_plan import (
     CompactionRules,
@@ -43,6 +40,7 @@ from pyhudi.services.compaction_schedule import (
     rules_of,
     slices_to_compact,
 )
+from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
 from pyhudi.services.written_files import stat_of
 from pyhudi.slices.files import LogFile, in_order
@@ -325,26 +323,8 @@ def _order(
 
 def _spec(run: Compaction, running: RunningCompaction, schema: SparkSchema) -> WriteSpec:
     """How the workers write the files."""
-    options, config = run.options, run.table.config
-    filesystem, root = run.place
-    bloom = BloomSpec(
-        fpp=options.bloom_fpp,
-        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
-        entries=options.bloom_entries,
-        max_entries=options.bloom_max_entries,
-    )
-    return WriteSpec(
-        root=root,
-        fs=filesystem,
-        instant=running.instant,
-        schema=schema.arrow(),
-        avro_schema=json.dumps(schema.with_meta_columns().avro(config.name)),
-        write_nonce=running.nonce,
-        key_columns=config.record_key_fields,
-        codec=options.codec.value,
-        row_group_bytes=options.row_group_bytes,
-        bloom=bloom if kind_of(options).filtered else None,
-    )
+    time, nonce = running.instant, running.nonce
+    return rewrite_spec(run.options, run.table.config, run.place, time, schema, nonce)
 
 
 # --- entries ------------------------------------------------------------------------------------

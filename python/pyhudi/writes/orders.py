@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from pyhudi.config import BloomType, Operation, SortMode, WriteOptions
+from pyhudi.config import Operation, SortMode, WriteOptions
 from pyhudi.format.change_log import change_log_schema
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
@@ -19,7 +19,8 @@ from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.shipping import shipped
-from pyhudi.rows.spec import BloomSpec, ChangeLogSpec, FileNames, GroupPlan, WriteSpec
+from pyhudi.rows.spec import ChangeLogSpec, FileNames, GroupPlan, WriteSpec
+from pyhudi.services.rewriting import bloom_spec
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.stage import Work
@@ -77,16 +78,6 @@ def combining(config: TableConfig, options: WriteOptions, operation: Operation) 
     wanted = {Operation.UPSERT: options.combine_before_upsert, Operation.DELETE: True}
     keyed = bool(config.record_key_fields)
     return keyed and wanted.get(operation, options.combine_before_insert)
-
-
-def bloom_spec(options: WriteOptions) -> BloomSpec:
-    """The filter of base files, if the writer's index is bloom (spec/data_files.md D6)."""
-    return BloomSpec(
-        fpp=options.bloom_fpp,
-        dynamic=options.bloom_type is BloomType.DYNAMIC_V0,
-        entries=options.bloom_entries,
-        max_entries=options.bloom_max_entries,
-    )
 
 
 def marker_form(write: Write) -> MarkerForm:
