@@ -8,12 +8,13 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import HudiError, TableCorrupt, UnsupportedTable
-from pyhudi.format.delete_block import Deleted, deleted_keys
+from pyhudi.format.delete_block import Deleted, delete_content, deleted_keys
 
 PATH = "dt=1/.f_1.log.1_0-1-2"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
@@ -214,3 +215,12 @@ def test_a_changed_byte_is_told_or_gives_deletes(at: int, byte: int) -> None:
         deleted_keys(bytes(data), PATH)
     except (TableCorrupt, UnsupportedTable):
         return
+
+
+def test_a_decimal_with_more_places_than_the_block_has_is_rounded_up() -> None:
+    held = [Decimal("1.000000000000000500"), Decimal("-1.000000000000000500")]
+    values = pa.array(held, pa.decimal128(38, 18))
+    content = delete_content(pa.array(["a", "b"]), "p", [values])
+    found = [each.order[0][1] for each in deleted_keys(content, "f")]
+    assert found == [Decimal("1.000000000000001"), Decimal("-1.000000000000000")]
+    assert all(here >= there for here, there in zip(found, held, strict=True)), "a tie is won"

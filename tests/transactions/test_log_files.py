@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import CommitConflict
-from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
+from pyhudi.format.filenames import BaseFileName, FileId, LogFileName, parse_log_file_name
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
 from pyhudi.format.plans import parse_rollback_metadata
@@ -247,3 +247,10 @@ def test_a_late_marker_of_a_rolled_back_write_does_not_take_a_log_of_others_alon
 
     assert path in logs_in(world.memory)
     assert world.memory.walk(marker_folder(dead)) == []
+
+
+def test_an_old_marker_that_names_the_base_file_of_the_slice_does_not_lead_to_it() -> None:
+    storage = MemoryStorage()
+    base = BaseFileName(FileId("g1"), "0-1-2", SLICE).render()
+    storage.put_if_absent(marker_path(T, f"a/{base}", MarkerKind.APPEND), b"")
+    assert marked_files(storage, T) == []
