@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
+from pyhudi.writes.placement.constants import ints
 from tests.spark.tables import (
     DS,
     INDEX,
@@ -316,3 +317,9 @@ def test_the_commit_keeps_the_options_with_its_prefix(lake: Lake) -> None:
     text = (lake.folder / "t" / ".hoodie" / f"{commit}.commit").read_text()
     assert "from a test" in text
     assert OPERATION not in text
+
+
+def test_a_plan_without_numbers_is_an_empty_array(lake: Lake) -> None:
+    """A merge into a table without files; Spark 4 refuses to cast the empty text to an int."""
+    rows = lake.spark.range(1).select(ints([]).alias("none"), ints([3, -1]).alias("two"))
+    assert rows.collect() == [([], [3, -1])]

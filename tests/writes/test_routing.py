@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.writes.placement.task_routes import (
-    as_sql_array,
     balanced,
     routes,
     spark_hash,
@@ -49,4 +48,3 @@ def test_the_largest_groups_are_placed_first() -> None:
 
 def test_tasks_are_bounded_by_groups_and_by_cores() -> None:
     assert [task_count(n, 4) for n in (0, 1, 5, 12, 500)] == [1, 1, 5, 12, 12]
-    assert as_sql_array([3, -1]) == "3,-1"

@@ -20,10 +20,11 @@ from pyhudi.slices.files import BaseFile
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.keys.partition_paths import check_partition_paths
 from pyhudi.writes.orders import group_work
+from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DeadKeys, dead_keys, homes_of, keys_in_logs
 from pyhudi.writes.placement.indexes import INDEXES, Placed
 from pyhudi.writes.placement.tag import BASE_PARTITION, base_keys
-from pyhudi.writes.placement.task_routes import as_sql_array, balanced, routes, task_count
+from pyhudi.writes.placement.task_routes import balanced, routes, task_count
 from pyhudi.writes.placement.workload import workload
 from pyhudi.writes.plan import Plan, Replaced
 from pyhudi.writes.prepare import HOME
@@ -141,9 +142,7 @@ def write_placed(write: Write, placed: Placed) -> Written:
     table = [0] * (max(task_of) + 1)
     for ordinal, task in task_of.items():
         table[ordinal] = route_of[task]
-    routed = F.element_at(
-        F.split(F.lit(as_sql_array(table)), ",").cast("array<int>"), F.col(GROUP) + F.lit(1)
-    )
+    routed = F.element_at(ints(table), F.col(GROUP) + F.lit(1))
     wanted = [GROUP, *[c for c in (RECORD_KEY, DELETE) if c in placed.rows.columns]]
     wanted += list(write.prepared.data_columns)
     rows = (

@@ -16,7 +16,7 @@ from pyhudi.index.lookup import ORDINAL
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.writes.keys.expressions import RECORD_KEY, key_text
-from pyhudi.writes.placement.task_routes import as_sql_array
+from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.write_context import Write
 
 BUCKET = "_pyhudi_bucket"
@@ -93,7 +93,7 @@ def with_bucket(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Dat
     bucket = F.pmod(total.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(write.options.bucket_count))
     if ORDINAL in rows.columns and files:
         numbers = [bucket_number(file.file_id) or 0 for file in files]
-        known = F.split(F.lit(as_sql_array(numbers)), ",").cast("array<int>")
+        known = ints(numbers)
         held = F.element_at(known, F.col(ORDINAL) + F.lit(1))
         bucket = F.when(F.col(ORDINAL).isNotNull(), held).otherwise(bucket)
     return rows.withColumn(BUCKET, bucket.cast("int"))

@@ -23,9 +23,9 @@ from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
 from pyhudi.writes.keys.expressions import PARTITION_PATH
+from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.log_groups import log_groups
-from pyhudi.writes.placement.task_routes import as_sql_array
 from pyhudi.writes.prepare import HOME
 from pyhudi.writes.write_context import Write
 
@@ -66,7 +66,7 @@ def base_keys(
     slices = max(1, min(len(wanted), spark.sparkContext.defaultParallelism * WAVES))
     chosen = F.col("id").cast("int")
     if ordinals is not None:
-        chosen = F.split(F.lit(as_sql_array(wanted)), ",").cast("array<int>")[chosen]
+        chosen = ints(wanted)[chosen]
     asked = spark.range(0, len(wanted), 1, slices).select(chosen.alias(ORDINAL))
     schema = _hits_schema(write, beside)
     return asked.mapInArrow(lookup(spec), schema)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def _still_tagged(before: Tagged, files: Sequence[BaseFile]) -> DataFrame:
     """(key, ordinal, partition path) of the keys found before in files that are still newest."""
     place = {file.path: ordinal for ordinal, file in enumerate(files)}
     now = [place.get(file.path, -1) for file in before.files]
-    moved = F.split(F.lit(as_sql_array(now)), ",").cast("array<int>")[F.col(ORDINAL)]
+    moved = ints(now)[F.col(ORDINAL)]
     columns = [KEY, PARTITION_PATH, ORDINAL]
     known = before.rows.where(F.col(ORDINAL).isNotNull()).select(*columns).distinct()
     return known.withColumn(ORDINAL, moved).where(F.col(ORDINAL) >= 0)

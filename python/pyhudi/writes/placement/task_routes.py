@@ -8,7 +8,7 @@ every group still belongs to one task.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 SEED = 42
 MASK = 0xFFFFFFFF
@@ -53,8 +53,3 @@ def _rotate(value: int, bits: int) -> int:
 def task_count(groups: int, parallelism: int, waves: int = 3) -> int:
     """How many tasks write ``groups`` file groups on ``parallelism`` cores."""
     return max(1, min(groups, parallelism * waves))
-
-
-def as_sql_array(values: Sequence[int]) -> str:
-    """Text that Spark folds into a constant array: ``split`` and cast, one call for any length."""
-    return ",".join(map(str, values))
