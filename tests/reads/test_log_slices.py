@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from pyhudi.reads import log_slices
-from pyhudi.reads.log_slices import READ_SHARE, merges
-from pyhudi.reads.scan import count_rows
-from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
-from pyhudi.rows.slice_reader import merged
+from pyhudi.reads.conditions import (
+    AllOf,
+    Compare,
+    Comparison,
+    Filter,
+    IsNotNull,
+    IsNull,
+    Not,
+    Text,
+    Unknown,
+)
+from pyhudi.reads.log_slices import READ_SHARE, merges, plan_log_rows
+from pyhudi.reads.scan import Query, count_rows, open_query
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
+from pyhudi.rows.slice_reader import log_columns, merged
+from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.services.slice_memory import LogMemory, SliceMemory, key_of
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.reads.merged_table import opened, rows
@@ -25,6 +42,7 @@ TABLES = [
     if t.merge_on_read and t.expected() is not None and t.name != DISPUTED
 ]
 META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
+NO_COLUMNS = (pa.struct([]), pa.struct([]))
 PLAIN = ("id", "name", "price", "ts", "dt")
 
 
@@ -64,9 +82,98 @@ def test_a_merge_is_left_to_spark_by_what_it_reads_of_its_files(
     monkeypatch.setattr(log_slices, "HERE_BYTES", read)
     here = merges(query, [found], elsewhere)
     assert asked == []
-    query.merged.clear()
+    query = opened(Path(query.table.storage.root))
     monkeypatch.setattr(log_slices, "HERE_BYTES", read - 1)
     assert [each.rows for each in merges(query, [found], elsewhere).values()] == [
         each.rows for each in here.values()
     ]
     assert asked == [[read]]
+
+
+def answers(query: Query, *filters: Filter) -> list[dict[str, Any]]:
+    """The rows of logs that are read for a query with ``filters``."""
+    wanted = query.schema().with_meta_columns()
+    plan = plan_log_rows(query, query.slices(()), wanted, filters=filters)
+    return plan.table().to_pylist()
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_a_filter_leaves_rows_of_logs_out_and_no_other(
+    table: GoldenTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = opened(table.unzip(tmp_path))
+    every = answers(query)
+    for key in sorted({row["_hoodie_record_key"] for row in every}):
+        condition = Compare(Comparison.EQUAL, "_hoodie_record_key", Text(key))
+        held = [row for row in every if row["_hoodie_record_key"] == key]
+        for filters in ([condition], [AllOf((Unknown(), condition))]):
+            assert facts(answers(query, *filters)) == facts(held)
+        assert len(answers(query, Not(condition), condition)) == 0
+        assert facts(answers(query, Unknown(), IsNull("no such column"))) == facts(every)
+    some = IsNull("_hoodie_record_key")
+    assert answers(query, some) == []
+    monkeypatch.setattr(log_slices, "FILTERED_BYTES", -1)
+    assert facts(answers(query, some)) == facts(every)
+
+
+def asked_again(first: Query) -> tuple[Query, int]:
+    """The same table in another query of the application, and how many merges it makes."""
+    made: list[LogSlice] = []
+
+    def elsewhere(
+        spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
+    ) -> list[Merged]:
+        made.extend(slices)
+        return [merged(spec, spec.fs.open(), each) for each in slices]
+
+    query = open_query(first.runtime, first.table.storage.root, {}, {})
+    with_logs = [each for each in query.slices(()) if each.logs]
+    merges(query, with_logs, elsewhere)
+    return query, len(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "again"), [("h120_v9-mor_types", 0), ("h120_v8-mor_np", 0), ("h0150_v6-mor_np", 1)]
+)
+def test_a_merge_is_remembered_where_a_log_keeps_its_blocks(
+    name: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_slices, "HERE_BYTES", -1)
+    query, made = asked_again(opened(golden_tables.BY_NAME[name].unzip(tmp_path)))
+    assert made > 0
+    other, made_again = asked_again(query)
+    assert made_again == made * again
+    assert facts(rows(other)) == facts(rows(query))
+
+
+def test_a_column_is_read_of_logs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = opened(golden_tables.BY_NAME["h120_v9-mor_types"].unzip(tmp_path))
+    read: list[list[str]] = []
+
+    def noted(spec: MergeSpec, *rest: Any) -> Any:
+        read.append(list(spec.rows.names))
+        return log_columns(spec, *rest)
+
+    monkeypatch.setattr(log_slices, "log_columns", noted)
+    key, name = IsNotNull("_hoodie_record_key"), IsNotNull("_hoodie_commit_time")
+    for filters in ([key], [key], [key, name]):
+        assert answers(query, *filters)
+    assert read == [["_hoodie_record_key"], ["_hoodie_commit_time"]]
+
+
+def test_a_memory_keeps_what_was_used_last_and_nothing_that_fills_it() -> None:
+    one = SliceMemory(Merged(np.zeros(4, np.int64), (np.zeros(4, np.int64),)))
+    memory = LogMemory(most_bytes=2 * one.nbytes)
+    keys = [("root", str(at), (), "") for at in range(3)]
+    for key in keys:
+        memory.put(key, one)
+    assert [memory.get(key) is not None for key in keys] == [False, True, True]
+    memory.put(keys[0], replace(one, columns={("c", "int64"): pa.array([1])}))
+    assert memory.get(keys[0]) is None
+
+
+def test_a_renamed_column_is_another_slice_to_the_memory() -> None:
+    spec = MergeSpec("root", FileSystemSpec("local"), CountedInstants(frozenset(), ""), *NO_COLUMNS)
+    names = [{"1": {"a": ("b", None)}}, {"1": {"a": ("c", None)}}, {}]
+    found = {key_of(spec, LogSlice(Slice("base"), "0", ("log",), each)) for each in names}
+    assert len(found) == 3

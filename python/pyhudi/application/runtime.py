@@ -19,6 +19,7 @@ from pyhudi.locks.base import TableLock
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.services.scheduling import ServicePlanners
+from pyhudi.services.slice_memory import LogMemory
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.policy import writer_policy
@@ -39,7 +40,8 @@ class Runtime:
     PySpark raises errors of the JVM. ``group_lock`` gives the lock of a file group by its name;
     without it there are no pessimistic writes. ``last_commit`` notes each commit; ``callbacks`` and
     ``services`` are called after it. ``ordinals`` number the writes of micro-batches, and
-    ``key_states`` remember in which files keys are. ``cancelled`` says whether the client has
+    ``key_states`` remember in which files keys are, ``log_memory`` what logs leave of their files.
+    ``cancelled`` says whether the client has
     cancelled this thread's statement.
     """
 
@@ -56,6 +58,7 @@ class Runtime:
     services: ServicePlanners = field(default_factory=ServicePlanners)
     ordinals: Ordinals = field(default_factory=Ordinals)
     key_states: KeyStates = field(default_factory=KeyStates)
+    log_memory: LogMemory = field(default_factory=LogMemory)
     cancelled: Callable[[], bool] = never_cancelled
 
     def writer(self, table: Table, options: WriteOptions) -> Writer:

@@ -11,17 +11,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTable
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
+from pyhudi.reads.conditions import Filter
+from pyhudi.reads.row_filters import columns_of, evaluated, parts_of
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
-from pyhudi.rows.slice_reader import LogPiece, merged
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec, Positions
+from pyhudi.rows.slice_reader import LogPiece, log_columns, log_rows, merged
 from pyhudi.rows.spec import FileNames
+from pyhudi.services.slice_memory import Key, SliceMemory, key_of
 from pyhudi.services.slice_merging import counted_instants as instants_of
 from pyhudi.services.slice_merging import merge_spec as spec_of_merge
 from pyhudi.services.slice_merging import unmergeable
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
 #: the hidden column that has the path of a row's file
 FILE = "_file"
 THREADS = 8
+#: so many rows of logs are read by the driver, if they are in few bytes
+HERE_ROWS = 10_000
+#: of logs of so many bytes the driver reads the columns that filters name
+FILTERED_BYTES = 128 << 20
 #: as many bytes that merges read are left to the driver: a Spark job would take longer
 HERE_BYTES = 32 << 20
 #: about this part of a base file is read: its keys, or its ordering values
@@ -49,6 +58,23 @@ class LogRowsPlan:
     spec: MergeSpec
     pieces: tuple[LogPiece, ...]
     sizes: tuple[int, ...]
+
+    @property
+    def few(self) -> bool:
+        """Whether the driver reads them: a Spark job would take longer."""
+        rows = sum(len(kept) for piece in self.pieces for kept in piece.kept)
+        return rows <= HERE_ROWS and sum(self.sizes) <= HERE_BYTES
+
+    def table(self) -> pa.Table:
+        """The rows, read here; errors as of ``rows/slice_reader.py``."""
+        filesystem = self.spec.fs.open()
+
+        def read(piece: LogPiece) -> list[pa.RecordBatch]:
+            return list(log_rows(self.spec, filesystem, piece))
+
+        with ThreadPoolExecutor(max(1, min(THREADS, len(self.pieces)))) as pool:
+            found = list(pool.map(read, self.pieces))
+        return pa.Table.from_batches([b for batches in found for b in batches], self.spec.schema())
 
     def of(self, wanted: SparkSchema) -> LogRowsPlan:
         """The same rows in other columns."""
@@ -91,15 +117,40 @@ def merges(
     known = query.merged
     missing = [each for each in slices if _place(each) not in known]
     if missing:
-        spec = merge_spec(query, SparkSchema())
-        orders = [log_slice(query, each) for each in missing]
-        sizes = [_bytes_read(each) for each in missing]
-        if elsewhere is None or sum(sizes) <= HERE_BYTES:
-            found: Sequence[Merged] = _here(spec, orders)
-        else:
-            found = elsewhere(spec, orders, sizes)
-        known.update(zip(map(_place, missing), found, strict=True))
+        known.update(_merged_now(query, missing, elsewhere))
     return {_place(each): known[_place(each)] for each in slices}
+
+
+def _merged_now(
+    query: Query, slices: Sequence[FileSlice], elsewhere: Elsewhere | None
+) -> Mapping[Place, Merged]:
+    """The merges of ``slices``: those that the application remembers, and new ones."""
+    memory = query.runtime.log_memory
+    spec = merge_spec(query, SparkSchema())
+    orders = [log_slice(query, each) for each in slices]
+    keys = [memory_key(query, spec, each) for each in orders]
+    remembered = [memory.get(key) if key is not None else None for key in keys]
+    found = [None if each is None else each.merged for each in remembered]
+    new = [at for at, each in enumerate(found) if each is None]
+    if new:
+        asked = [orders[at] for at in new]
+        sizes = [_bytes_read(slices[at]) for at in new]
+        if elsewhere is None or sum(sizes) <= HERE_BYTES:
+            answers: Sequence[Merged] = _here(spec, asked)
+        else:
+            answers = elsewhere(spec, asked, sizes)
+        for at, merged_slice in zip(new, answers, strict=True):
+            found[at], key = merged_slice, keys[at]
+            if key is not None:
+                memory.put(key, SliceMemory(merged_slice))
+    return {
+        _place(each): state for each, state in zip(slices, found, strict=True) if state is not None
+    }
+
+
+def memory_key(query: Query, spec: MergeSpec, of: LogSlice) -> Key | None:
+    """The key of a slice in the memory; None in layout 1, where a log grows under one name."""
+    return key_of(spec, of) if query.table.config.layout != 1 else None
 
 
 def _bytes_read(of: FileSlice) -> int:
@@ -119,22 +170,81 @@ def plan_log_rows(
     wanted: SparkSchema,
     elsewhere: Elsewhere | None = None,
     homes: Mapping[str, int] | None = None,
+    filters: Sequence[Filter] = (),
 ) -> LogRowsPlan:
     """What to read for the rows of logs in ``slices``, in the columns ``wanted``.
 
     ``homes`` has the numbers for the column ``FILE_NUMBER``, by ``home_of`` as readers see it.
+    Rows for which one of ``filters`` is not true may be left out: Spark evaluates them again.
     """
     with_logs = [each for each in slices if each.logs]
     found = merges(query, with_logs, elsewhere)
+    passing = filtered(query, with_logs, found, filters)
     spec, start = merge_spec(query, wanted), shown_root(query)
     pieces, sizes = [], []
     for each in with_logs:
-        state = found[_place(each)]
-        if state.rows:
+        kept = passing[_place(each)]
+        if any(map(len, kept)):
             home = homes[f"{start}/{home_of(each)}"] if homes else None
-            pieces.append(LogPiece(log_slice(query, each), state.kept, home))
+            pieces.append(LogPiece(log_slice(query, each), kept, home))
             sizes.append(sum(log.size_bytes for log in each.logs))
     return LogRowsPlan(spec, tuple(pieces), tuple(sizes))
+
+
+def filtered(
+    query: Query,
+    slices: Sequence[FileSlice],
+    found: Mapping[Place, Merged],
+    filters: Sequence[Filter],
+) -> Mapping[Place, tuple[Positions, ...]]:
+    """Of each merged slice the rows of its logs that count, less those that filters leave out.
+
+    The columns that filters name are read here, unless that are too many bytes, and remembered.
+    """
+    every = {place: state.kept for place, state in found.items()}
+    schema = query.schema().with_meta_columns()
+    asked = [each for each in parts_of(filters) if columns_of(each)]
+    asked = [each for each in asked if columns_of(each) <= schema.types.keys()]
+    some = [each for each in slices if found[_place(each)].rows]
+    if not asked or sum(log.size_bytes for each in some for log in each.logs) > FILTERED_BYTES:
+        return every
+    names = set().union(*map(columns_of, asked))
+    wanted = SparkSchema(tuple(c for c in schema.columns if c.name in names))
+    spec = merge_spec(query, wanted)
+    filesystem = spec.fs.open()
+
+    def passing(each: FileSlice) -> tuple[Positions, ...]:
+        state = found[_place(each)]
+        columns = _columns(query, spec, filesystem, log_slice(query, each), state)
+        stays = np.ones(state.rows, np.bool_)
+        for condition in asked:
+            value = evaluated(condition, columns)
+            if value is not None:
+                stays &= pc.fill_null(value, False).to_numpy(zero_copy_only=False)
+        ends = np.cumsum([len(kept) for kept in state.kept])
+        parts = np.split(stays, ends[:-1])
+        return tuple(kept[part] for kept, part in zip(state.kept, parts, strict=True))
+
+    with ThreadPoolExecutor(max(1, min(THREADS, len(some)))) as pool:
+        return {**every, **dict(zip(map(_place, some), pool.map(passing, some), strict=True))}
+
+
+def _columns(
+    query: Query, spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice, merged: Merged
+) -> Mapping[str, pa.Array]:
+    """The columns ``spec.rows`` of the rows of a slice's logs that count."""
+    key = memory_key(query, spec, of)
+    known = query.runtime.log_memory.get(key) if key is not None else None
+    held = dict(known.columns) if known is not None else {}
+    missing = [each for each in spec.rows if (each.name, str(each.type)) not in held]
+    if missing:
+        read = log_columns(
+            replace(spec, rows=pa.struct(missing)), filesystem, LogPiece(of, merged.kept)
+        )
+        held |= {(each.name, str(each.type)): read[each.name] for each in missing}
+        if key is not None:
+            query.runtime.log_memory.put(key, SliceMemory(merged, held))
+    return {each.name: held[each.name, str(each.type)] for each in spec.rows}
 
 
 def home_of(of: FileSlice) -> str:

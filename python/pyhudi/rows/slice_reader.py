@@ -102,6 +102,21 @@ def log_rows(
                 yield pa.RecordBatch.from_arrays(columns, schema=spec.schema())
 
 
+def log_columns(
+    spec: MergeSpec, filesystem: pa.fs.FileSystem, piece: LogPiece
+) -> dict[str, pa.Array]:
+    """The columns ``spec.rows`` of the rows of a slice's logs that count, in their order."""
+    with _reading(piece.slice):
+        parts = parts_in(spec, filesystem, piece.slice)
+        rows = [
+            part.images(kept, spec.rows)
+            for part, kept in zip(parts, piece.kept, strict=True)
+            if len(kept)
+        ]
+    whole = pa.concat_arrays(rows) if rows else pa.array([], spec.rows)
+    return dict(zip((field.name for field in spec.rows), whole.flatten(), strict=True))
+
+
 def encoded(number: int, found: Merged) -> pa.RecordBatch:
     """A merge as a row of ``MERGED_SCHEMA``."""
     kept = [each.astype("<i8").tobytes() for each in found.kept]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -45,12 +48,30 @@ def logged_rows(spark: SparkSession, plan: LoggedPlan, wanted: SparkSchema) -> D
 
 
 def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> DataFrame:
-    """The rows of log files in the columns ``wanted``; nothing is read yet."""
+    """The rows of log files in the columns ``wanted``; few rows are read now, many later."""
     if wanted.columns:
+        if plan.few:
+            return _frame(spark, plan.table(), wanted)
         return _read(spark, plan, read_log_rows, wanted)
     # A batch without columns would forget how many rows it has.
     counted = SparkSchema((Column(KEY_COLUMN, "string"),))
-    return _read(spark, plan.of(counted), read_log_rows, counted).select()
+    return log_rows(spark, plan.of(counted), counted).select()
+
+
+def _frame(spark: SparkSession, rows: pa.Table, schema: SparkSchema) -> DataFrame:
+    """``rows`` as a DataFrame whose scan starts no worker; without rows it has no partition."""
+    handle, name = tempfile.mkstemp(prefix="pyhudi-rows-", suffix=".arrow")
+    try:
+        with os.fdopen(handle, "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        context: Any = spark.sparkContext
+        utils = context._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+        batches = utils.readArrowStreamFromFile(name)
+        described = StructType.fromJson(schema.json()).json()
+        frame = utils.toDataFrame(batches, described, spark._jsparkSession)
+    finally:
+        os.unlink(name)
+    return DataFrame(frame, spark)
 
 
 def merged_slices(

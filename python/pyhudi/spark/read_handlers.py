@@ -114,7 +114,8 @@ class ReadHandlers:
             taken = ask.partition_filters
             if query.merges_logs:
                 slices = query.slices([*taken, *ask.filters])
-                return plan_log_rows(query, slices, wanted, self._merged, dict(ask.homes))
+                homes = dict(ask.homes)
+                return plan_log_rows(query, slices, wanted, self._merged, homes, ask.filters)
             return plan_logged_rows(query, wanted, ask.filters, taken)
 
         found = self._pins.ask(at.pinned(ask.pin, ask.instant), plan)
