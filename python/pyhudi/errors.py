@@ -192,6 +192,8 @@ class WriteFailed(HudiError):
     path: str | None = None
     #: what Spark says of the failed job, on one line
     reason: str | None = None
+    #: a new key that a lookup by hashes took for one of ``path``
+    misplaced: str | None = None
 
 
 @dataclass(eq=False, repr=False)

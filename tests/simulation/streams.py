@@ -63,6 +63,7 @@ class Checkpoint:
 @dataclass(slots=True)
 class _Count:
     retries: int = 0
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

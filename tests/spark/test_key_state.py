@@ -18,7 +18,7 @@ from pyhudi.writes import collected
 from pyhudi.writes.intent import Intent, Route
 from pyhudi.writes.write import write_table
 from tests.spark.racing import SlowInput, in_background
-from tests.spark.tables import DELETED, INDEX, HudiTable, Lake, Row
+from tests.spark.tables import DELETED, INDEX, TYPE, HudiTable, Lake, Row
 
 MOST = "hoodie.index.key.state.max.bytes"
 OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
@@ -195,6 +195,21 @@ def test_merge_does_not_take_a_shared_hash_for_a_known_key(
     del wanted[1]
     assert names(table) == wanted
     assert table.df().count() == len(wanted)
+
+
+def test_a_shared_hash_sends_no_new_key_to_a_log(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a log a reader would find the key, but no lookup would: the write looks again."""
+    monkeypatch.setattr(runtime_of(lake.spark).key_states, "_unused_bits", 48)
+    table = lake.table(ddl=DDL, **{TYPE: "MERGE_ON_READ"})
+    table.write([row(0), row(1)], "bulk_insert")
+    table.write([row(0, "first")], "upsert")
+    table.write([row(2, "new"), row(1, "second"), row(0, "second")], "upsert")
+    assert "was taken for one of" in caplog.text
+    table.write([row(2, "third")], "upsert")
+    assert names(table) == {0: "second", 1: "second", 2: "third"}
+    assert table.df().count() == 3
 
 
 def test_without_a_bound_nothing_is_remembered(table: HudiTable, looks: Looks) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout, WriteFailed
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
@@ -25,6 +25,7 @@ LATE = [LockTimeout("It is taken."), CommitUnknown("No answer.", instant=T1)]
 @dataclass
 class Count:
     retries: int = 0
+    sure: bool = False
 
 
 @pytest.fixture
@@ -68,6 +69,31 @@ def test_a_write_that_has_lost_too_often_says_so(world: World) -> None:
     with pytest.raises(CommitConflict):
         retries(world, most=3).run(attempt, world.table())
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_key_taken_for_another_is_looked_up_and_written_again(world: World, once: bool) -> None:
+    taken = WriteFailed("Another key has its hash.", misplaced="7")
+    attempt, seen = failing(taken)
+    again = retries(world, most=0, once=once)
+    assert again.run(attempt, world.table()) is DONE
+    assert seen == [False, True]
+    assert again.count.sure
+    assert again.count.retries == 0
+
+
+def test_a_key_that_only_a_log_has_is_told(world: World) -> None:
+    attempt, seen = failing(*[WriteFailed("Not there.", misplaced="7") for _ in range(3)])
+    with pytest.raises(WriteFailed):
+        retries(world).run(attempt, world.table())
+    assert len(seen) == 2
+
+
+def test_another_failure_is_not_tried_again(world: World) -> None:
+    attempt, seen = failing(WriteFailed("No space left."))
+    with pytest.raises(WriteFailed):
+        retries(world).run(attempt, world.table())
+    assert len(seen) == 1
 
 
 def test_a_wait_for_locks_is_no_lost_race(world: World) -> None:

@@ -77,15 +77,19 @@ class LogAppend:
                 self._old.close()
 
     def _check_known(self, rest: pa.Table) -> None:
-        """``WriteFailed`` for a new key under an index whose lookup does not see logs."""
+        """``WriteFailed`` for a new key under an index whose lookup does not see logs.
+
+        The driver then looks keys up in the files themselves (``writes/retries.py``).
+        """
         new = without_deletes(rest)
         if self._old is None or not self._files.spec.keys_known or not new.num_rows:
             return
+        key, path = new.column(KEY_COLUMN)[0].as_py(), self._plan.base_file
         raise WriteFailed(
-            f"The key {new.column(KEY_COLUMN)[0].as_py()!r} was taken for one of "
-            f"'{self._plan.base_file}', which does not have it. Nothing was committed. If only a "
-            "log has the key, compact the table first; else run it again with "
-            "hoodie.index.key.state.max.bytes=0, which reads all keys."
+            f"The key {key!r} was taken for one of '{path}', which does not have it. Nothing was "
+            "committed. If only a log has the key, compact the table, then run it again.",
+            path=path,
+            misplaced=key,
         )
 
     def _place(self, old: OldFile, incoming: IncomingRows) -> None:

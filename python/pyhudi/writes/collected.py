@@ -185,7 +185,7 @@ def _tag(write: Write, keys: Keys, files: Sequence[BaseFile], groups: Ints) -> t
         return more_rows[0], more_homes[0]
     position = {name: at for at, name in enumerate(keys.partitions)}
     homes = [np.full(len(d), -1, np.int64) for d in keys.distinct]
-    alive, dead = _by_life(write, keys, files, _matches(write, keys, files))
+    alive, dead = _by_life(write, keys, files, _matches(write, keys, files, write.kept.sure))
     for ordinal, found in alive:
         number = position[files[ordinal].partition_path]
         home, at = homes[number], np.unique(found)

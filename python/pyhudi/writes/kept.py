@@ -36,6 +36,8 @@ class Kept:
     """Empty before the first attempt; a later one may use it if its rows look the same."""
 
     retries: int = 0
+    #: whether an earlier attempt took a key for another one with the same hash
+    sure: bool = False
     lock_wait_s: float = 0.0
     #: the columns that the first attempt was made for
     began: SchemaHistory | None = None

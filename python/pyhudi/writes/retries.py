@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout, StorageError
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    HudiError,
+    LockTimeout,
+    StorageError,
+    WriteFailed,
+)
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.cancelling import pause
@@ -35,9 +42,13 @@ _ADVICE: Final = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |
 
 
 class Counted(Protocol):
-    """Where it is counted how often a write was done again."""
+    """Where it is counted how often a write was done again.
+
+    ``sure``: hits among hashes are looked up in the files, since one of them was another key.
+    """
 
     retries: int
+    sure: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ class Retries:
     def run(self, attempt: Callable[[Table, bool], Committed], table: Table) -> Committed:
         """What the first ``attempt(table, again)`` returns that is not to be made again."""
         waits, again = 0, False
-        for _ in range(self.most + MOST_WAITS + 1):
+        for _ in range(self.most + MOST_WAITS + 2):
             try:
                 return attempt(table, again)
             except CommitConflict as conflict:
@@ -79,6 +90,12 @@ class Retries:
                     raise
                 self.count.retries += 1
                 table = self._looked_again(table, late)
+            except WriteFailed as failed:
+                if failed.misplaced is None or self.count.sure:
+                    raise
+                log.warning("%s It is tried again with a lookup of all keys.", failed)
+                self.count.sure = True
+                table = open_table(table.storage)
             again = True
         raise AssertionError("unreachable")
 
