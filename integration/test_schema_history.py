@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import pyhudi
 from integration.peers import HudiRs, SparkPeer
 
 OPTIONS = {
@@ -36,18 +37,25 @@ def rides_of(reader: SparkPeer, table: Path) -> Rides:
     return found
 
 
-@pytest.mark.parametrize(
-    "version", ["9", *(pytest.param(v, marks=pytest.mark.matrix) for v in "86")]
-)
+def of_each_kind() -> Iterator[object]:
+    """Versions and types of tables."""
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        for version in "986":
+            rare = version != "9"
+            yield pytest.param(version, kind, marks=[pytest.mark.matrix] if rare else [])
+
+
+@pytest.mark.parametrize(("version", "kind"), list(of_each_kind()))
 def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
-    version: str, peers: Peers, tmp_path: Path
+    version: str, kind: str, peers: Peers, tmp_path: Path
 ) -> None:
     path = tmp_path / "rides"
     ours, hudi = peers("pyhudi"), peers("hudi-1.2.0")
     readers = [ours, hudi, *([peers("hudi-0.15.0")] if version == "6" else [])]
-    made = {**OPTIONS, "hoodie.write.table.version": version}
+    logs = {"hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
+    made = {**OPTIONS, **logs, "hoodie.write.table.version": version}
     ours.write(path, pa.Table.from_pylist(START), made, mode="overwrite")
-    name = f"rides_with_history_{version}"
+    name = f"rides_with_history_{version}_{kind}"
     ours.sql(f"create table {name} using pyhudi location '{path}'")
     now: Rides = {int(row["id"]): dict(row) for row in START}  # type: ignore[call-overload]
 
@@ -76,6 +84,7 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
             {"id": 10 + turn, "city": "Lima", "turn": turn, "price": 0.5, "note": "first"},
         ]
         more = {"hoodie__metadata__enable": "false", "hoodie__write__auto__upgrade": "false"}
+        more["hoodie__compact__inline"] = "false"
         if writer is hudi:
             more["hoodie__schema__on__read__enable"] = "true"
         writer.write_into(path, pa.Table.from_pylist(news), **more)
@@ -85,6 +94,9 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     for ride in now.values():
         ride["cost"] = ride.pop("price")
     after("alter table {t} rename column price to cost")
+    if kind == "MERGE_ON_READ":
+        after(f"call pyhudi.system.run_compaction(table => '{path}', op => 'scheduleAndRun')")
+        assert max(pyhudi.history(str(path)), key=lambda i: i.instant).operation == "compact"
 
 
 def test_readers_that_know_no_ids_lose_renamed_values_and_bring_dropped_ones_back(

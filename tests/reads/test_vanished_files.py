@@ -9,8 +9,8 @@ import pytest
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
 from pyhudi.errors import HistoryExpired, TableCorrupt
-from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -38,7 +38,9 @@ class World:
         """As where the commit of the newest file was archived: the footer alone can tell."""
         timeline = self.table.timeline()
         history = SchemaHistory(self.table, timeline, None)
-        return FileSchemas(self.runtime, self.table, timeline, history).of_footer(self.files)
+        return FileSchemas(self.runtime.filesystem, self.table, timeline, history).of_footer(
+            self.files
+        )
 
     def keys(self) -> object:
         return _forms(self.runtime, self.table, self.files)

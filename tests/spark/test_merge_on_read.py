@@ -236,6 +236,76 @@ def test_a_table_is_compacted_after_so_many_delta_commits(lake: Lake) -> None:
     assert len(pyhudi.history(table.path)) == 5, "counted from the compaction on"
 
 
+@pytest.mark.parametrize("version", [9, 6])
+def test_logs_with_other_names_of_columns_are_read_and_compacted(
+    spark: SparkSession, tmp_path: Path, name: str, version: int
+) -> None:
+    path, properties = tmp_path / "t", f"{PROPERTIES}, '{INLINE}' = 'false', '{VERSION}' = "
+    spark.sql(
+        f"create table {name} (id int, a string, b int, ts int) using pyhudi location '{path}' "
+        f"tblproperties ({properties} '{version}')"
+    )
+
+    def run(*statements: str) -> None:
+        for statement in statements:
+            spark.sql(statement.replace("TABLE", name))
+
+    def compaction(step: str) -> list[str]:
+        call = f"CALL pyhudi.system.run_compaction(table => '{path}', op => '{step}')"
+        return [row["fate"] for row in spark.sql(call).collect()]
+
+    def rows() -> list[tuple[object, ...]]:
+        return sorted(map(tuple, spark.table(name).collect()))
+
+    run(
+        "insert into TABLE values (1, 'one', 1, 1), (2, 'two', 2, 1), (3, 'three', 3, 1)",
+        "update TABLE set a = 'uno' where id = 1",
+        "alter table TABLE rename column a to title",
+        "update TABLE set title = 'due' where id = 2",
+    )
+    expected = [(1, "uno", 1, 1), (2, "due", 2, 1), (3, "three", 3, 1)]
+    assert rows() == expected
+    assert compaction("schedule") == ["planned"]
+    run("alter table TABLE drop column b", "alter table TABLE rename column title to name")
+    run("alter table TABLE add columns (title string)")
+    expected = [(*row[:2], 1, None) for row in expected]
+    assert rows() == expected
+    assert compaction("run") == ["compacted"], "a plan from before the columns changed"
+    assert rows() == expected
+    run("update TABLE set title = 'T' where name = 'due'", "delete from TABLE where id = 3")
+    expected = [(1, "uno", 1, None), (2, "due", 1, "T")]
+    assert rows() == expected
+    assert compaction("scheduleAndRun") == ["compacted"]
+    assert rows() == expected
+    assert [r.id for r in spark.table(name).where("name = 'due' and title = 'T'").collect()] == [2]
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_log_of_an_archived_commit_keeps_its_names_of_columns(
+    spark: SparkSession, tmp_path: Path, name: str, version: int
+) -> None:
+    path, off = tmp_path / "t", "'hoodie.clean.automatic' = 'false', 'hoodie.archive.automatic'"
+    spark.sql(
+        f"create table {name} (id int, a string, ts int) using pyhudi location '{path}' "
+        f"tblproperties ({PROPERTIES}, '{INLINE}' = 'false', {off} = 'false', "
+        f"'{VERSION}' = '{version}')"
+    )
+    spark.sql(f"insert into {name} values (1, 'one', 1), (2, 'two', 1)")
+    spark.sql(f"update {name} set a = 'uno' where id = 1")
+    spark.sql(f"alter table {name} rename column a to title")
+    for at in range(6):
+        spark.sql(f"update {name} set title = 'due {at}' where id = 2")
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+    gone = pyhudi.archive(str(path), options={**few, "hoodie.cleaner.commits.retained": "1"})
+    assert [each.fate.value for each in gone][:3] == ["archived"] * 3
+    for _ in range(2):
+        assert sorted(map(tuple, spark.table(name).collect())) == [
+            (1, "uno", 1), (2, "due 5", 1),
+        ]  # fmt: skip
+        pyhudi.compact(str(path))
+    assert not [each for each in pyhudi.compact(str(path)) if each.logs]
+
+
 def test_a_key_that_comes_back_beside_a_planned_compaction_is_there_once(lake: Lake) -> None:
     table = lake.table(options={**MOR, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
     table.write(rows_of(0, 6, "a"), "bulk_insert")

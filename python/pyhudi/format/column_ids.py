@@ -277,6 +277,27 @@ def _held_type(table: Json, file: Json) -> Json:
     return found
 
 
+def shape_of(version: SchemaVersion) -> SparkSchema:
+    """The columns of a version by their names; a type tells its fields, and is else a string."""
+    own = [field for field in version.fields if field["name"] not in META_COLUMNS]
+    return SparkSchema.parse(_shape({"type": "record", "fields": own}))
+
+
+def _shape(kind: Json) -> Json:
+    if isinstance(kind, str):
+        return "string"
+    if kind["type"] == "record":
+        fields = [
+            {"name": f["name"], "type": _shape(f["type"]), "nullable": True, "metadata": {}}
+            for f in kind["fields"]
+        ]
+        return {"type": "struct", "fields": fields}
+    if kind["type"] == "array":
+        return {"type": "array", "elementType": _shape(kind["element"]), "containsNull": True}
+    key, value = _shape(kind["key"]), _shape(kind["value"])
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
 def file_name(column: Column) -> str:
     """The name that a file has for a column of ``held_columns``."""
     return str(column.metadata.get(FILE_NAME, column.name))

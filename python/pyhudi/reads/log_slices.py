@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTable
-from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
@@ -25,7 +24,6 @@ from pyhudi.reads.row_filters import columns_of, evaluated, parts_of
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.slice_reader import LogPiece, log_columns, log_rows, merged
-from pyhudi.rows.spec import FileNames
 from pyhudi.services.slice_memory import Key, SliceMemory, key_of
 from pyhudi.services.slice_merging import counted_instants as instants_of
 from pyhudi.services.slice_merging import merge_spec as spec_of_merge
@@ -127,7 +125,7 @@ def _merged_now(
     """The merges of ``slices``: those that the application remembers, and new ones."""
     memory = query.runtime.log_memory
     spec = merge_spec(query, SparkSchema())
-    orders = [log_slice(query, each) for each in slices]
+    orders = log_orders(query, slices)
     keys = [memory_key(query, spec, each) for each in orders]
     remembered = [memory.get(key) if key is not None else None for key in keys]
     found = [None if each is None else each.merged for each in remembered]
@@ -182,11 +180,11 @@ def plan_log_rows(
     passing = filtered(query, with_logs, found, filters)
     spec, start = merge_spec(query, wanted), shown_root(query)
     pieces, sizes = [], []
-    for each in with_logs:
+    for each, order in zip(with_logs, log_orders(query, with_logs), strict=True):
         kept = passing[_place(each)]
         if any(map(len, kept)):
             home = homes[f"{start}/{home_of(each)}"] if homes else None
-            pieces.append(LogPiece(log_slice(query, each), kept, home))
+            pieces.append(LogPiece(order, kept, home))
             sizes.append(sum(log.size_bytes for log in each.logs))
     return LogRowsPlan(spec, tuple(pieces), tuple(sizes))
 
@@ -213,9 +211,9 @@ def filtered(
     spec = merge_spec(query, wanted)
     filesystem = spec.fs.open()
 
-    def passing(each: FileSlice) -> tuple[Positions, ...]:
+    def passing(each: FileSlice, order: LogSlice) -> tuple[Positions, ...]:
         state = found[_place(each)]
-        columns = _columns(query, spec, filesystem, log_slice(query, each), state)
+        columns = _columns(query, spec, filesystem, order, state)
         stays = np.ones(state.rows, np.bool_)
         for condition in asked:
             value = evaluated(condition, columns)
@@ -226,7 +224,8 @@ def filtered(
         return tuple(kept[part] for kept, part in zip(state.kept, parts, strict=True))
 
     with ThreadPoolExecutor(max(1, min(THREADS, len(some)))) as pool:
-        return {**every, **dict(zip(map(_place, some), pool.map(passing, some), strict=True))}
+        kept = pool.map(passing, some, log_orders(query, some))
+        return {**every, **dict(zip(map(_place, some), kept, strict=True))}
 
 
 def _columns(
@@ -278,32 +277,20 @@ def shown_root(query: Query) -> str:
     return f"file:{root}" if root.startswith("/") else root
 
 
-def log_slice(query: Query, of: FileSlice) -> LogSlice:
-    """A slice as its worker gets it."""
-    base = of.base
-    names: Mapping[str, FileNames] = {}
-    own: FileNames | None = None
-    if query.file_schemas().history.current() is not None:
-        names = _names(query)
-        if base is not None:
-            schemas = query.file_schemas()
-            own = names_in_file(schemas.of_file(base.instant, base.path, query.schema()))
-    return LogSlice(
-        Slice(base.path, own) if base is not None else None,
-        base.instant if base is not None else "",
-        tuple(log.path for log in of.logs),
-        names,
-    )
-
-
-def _names(query: Query) -> dict[str, FileNames]:
-    """The names of columns by commit, of the commits for which they differ from the table's."""
-    schemas = query.file_schemas()
-    found: dict[str, FileNames] = {}
-    for commit in query.timeline.commits:
-        held = names_in_file(schemas.of_file(commit.time, "", query.schema()))
-        if held is not None:
-            found[str(commit.time)] = held
+def log_orders(query: Query, slices: Sequence[FileSlice]) -> list[LogSlice]:
+    """The slices as their workers get them."""
+    schemas, schema = query.file_schemas(), query.schema()
+    instants = (each.base.instant if each.base is not None else None for each in slices)
+    logs = [(at, each.logs) for at, each in zip(instants, slices, strict=True)]
+    names = schemas.names_in_logs(schema, logs)
+    found = []
+    for each in slices:
+        base, paths = each.base, tuple(log.path for log in each.logs)
+        if base is None:
+            found.append(LogSlice(None, "", paths, names))
+            continue
+        own = schemas.names_of(base.instant, base.path, schema)
+        found.append(LogSlice(Slice(base.path, own), base.instant, paths, names))
     return found
 
 

@@ -20,11 +20,11 @@ from pyhudi.format.keys import DEFAULT_PARTITION
 from pyhudi.format.spark_schema import SparkSchema, SparkType
 from pyhudi.format.table_config import KeyGenerator, TableConfig, TableType
 from pyhudi.reads.conditions import Filter
-from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
 from pyhudi.rows.log_spec import Merged
+from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.slices.files import FileSlice
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -156,7 +156,7 @@ class Query:
         """The schemas of the query's files."""
         if self._found.history is None:
             self._found.history = SchemaHistory(self.table, self.timeline, self._schema_at)
-        return FileSchemas(self.runtime, self.table, self.timeline, self._found.history)
+        return FileSchemas(self.runtime.filesystem, self.table, self.timeline, self._found.history)
 
     def types(self) -> dict[str, SparkType]:
         """Column -> type."""

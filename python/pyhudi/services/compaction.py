@@ -20,6 +20,7 @@ from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
+from pyhudi.format.schema_history import SchemaVersion
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
@@ -40,6 +41,7 @@ from pyhudi.services.compaction_schedule import (
     rules_of,
     slices_to_compact,
 )
+from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
 from pyhudi.services.written_files import stat_of
@@ -209,8 +211,6 @@ def _refuse(table: Table, timeline: Timeline) -> None:
         feature = "a table with change data capture"
     elif is_pessimistic(config):
         feature = "a table of pessimistic writers"
-    elif SchemaHistory(table, timeline).current() is not None:
-        feature = "a table with a schema history"
     if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
@@ -252,10 +252,9 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
         return [_entry(o, CompactionFate.LEFT, why, time) for o in plan.operations]
     running.quiet = partial(run.tasks.ended, time)
     with running:
-        schema = table_schema(run.table, running.timeline, None)
-        assert schema is not None
         view = run.table.view(running.timeline)
-        tasks, left = _tasks(view, plan, time)
+        columns = _columns(run, running.timeline, time)
+        tasks, left = _tasks(view, plan, time, columns)
         if left and running.timeline.layout == 1:
             why = next(iter(left.values()))
             raise WriteFailed(
@@ -265,10 +264,11 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
             )
         stats: list[WriteStat] = []
         if tasks:
+            schema = columns.schema
             spec, order = _spec(run, running, schema), _order(run, view, schema, time)
             stats = run.tasks.compact(spec, order, tasks)
         running.seal(partial(run.tasks.ended, time), [s.path for s in stats])
-        _, more = running.complete(stats, schema)
+        _, more = running.complete(stats, columns.schema, columns.version)
     left |= more
     return [
         _entry(o, CompactionFate.LEFT, left[group], time)
@@ -278,14 +278,40 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns that a run writes, what files call them, and their version if they have ids."""
+
+    schema: SparkSchema
+    files: FileSchemas
+    version: SchemaVersion | None
+
+
+def _columns(run: Compaction, timeline: Timeline, time: InstantTime) -> _Columns:
+    """The newest columns; those of the plan's ``time`` if columns have ids.
+
+    Once the commit is archived, the history alone says what its files hold, and it goes by the
+    instant: a name that has come later would be another column there (spec/schema_evolution.md S5).
+    """
+    history = SchemaHistory(run.table, timeline, time)
+    version = history.current()
+    schema = table_schema(run.table, timeline, None if version is None else time)
+    assert schema is not None
+    return _Columns(schema, FileSchemas(lambda _: run.place, run.table, timeline, history), version)
+
+
 def _tasks(
-    view: FileSystemView, plan: CompactionPlan, time: InstantTime
+    view: FileSystemView, plan: CompactionPlan, time: InstantTime, columns: _Columns
 ) -> tuple[dict[int, CompactTask], dict[Group, str]]:
     """The tasks of a plan, and the groups for which it does not hold any more, with the reason."""
     layout, counted = view.timeline.layout, counted_instants(view, time)
     newest = {(f.partition_path, f.file_id): f for f in view.existing(time)}
     tasks: dict[int, CompactTask] = {}
     left: dict[Group, str] = {}
+    bases = (newest.get((each.partition_path, each.file_id)) for each in plan.operations)
+    instants = (base.instant if base is not None else None for base in bases)
+    slices = zip(instants, map(_logs, plan.operations), strict=True)
+    names = columns.files.names_in_logs(columns.schema, list(slices))
     for number, each in enumerate(plan.operations):
         group = each.partition_path, each.file_id
         named = (each.data_file_path or "").rpartition("/")[2]
@@ -296,13 +322,14 @@ def _tasks(
             left[group] = f"its base file is {base.name if base else 'gone'}, not {named or 'none'}"
         else:
             logs = [log for log in _logs(each) if layout == 1 or log.instant in counted]
-            of = Slice(base.path) if base is not None else None
-            instant = base.instant if base is not None else None
-            old = base.path if base is not None else None
+            of, instant, old = None, None, None
+            if base is not None:
+                instant, old = base.instant, base.path
+                of = Slice(old, columns.files.names_of(instant, old, columns.schema))
             paths = tuple(log.path for log in in_order(logs))
             tasks[number] = CompactTask(
                 GroupPlan(number, each.file_id, each.partition_path, old, instant),
-                LogSlice(of, instant or "", paths),
+                LogSlice(of, instant or "", paths, names),
             )
     return tasks, left
 

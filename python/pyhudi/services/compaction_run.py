@@ -23,6 +23,7 @@ from pyhudi.format.plans import (
     render_rollback_metadata,
     render_rollback_plan,
 )
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.cancelling import pause
@@ -225,15 +226,15 @@ class RunningCompaction(Transaction):
         return named is not None and named.write_token.split("-")[1:2] == [str(self.nonce)]
 
     def complete(
-        self, stats: Sequence[WriteStat], schema: SparkSchema
+        self, stats: Sequence[WriteStat], schema: SparkSchema, version: SchemaVersion | None = None
     ) -> tuple[CommitMetadata, dict[Group, str]]:
         """Commit the new base files; why some were left out, by file group.
 
         Left out is a group of which a commit with an earlier instant time has written a base file
-        since the plan: the compaction's would hide it. Where the table's columns have changed, the
-        commit declares the new ones. Errors of ``FinalPut.send``; ``CommitConflict`` if a commit
-        was undone meanwhile, and in layout 1 instead of leaving anything out, since logs there
-        name the compaction's file.
+        since the plan: the compaction's would hide it. The commit declares the ``version`` of
+        ``schema``, if columns have ids, otherwise the table's newest columns. Errors of
+        ``FinalPut.send``; ``CommitConflict`` if a commit was undone meanwhile, and in layout 1
+        instead of leaving anything out, since logs there name the compaction's file.
         """
         check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
         owner = LockOwner.this_process(self.instant)
@@ -253,6 +254,9 @@ class RunningCompaction(Transaction):
             if gone:
                 delete_files(self.table.storage, sorted(gone))
             declared = {SCHEMA_KEY: current.declaration(self.table.config.name)}
+            if version is not None:
+                declared[SCHEMA_KEY] = schema.declaration(self.table.config.name)
+                declared[LATEST_SCHEMA_KEY] = render_version(version)
             metadata = CommitMetadata("COMPACT", kept_ones, declared, None, compacted=True)
 
             def compare(later: Timeline) -> None:

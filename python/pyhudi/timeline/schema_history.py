@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pyhudi.errors import TableCorrupt
-from pyhudi.format.column_ids import Identified, held_columns, identified, version_of
+from pyhudi.format.column_ids import Identified, held_columns, identified, shape_of, version_of
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.schema_history import (
@@ -87,6 +87,11 @@ class SchemaHistory:
         if current is None:
             return file
         return held_columns(identified(table, current), self._of_file(instant, file))
+
+    def held_then(self, table: SparkSchema, instant: InstantTime) -> SparkSchema:
+        """The same for what an archived commit wrote, by names: the types are not known."""
+        version = version_at(self.saved().versions, instant)
+        return table if version is None else self.held(table, instant, shape_of(version))
 
     def _current(self) -> SchemaVersion | None:
         if not self.timeline.commits:

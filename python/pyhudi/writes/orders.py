@@ -10,16 +10,15 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, SortMode, WriteOptions
 from pyhudi.format.change_log import change_log_schema
-from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import TableConfig
-from pyhudi.reads.file_schemas import FileSchemas
 from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.shipping import shipped
 from pyhudi.rows.spec import ChangeLogSpec, FileNames, GroupPlan, WriteSpec
+from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.rewriting import bloom_spec
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
@@ -136,7 +135,8 @@ def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, Group
     history = write.transaction.keep_history()
     if history.current() is None:
         return dict(groups)
-    schemas = FileSchemas(write.runtime, write.table, write.transaction.timeline, history)
+    timeline = write.transaction.timeline
+    schemas = FileSchemas(write.runtime.filesystem, write.table, timeline, history)
     names: dict[str, FileNames | None] = {}
     found = {}
     for ordinal, plan in groups.items():
@@ -145,8 +145,8 @@ def with_names(write: Write, groups: Mapping[int, GroupPlan]) -> dict[int, Group
             continue
         if plan.base_instant not in names:
             instant = InstantTime(plan.base_instant)
-            held = schemas.of_file(instant, plan.base_file, write.prepared.schema)
-            names[plan.base_instant] = names_in_file(held)
+            schema = write.prepared.schema
+            names[plan.base_instant] = schemas.names_of(instant, plan.base_file, schema)
         found[ordinal] = replace(plan, names=names[plan.base_instant])
     return found
 

@@ -7,34 +7,39 @@ table with a schema history it is put in the table's names and order, by the col
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.application.runtime import Runtime
 from pyhudi.errors import TableCorrupt
+from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.slices.files import BaseFile
+from pyhudi.rows.spec import FileNames, FileSystemSpec
+from pyhudi.slices.files import BaseFile, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.schema import schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 
 
 class FileSchemas:
-    """Numbers the distinct schemas of a set of files; ``found`` lists them by number."""
+    """Numbers the distinct schemas of a set of files; ``found`` lists them by number.
+
+    ``filesystem`` says how a root is reached: the file system and the path on it.
+    """
 
     def __init__(
         self,
-        runtime: Runtime,
+        filesystem: Callable[[str], tuple[FileSystemSpec, str]],
         table: Table,
         timeline: Timeline,
         history: SchemaHistory,
     ) -> None:
-        self._runtime = runtime
+        self._filesystem = filesystem
         self._table = table
         self._timeline = timeline
         self.history = history
@@ -62,6 +67,43 @@ class FileSchemas:
         own = declared if declared is not None else self._of_footer(path)
         return self.history.held(current, instant, own)
 
+    def names_of(self, instant: InstantTime, path: str, current: SparkSchema) -> FileNames | None:
+        """The names of the columns of ``current`` in a file; None if they are its own names."""
+        if self.history.current() is None:
+            return None
+        return names_in_file(self.of_file(instant, path, current))
+
+    def names_in_logs(
+        self, current: SparkSchema, slices: Iterable[tuple[InstantTime | None, Iterable[LogFile]]]
+    ) -> dict[str, FileNames]:
+        """The names of columns by the instant of a log's block, where they differ from now.
+
+        ``slices`` are base instants and logs, whose commits may be archived: then the history says
+        what their columns were called.
+        """
+        if self.history.current() is None:
+            return {}
+        found = {i: self.names_of(i, "", current) for i in self._commits if self._has(i)}
+        for instant in self._archived(slices) - found.keys():
+            found[instant] = names_in_file(self.history.held_then(current, instant))
+        return {str(instant): names for instant, names in found.items() if names is not None}
+
+    def _has(self, instant: InstantTime) -> bool:
+        return self.history.as_of is None or instant <= self.history.as_of
+
+    def _archived(
+        self, slices: Iterable[tuple[InstantTime | None, Iterable[LogFile]]]
+    ) -> set[InstantTime]:
+        """The archived instants that blocks of the logs may name."""
+        first = self._timeline.first_time
+        if self._timeline.layout != 1:
+            named = {log.instant for _, logs in slices for log in logs}
+            return {i for i in named if first is None or i < first}
+        # The name of a log has the instant of its slice, and blocks may be of any later commit.
+        if not any(base is not None and first is not None and base < first for base, _ in slices):
+            return set()
+        return set(Archive(self._table.storage, self._table.config).commits())
+
     def _number(self, schema: SparkSchema) -> int:
         text = json.dumps(schema.json(), sort_keys=True)
         if text not in self._by_text:
@@ -76,7 +118,7 @@ class FileSchemas:
         return self._of_footer(max(files, key=lambda f: f.instant).path)
 
     def _of_footer(self, path: str) -> SparkSchema:
-        filesystem, root = self._runtime.filesystem(self._table.storage.root)
+        filesystem, root = self._filesystem(self._table.storage.root)
         try:
             with filesystem.open().open_input_file(f"{root}/{path}") as source:
                 schema = pq.read_schema(source)
