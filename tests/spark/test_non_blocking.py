@@ -153,6 +153,10 @@ def test_writes_that_replace_groups_are_refused_and_change_nothing(lake: Lake) -
         table.write([row(1, "x")], mode="overwrite")
     with refused("CONFIG_ERROR", table.path, MODE, "SIMPLE"):
         table.write([row(1, "x")], "upsert", **{INDEX: "SIMPLE"})
+    with refused("CONFIG_ERROR", table.path, "named for the buckets"):
+        table.write([row(1, "x")], "upsert", **{INDEX: "SIMPLE"}, **ALONE)
+    with refused("CONFIG_ERROR", table.path, "num.buckets"):
+        table.write([row(1, "x", day="b")], **{"hoodie.bucket.index.num.buckets": "1"})
     new = lake.table("new", options={**OPTIONS, **NON_BLOCKING, TYPE: "COPY_ON_WRITE"})
     with refused("CONFIG_ERROR", lake.folder, MODE, "copy-on-write"):
         new.write([row(1, "x")])

@@ -84,7 +84,7 @@ def check_order(table: Table, now: Timeline, instant: InstantTime, ours: CommitM
                     f"Write {instant} put a log into file group {each.file_id}, of which the "
                     f"pending compaction {pending.time} merges the later log of {later[0]}: which "
                     f"rows win would change when it ends. {RETRY} By event time ordering "
-                    "(hoodie.write.record.merge.mode) the rows decide themselves.",
+                    "(hoodie.write.record.merge.mode) only the operation delete meets this.",
                     ours=instant,
                     theirs=pending.time,
                     overlap=(f"{group[0]}/{group[1]}" if group[0] else group[1],),

@@ -161,7 +161,7 @@ class BucketIndex(Index):
 
     def check(self, config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
         hash_fields(config, options)
-        bucket_files(view.latest(), options.bucket_count)
+        bucket_files(self.candidates(view, view.partitions()), options.bucket_count)
 
     def place(self, write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Placed:
         count = write.options.bucket_count
