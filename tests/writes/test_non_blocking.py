@@ -20,14 +20,17 @@ OPTIONS = {
 
 
 def table(
-    version: int = 9, kind: str = "MERGE_ON_READ", merge: MergeMode = MergeMode.EVENT_TIME_ORDERING
+    version: int = 9,
+    kind: str = "MERGE_ON_READ",
+    merge: MergeMode = MergeMode.EVENT_TIME_ORDERING,
+    ordering: tuple[str, ...] = ("ts",),
 ) -> TableConfig:
     made = new_table_properties(
         name="t",
         version=version,
         record_key_fields=["key"],
         partition_fields=["p"],
-        ordering_fields=["ts"],
+        ordering_fields=ordering,
         merge_mode=merge,
         key_generator=KeyGenerator.SIMPLE,
         extra={"hoodie.table.type": kind},
@@ -81,3 +84,4 @@ def test_the_order_of_logs_decides_by_commit_time_and_for_deletes() -> None:
     assert not is_ordered(table(), Operation.UPSERT)
     assert is_ordered(table(), Operation.DELETE)
     assert is_ordered(table(merge=MergeMode.COMMIT_TIME_ORDERING), Operation.UPSERT)
+    assert is_ordered(table(ordering=()), Operation.UPSERT)

@@ -33,8 +33,8 @@ def is_ordered(config: TableConfig, operation: Operation) -> bool:
 
     A delete of the operation delete wins against every row before it (spec/merging.md R2).
     """
-    by_commit = config.merge_mode is not MergeMode.EVENT_TIME_ORDERING
-    return by_commit or operation is Operation.DELETE
+    by_event = config.merge_mode is MergeMode.EVENT_TIME_ORDERING and config.ordering_fields
+    return not by_event or operation is Operation.DELETE
 
 
 def _of_the_table(config: TableConfig) -> str | None:
