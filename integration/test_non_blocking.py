@@ -150,9 +150,9 @@ def fleet(spark: SparkSession, peers: Peers, tmp_path: Path) -> Fleet:
 @pytest.mark.parametrize(
     ("version", "compactor"),
     [
-        (9, None),
-        (9, "pyhudi"),
         (9, "hudi"),
+        pytest.param(9, None, marks=pytest.mark.matrix),
+        pytest.param(9, "pyhudi", marks=pytest.mark.matrix),
         pytest.param(8, None, marks=pytest.mark.matrix),
         pytest.param(8, "pyhudi", marks=pytest.mark.matrix),
         pytest.param(8, "hudi", marks=pytest.mark.matrix),

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, HudiError
 from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.spark import write_handlers
 from pyhudi.storage.local import LocalStorage
@@ -227,6 +227,20 @@ def test_a_statement_is_evaluated_again_if_rows_came_meanwhile(
     timeline = opened.timeline()
     last = COMMITS.get(opened.storage, timeline, timeline.commits[-1])
     assert last.extra["pyhudi.conflict.retries"] == "1 of 1"
+
+
+def test_a_write_that_fails_leaves_no_log_in_a_new_bucket(lake: Lake) -> None:
+    """Apache Hudi's readers would hide the rows that others add to it."""
+    table = made(lake)
+    table.write([row(0, "a", day="b")])
+    broken = table.frame([row(n, "x") for n in range(9)]).selectExpr(
+        "id", "if(id = 8, cast(assert_true(id < 0) as string), name) name", "ts", "dt"
+    )
+    with pytest.raises(HudiError):
+        table.write(broken, "upsert")
+    assert not list(Path(table.path).glob("a/.*.log.*"))
+    table.write([row(n, "again") for n in range(1, 9)], "upsert")
+    assert names(table) == {0: "a", **dict.fromkeys(range(1, 9), "again")}
 
 
 def stream_options(name: str) -> Mapping[str, str]:
