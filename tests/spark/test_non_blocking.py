@@ -222,11 +222,18 @@ def test_a_statement_is_evaluated_again_if_rows_came_meanwhile(
     spark.sql(f"update {name} set n = n + 1, ts = ts + 1")
     found = {r["id"]: r["n"] for r in spark.table(name).collect()}
     assert found == {1: 101, 2: 21}
+    merge = (
+        f"merge into {name} t using (select 1L id, 0 n, 9L ts union all select 3L, 0, 9L) s "
+        "on t.id = s.id when matched then update set * when not matched then insert *"
+    )
     assert not list((tmp_path / "t").glob("*.parquet"))
     opened = open_table(LocalStorage(str(tmp_path / "t")))
     timeline = opened.timeline()
     last = COMMITS.get(opened.storage, timeline, timeline.commits[-1])
     assert last.extra["pyhudi.conflict.retries"] == "1 of 1"
+    # A row that only logs have is an updated one.
+    (told,) = spark.sql(merge).collect()
+    assert (told["num_updated_rows"], told["num_inserted_rows"]) == (1, 1)
 
 
 def test_a_write_that_fails_leaves_no_log_in_a_new_bucket(lake: Lake) -> None:

@@ -74,7 +74,8 @@ class Committed:
     """An acknowledged commit, with its wait for the lock and its retries.
 
     ``rows_moved`` counts the updated rows that went to another partition; the metadata has each as
-    an insert and a delete. ``rows_replaced`` are those of the replaced slices, None if unknown.
+    an insert and a delete. ``rows_logged`` counts those whose key only a log had; the metadata has
+    each as an insert. ``rows_replaced`` are those of the replaced slices, None if unknown.
     ``rows_in`` counts the rows that were given, None where nobody counted them. ``looked_up`` are
     figures of the lookup of their keys, by name.
     """
@@ -83,6 +84,7 @@ class Committed:
     completion_time: InstantTime
     metadata: CommitMetadata
     rows_moved: int = 0
+    rows_logged: int = 0
     rows_replaced: int | None = 0
     lock_wait_ms: int = 0
     conflicts_retried: int = 0
