@@ -99,6 +99,41 @@ def test_racing_writers_of_the_same_buckets_both_commit(
     assert len(table.base_files()) == 2
 
 
+@pytest.mark.parametrize("compacts", [False, True], ids=["logs", "compacted"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_reader_of_ranges_misses_no_write_that_completes_late(
+    lake: Lake, tmp_path: Path, order: str, compacts: bool
+) -> None:
+    table = made(lake, order)
+    table.write([row(0, "first"), row(1, "first")], "insert")
+    followed: dict[int, str] = {}
+    places: list[str] = ["earliest"]
+
+    def follow() -> None:
+        after = None if places[-1] == "earliest" else places[-1]
+        checkpoint = pyhudi.commits(table.path, after=after).checkpoint
+        assert checkpoint is not None
+        ranged = {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": places[-1],
+            "hoodie.datasource.read.end.instanttime": checkpoint,
+        }
+        followed.update({each["id"]: each["name"] for each in table.df(**ranged).collect()})
+        places.append(checkpoint)
+
+    def meanwhile() -> None:
+        follow()
+        table.write([row(0, "fast", 5), row(1, "fast", 5), row(2, "fast", 5)], "upsert")
+        follow()
+        if compacts:
+            pyhudi.compact(table.path)
+
+    slow = [row(0, "slow", 4), row(1, "slow", 6), row(3, "slow")]
+    race(table, tmp_path / "slow", slow, meanwhile)
+    follow()
+    assert followed == names(table)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_compaction_runs_between_the_writers(lake: Lake, tmp_path: Path, order: str) -> None:
     table = made(lake, order)
