@@ -170,13 +170,18 @@ def _require_bucket_index(index: object) -> None:
 
 
 def _refuse_partition_rule(mode: object) -> None:
-    if mode is ConcurrencyMode.PESSIMISTIC:
-        key = "hoodie.write.lock.conflict.resolution.strategy"
-        raise ConfigError(
-            f"'{key}' is partition, but pessimistic writes lock file groups: two such writes in "
-            "one partition would still conflict after all their work. Leave the strategy out.",
-            key=key,
-        )
+    key = "hoodie.write.lock.conflict.resolution.strategy"
+    reasons = {
+        ConcurrencyMode.PESSIMISTIC: "pessimistic writes lock file groups: two such writes in one "
+        "partition would still conflict after all their work",
+        ConcurrencyMode.NON_BLOCKING: "writers without coordination add to the same file groups: "
+        "one writer for each partition is another mode, OPTIMISTIC_CONCURRENCY_CONTROL",
+    }
+    for each, reason in reasons.items():
+        if mode is each:
+            raise ConfigError(
+                f"'{key}' is partition, but {reason}. Leave the strategy out.", key=key
+            )
 
 
 def _beside_others(merged: Mapping[str, tuple[str, Any]]) -> str | None:

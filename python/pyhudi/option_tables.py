@@ -221,7 +221,7 @@ class WriteOptions:
     # ---- other writers
     concurrency_mode: ConcurrencyMode = option(
         ConcurrencyMode.SINGLE_WRITER, "hoodie.write.concurrency.mode", W,
-        "With several writers new keys get new file groups; PESSIMISTIC locks what it changes.")
+        "OPTIMISTIC retries lost races, NON_BLOCKING only adds logs, PESSIMISTIC locks groups.")
     most_group_locks: int = option(1_000, "hoodie.write.lock.groups.max", W,
         "File groups that one pessimistic write may lock; more are an error.", minimum=1)
     conflict_retries: int = option(4, "hoodie.write.num.retries.on.conflict.failures", W,

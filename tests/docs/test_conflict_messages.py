@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.choices import SchemaConflicts
+from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.config import LockOptions
 from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action
@@ -31,6 +31,7 @@ from tests.transactions.pessimists import (
     set_mark,
     upsert,
 )
+from tests.transactions.test_non_blocking import committed, log, passing, plan
 from tests.transactions.world import (
     LAPSE_S,
     NEVER,
@@ -54,6 +55,14 @@ def same_group(world: World) -> None:
     written = [(t, work(t, {"k": "1"})) for t in (first, second)]
     finish(*written[0])
     finish(*written[1])
+
+
+def later_log(world: World) -> None:
+    policy = replace(NEVER, conflicts=passing(ConflictRule.SIMPLE))
+    slow, fast = (world.begin(policy=policy, action=Action.DELTACOMMIT) for _ in range(2))
+    committed(world, fast, log(time=fast.instant))
+    plan(world, world.writer().next_time(world.table().timeline()), fast.instant)
+    committed(world, slow, log(time=slow.instant))
 
 
 def replaced_partition(world: World) -> None:
@@ -167,6 +176,7 @@ SCENES: dict[str, Callable[[World], None]] = {
     "Both changed the same rows": same_group,
     "The other replaced the partition": replaced_partition,
     "The other is still running": running_write,
+    "A compaction is about to merge a later log": later_log,
     "Both changed the schema": schemas,
     "The table is set back": restored,
     "A commit is rolled back": commit_rolled_back,

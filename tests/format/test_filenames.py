@@ -13,6 +13,7 @@ from pyhudi.format.filenames import (
     parse_base_file_name,
     parse_data_file_name,
     parse_log_file_name,
+    shared_bucket_file_id,
 )
 from pyhudi.format.instants import InstantTime
 
@@ -81,3 +82,11 @@ def test_a_file_id_without_a_number_is_no_bucket() -> None:
         bucket_file_id(100_000_000, UUID)
     with pytest.raises(ValueError, match="not a uuid"):
         bucket_file_id(1, "short")
+
+
+def test_writers_without_coordination_begin_a_bucket_under_one_name_as_apache_hudi_s() -> None:
+    assert shared_bucket_file_id(3) == "00000003-0000-0000-0000-000000000000-0"
+    assert shared_bucket_file_id(12_345_678, 2) == "12345678-0000-0000-0000-000000000002-0"
+    assert bucket_number(shared_bucket_file_id(7, 1)) == 7
+    with pytest.raises(ValueError, match="no eight-digit number"):
+        shared_bucket_file_id(100_000_000)

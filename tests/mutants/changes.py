@@ -248,4 +248,51 @@ CHANGES: Final = (
             ),
         ),
     ),
+    Guard(
+        "a writer without coordination that hides rows of others, or lets a compaction change them",
+        (
+            Mutant(
+                "each writer draws an id for a new bucket",
+                "_new_bucket",
+                (("not write.only_logs", "True"),),
+                ("test_racing_writers_of_the_same_buckets_both_commit",),
+            ),
+            Mutant(
+                "a bucket is begun again under the id of a replaced group",
+                "_new_bucket",
+                (("not in write.view.replaced", "not in ()"),),
+                ("test_a_bucket_whose_group_was_replaced_is_begun_again",),
+            ),
+            Mutant(
+                "a log passes by a base file of its group",
+                "let_logs_pass",
+                (("ours.logged & theirs.logged", "ours.logged & theirs.updated"),),
+                ("test_logs_of_one_group_pass_and_all_else_of_it_conflicts",),
+            ),
+            Mutant(
+                "a log passes by the replacement of its partition",
+                "let_logs_pass",
+                (("group[0] not in theirs.replaced_partitions", "True"),),
+                ("test_a_partition_that_was_replaced_conflicts_whatever_logs_came_with_it",),
+            ),
+            Mutant(
+                "a pending compaction of a later log is no conflict",
+                "check_order",
+                (("", "return"),),
+                ("test_a_pending_compaction_of_a_later_log_is_a_conflict_where_the_order_decides",),
+            ),
+            Mutant(
+                "a statement passes by logs that came since",
+                "_attempt",
+                (("logs_pass=False", "logs_pass=True"),),
+                ("test_a_statement_is_evaluated_again_if_rows_came_meanwhile",),
+            ),
+            Mutant(
+                "a write that replaces groups may be one without coordination",
+                "_of_the_write",
+                (("operation in REPLACING", "False"),),
+                ("test_what_cannot_be_one_is_refused_with_what_to_do",),
+            ),
+        ),
+    ),
 )  # fmt: skip

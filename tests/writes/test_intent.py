@@ -239,3 +239,18 @@ def test_an_upsert_that_shall_not_touch_what_is_there_is_an_insert(given: dict[s
 def test_a_bulk_insert_looks_no_duplicates_up_and_says_so() -> None:
     with pytest.raises(ConfigError, match=DROP):
         decide(SAVE, options({**KEYED, DROP: "true"}, operation="bulk_insert"))
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_a_bucket_index_looks_up_no_keys_so_it_cannot_drop_duplicates(
+    policy: str, operation: str
+) -> None:
+    given = {**KEYED, OPERATION: operation, "hoodie.datasource.insert.dup.policy": policy}
+    buckets = {"hoodie.index.type": "BUCKET"}
+    with pytest.raises(ConfigError, match=f"dup.policy is {policy}, but the index is BUCKET"):
+        decide(SAVE, resolve_write({**given, **buckets}))
+    assert decide(SAVE, resolve_write(given)) is Operation.INSERT
+    assert decide(SAVE, resolve_write({**given, **buckets, OPERATION: "delete"})) is (
+        Operation.DELETE
+    )

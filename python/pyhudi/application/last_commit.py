@@ -77,10 +77,12 @@ class ChangedRows:
 def written_rows(done: Committed) -> tuple[int, int, int]:
     """How many rows the files of a commit insert, update and delete.
 
-    A row that moves to another partition is an insert and a delete in the commit's statistics.
+    A row that moves to another partition is an insert and a delete in the commit's statistics, and
+    one that only a log had an insert.
     """
     entry, moved = _entry(done), done.rows_moved
-    return entry.rows_inserted - moved, entry.rows_updated + moved, entry.rows_deleted - moved
+    known = moved + done.rows_logged
+    return entry.rows_inserted - known, entry.rows_updated + known, entry.rows_deleted - moved
 
 
 def changed_rows(done: Committed | None) -> ChangedRows:

@@ -95,6 +95,15 @@ def bucket_file_id(bucket: int, uuid: str) -> FileId:
     return cast("FileId", f"{bucket:08d}{uuid[8:]}-0")
 
 
+def shared_bucket_file_id(bucket: int, number: int = 0) -> FileId:
+    """The file group that writers without coordination begin for a bucket, the same for all.
+
+    ``number`` is 0 in Apache Hudi (spec/keys.md K6). ``ValueError`` for a bucket outside
+    0..99999999.
+    """
+    return bucket_file_id(bucket, f"00000000-0000-0000-0000-{number:012d}")
+
+
 def bucket_number(file_id: str) -> int | None:
     """The bucket in a file id, ``None`` if its first eight characters are not a number.
 

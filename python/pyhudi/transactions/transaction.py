@@ -33,7 +33,7 @@ from pyhudi.slices.files import BaseFile, FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.transactions.conflicts.clustering_plans import leave_plans
-from pyhudi.transactions.conflicts.compactions import check_compactions
+from pyhudi.transactions.conflicts.compactions import check_compactions, check_order
 from pyhudi.transactions.conflicts.comparison import Footprint, Group, buckets_of
 from pyhudi.transactions.conflicts.early import check_running
 from pyhudi.transactions.conflicts.judgement import (
@@ -74,7 +74,8 @@ class Committed:
     """An acknowledged commit, with its wait for the lock and its retries.
 
     ``rows_moved`` counts the updated rows that went to another partition; the metadata has each as
-    an insert and a delete. ``rows_replaced`` are those of the replaced slices, None if unknown.
+    an insert and a delete. ``rows_logged`` counts those whose key only a log had; the metadata has
+    each as an insert. ``rows_replaced`` are those of the replaced slices, None if unknown.
     ``rows_in`` counts the rows that were given, None where nobody counted them. ``looked_up`` are
     figures of the lookup of their keys, by name.
     """
@@ -83,6 +84,7 @@ class Committed:
     completion_time: InstantTime
     metadata: CommitMetadata
     rows_moved: int = 0
+    rows_logged: int = 0
     rows_replaced: int | None = 0
     lock_wait_ms: int = 0
     conflicts_retried: int = 0
@@ -101,6 +103,8 @@ class Transaction(RunningInstant):
         self.epoch: Epoch | None = None
         #: the groups in which a log has deleted rows of our keys
         self.revived: frozenset[Group] = frozenset()
+        #: whether the place of a log among others decides which rows win, not the rows themselves
+        self.ordered = True
         self._claimed: frozenset[str] = frozenset()
         self._history: SchemaHistory | None = None
 
@@ -122,8 +126,11 @@ class Transaction(RunningInstant):
     def check_targets(self, targets: Iterable[BaseFile | FileSlice]) -> None:
         """``CommitConflict`` if a merge target is newer than this instant.
 
-        Readers take the slice with the largest instant, so a newer one would hide the merge.
+        Readers take the slice with the largest instant, so a newer one would hide the merge. A
+        write that only adds logs merges into nothing: its logs belong to that newer slice.
         """
+        if self.writer.policy.conflicts.logs_pass:
+            return
         newer = sorted({f.instant for f in targets if f.instant > self.instant})
         if newer:
             raise CommitConflict(
@@ -149,14 +156,15 @@ class Transaction(RunningInstant):
         With early detection, which locks make unnecessary, also if a commit has changed a group
         meanwhile, or a running write will change it.
         """
-        changed, new = frozenset(updated), frozenset(buckets)
+        changed, new, policy = frozenset(updated), frozenset(buckets), self.writer.policy
         ours = Footprint(
             self.who,
             changed,
             replaced_partitions=frozenset(swept),
             buckets=buckets_of({*changed, *new}) if new else frozenset(),
+            logged=changed | new if policy.conflicts.logs_pass else frozenset(),
         )
-        table, policy = self.table, self.writer.policy
+        table = self.table
         if self._groups is not None:
             self._claimed |= lock_names(changed | new)
             held, names, rule = self._groups, self._claimed, policy.conflicts
@@ -166,7 +174,8 @@ class Transaction(RunningInstant):
         if policy.early and self._groups is None:
             now = table.timeline()
             check_conflicts(table, self.timeline, now, self.instant, ours, policy.conflicts)
-            check_running(table, self.writer.clock, policy.heartbeat, now, self.instant, ours)
+            clock, passes = self.writer.clock, policy.conflicts.logs_pass
+            check_running(table, clock, policy.heartbeat, now, self.instant, ours, passes)
         elif policy.conflicts.gives_way:
             check_clustering(table, self.timeline, self.instant, ours)
 
@@ -287,6 +296,8 @@ class Transaction(RunningInstant):
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
         self._check_conflicts(now, footprint, check_theirs)
         check_compactions(table, loaded, now, self.instant, metadata, self.revived)
+        if policy.conflicts.logs_pass and self.ordered:
+            check_order(table, now, self.instant, metadata)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
         if schema is None or schema == given:

@@ -11,6 +11,7 @@ from enum import Enum
 
 from pyhudi.config import (
     DuplicatePolicy,
+    IndexType,
     Operation,
     OverwriteMode,
     WriteOptions,
@@ -29,6 +30,7 @@ MODE = "hoodie.datasource.overwrite.mode"
 _SPARKS = frozenset({SPARK_OVERWRITE_MODE.lower()})
 _OF_OVERWRITES = _SPARKS | {OPERATION, MODE, "partitionoverwritemode"}
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+POLICY = "hoodie.datasource.insert.dup.policy"
 
 
 class SaveMode(Enum):
@@ -195,9 +197,17 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
             "or leave the option out.",
             key=DROP_DUPLICATES,
         )
-    if found is Operation.UPSERT and options.duplicate_policy is not DuplicatePolicy.NONE:
+    looks_up = options.duplicate_policy is not DuplicatePolicy.NONE
+    if found is Operation.UPSERT and looks_up:
         # As in Hudi 1.2.0: existing rows stay, or the write fails.
-        return Operation.INSERT
+        found = Operation.INSERT
+    if found is Operation.INSERT and looks_up and options.index_type is IndexType.BUCKET:
+        raise ConfigError(
+            f"{POLICY} is {options.duplicate_policy.value}, but the index is BUCKET, which looks "
+            "up no keys: rows that the table has would be written again. Nothing was written. Use "
+            "operation upsert without the policy, or MERGE INTO with WHEN NOT MATCHED.",
+            key=POLICY,
+        )
     return found
 
 

@@ -131,8 +131,12 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
             raise
         check = None if check is None else KeyCheck(write, healed.stats)
         done = transaction.commit(healed, footprint(who, healed, swept, bucketed), check)
-    moved = 0 if changes is None else changes.moved
-    return replace(done, rows_moved=moved, rows_replaced=gone)
+    done = replace(done, rows_replaced=gone)
+    if changes is None:
+        return done
+    inserted = sum(stat.num_inserts for stat in done.metadata.stats)
+    logged = max(0, inserted - changes.inserted - changes.moved)
+    return replace(done, rows_moved=changes.moved, rows_logged=logged)
 
 
 def _put_back(

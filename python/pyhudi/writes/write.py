@@ -61,6 +61,7 @@ from pyhudi.writes.intent import (
 )
 from pyhudi.writes.kept import Kept
 from pyhudi.writes.keys.key_encoding import named_by_rule, named_in_table
+from pyhudi.writes.non_blocking import is_ordered, refuse_coordination
 from pyhudi.writes.operations import is_single_pass, run_operation
 from pyhudi.writes.own_reads import OwnReads, given_up
 from pyhudi.writes.placement.indexes import INDEXES
@@ -137,6 +138,8 @@ def write_table(
         try:
             epoch = None if written_by is None else written_by.epoch(resolved)
             request = Request(runtime, df, resolved, operation, intent, epoch=epoch)
+            if found is not None:
+                refuse_coordination(found.config, resolved, operation)
             table = found or _new_table(storage, request)
         except TableExists:
             # Another writer made the table: decide again whether and how to write to it.
@@ -180,6 +183,7 @@ def write_changes(
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
     resolved = resolve_write(options, table.config.raw, session)
+    refuse_coordination(table.config, resolved, operation)
     _warn(resolved)
     intent = Intent(Route.SQL)
     epoch = None if written_by is None else written_by.epoch(resolved)
@@ -283,6 +287,7 @@ def _new_table(storage: Storage, request: Request) -> Table:
     schema = table_schema_after(incoming, None, "table", operation, options)
     config = new_table_config(storage.root, options, schema, record_schema=False)
     refuse_writes_to(Table(storage, config))
+    refuse_coordination(config, options, operation)
     prepare(df, config, None, operation, options, named_by_rule(config, options))
     return create_table(request.runtime, storage, config, options)
 
@@ -395,6 +400,10 @@ def _attempt(request: Request, table: Table) -> Committed:
         single_pass = is_single_pass(table.config, options, operation)
         receive(runtime, table.config, options, operation, prepared, request.kept, single_pass)
     writer = runtime.writer(table, options)
+    if request.since is not None:
+        # Rows that were computed from the table must not pass by rows that came since.
+        strict = replace(writer.policy.conflicts, logs_pass=False)
+        writer = replace(writer, policy=replace(writer.policy, conflicts=strict))
     lock = TimedLock(writer.lock, runtime.clock)
     transaction = Transaction.begin(
         replace(writer, lock=lock),
@@ -407,6 +416,7 @@ def _attempt(request: Request, table: Table) -> Committed:
     tracked = tracked_key(table.storage.root, transaction.instant)
     transaction.quiet = partial(runtime.jobs.quiet, tracked)
     transaction.epoch = request.epoch
+    transaction.ordered = is_ordered(table.config, operation)
     try:
         with transaction:
             return _operated(request, table, before, prepared, transaction)

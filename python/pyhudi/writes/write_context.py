@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import Operation, WriteOptions
+from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import IndexKind, kind_of
@@ -45,6 +45,11 @@ class Write:
     @property
     def index(self) -> IndexKind:
         return kind_of(self.options)
+
+    @property
+    def only_logs(self) -> bool:
+        """Whether all rows go to logs, as those of a writer without coordination do."""
+        return self.options.concurrency_mode is ConcurrencyMode.NON_BLOCKING
 
     @property
     def instant(self) -> InstantTime:

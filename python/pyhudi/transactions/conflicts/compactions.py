@@ -7,6 +7,9 @@ nothing. Two things do not follow from that, and are looked at under the lock:
   put the log into a slice that nobody reads any more.
 * A row that came back to the group in which a log had deleted it needs the dead row of the base
   file: after a compaction no lookup would find its key there (docs/decisions/log_writes.md).
+
+Of writers without coordination a third thing is: while a compaction is pending, readers merge the
+logs before and after its plan in one order, and when it has ended those after it on top.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Collection, Mapping
 
 from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.pending import planned_compactions
@@ -61,6 +65,30 @@ def check_compactions(
                 theirs=latest,
                 overlap=(f"{group[0]}/{group[1]}" if group[0] else group[1],),
             )
+
+
+def check_order(table: Table, now: Timeline, instant: InstantTime, ours: CommitMetadata) -> None:
+    """``CommitConflict`` if a pending compaction will merge a later log below one of ours.
+
+    Such a log wins against ours until the compaction has ended, and loses from then on: a
+    compaction would change rows. A new instant is above all logs of the plan.
+    """
+    logged = {(s.partition_path, s.file_id) for s in ours.stats if s.log_version is not None}
+    for pending, plan in planned_compactions(table, now):
+        for each in plan.operations:
+            group = each.partition_path, each.file_id
+            named = [parse_log_file_name(path) for path in each.delta_file_paths]
+            later = [log.instant for log in named if log is not None and log.instant > instant]
+            if group in logged and later:
+                raise CommitConflict(
+                    f"Write {instant} put a log into file group {each.file_id}, of which the "
+                    f"pending compaction {pending.time} merges the later log of {later[0]}: which "
+                    f"rows win would change when it ends. {RETRY} By event time ordering "
+                    "(hoodie.write.record.merge.mode) only the operation delete meets this.",
+                    ours=instant,
+                    theirs=pending.time,
+                    overlap=(f"{group[0]}/{group[1]}" if group[0] else group[1],),
+                )
 
 
 def _begun(table: Table, now: Timeline, since: InstantTime) -> Mapping[Group, InstantTime]:

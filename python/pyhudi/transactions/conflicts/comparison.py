@@ -3,18 +3,24 @@
 ``judge(ours, theirs)`` reads nothing and decides by the rules of RFC-22: the unit of conflict is
 the file group; rows added to new groups never conflict, unless the other side replaced the whole
 partition meanwhile, or both created the same bucket of a bucket-indexed table. Coarser units are
-other strategies, all of them lines of ``STRATEGIES``.
+other strategies, all of them lines of ``STRATEGIES``. Of writers without coordination two logs of
+one group are no conflict (``let_logs_pass``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhudi.choices import ConflictRule
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import FileId, bucket_number, parse_base_file_name
+from pyhudi.format.filenames import (
+    FileId,
+    bucket_number,
+    parse_base_file_name,
+    parse_log_file_name,
+)
 from pyhudi.format.instants import Instant
 
 Group = tuple[str, FileId]
@@ -24,8 +30,9 @@ Group = tuple[str, FileId]
 class Footprint:
     """What one write changes; groups and buckets are (partition path, id).
 
-    Of the ``updated`` groups, ``rebased`` are those for which it wrote a base file, not a log. A
-    compaction changes no row: its groups are ``compacted``, and are in no other part.
+    Of the ``updated`` groups, ``rebased`` are those for which it wrote a base file, not a log. To
+    the ``logged`` groups, updated or created ones, it only added logs. A compaction changes no row:
+    its groups are ``compacted``, and are in no other part.
     """
 
     who: str
@@ -35,6 +42,7 @@ class Footprint:
     buckets: frozenset[tuple[str, int]] = field(default_factory=frozenset)
     rebased: frozenset[Group] = frozenset()
     compacted: frozenset[Group] = frozenset()
+    logged: frozenset[Group] = frozenset()
 
     @property
     def partitions(self) -> frozenset[str]:
@@ -68,6 +76,15 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
     if both:
         return Verdict(ours, theirs, "both changed the same file groups", _names(both))
     return _by_bucket(ours, theirs)
+
+
+def let_logs_pass(ours: Footprint, theirs: Footprint) -> Footprint:
+    """``ours`` without the groups to which both only added logs: readers resolve their rows."""
+    both = ours.logged & theirs.logged
+    both = frozenset(group for group in both if group[0] not in theirs.replaced_partitions)
+    updated, created = ours.updated - both, ours.created - both
+    passed = buckets_of(both) - buckets_of(updated | created)
+    return replace(ours, updated=updated, created=created, buckets=ours.buckets - passed)
 
 
 def _by_bucket(ours: Footprint, theirs: Footprint) -> Verdict:
@@ -107,11 +124,17 @@ def _unless_swept(
 class Strategy:
     """The rule of conflicts, and whether a write gives way to a service that is still pending.
 
-    If it does not, the service must give way at its own commit.
+    If it does not, the service must give way at its own commit. With ``logs_pass`` the write is one
+    without coordination: a log of it may stand beside logs that others added to the same group.
     """
 
     judge: Callable[[Footprint, Footprint], Verdict]
     gives_way: bool = True
+    logs_pass: bool = False
+
+    def compare(self, ours: Footprint, theirs: Footprint) -> Verdict:
+        """The verdict on a commit ``theirs`` that came between."""
+        return self.judge(let_logs_pass(ours, theirs) if self.logs_pass else ours, theirs)
 
 
 STRATEGIES: Final[dict[ConflictRule, Strategy]] = {
@@ -140,13 +163,19 @@ def footprint(
     ]
     if metadata.compacted:
         return Footprint(who, compacted=frozenset(group for _, group in groups))
+    logged: set[Group] = set()
+    others: set[Group] = set()
     for stat, group in groups:
         is_update = _is_update(stat.prev_commit)
         (updated if is_update else created).add(group)
+        is_log = parse_log_file_name(stat.path.rpartition("/")[2]) is not None
+        (logged if is_log else others).add(group)
         if is_update and parse_base_file_name(stat.path.rpartition("/")[2]) is not None:
             rebased.add(group)
     for partition, file_ids in (metadata.replaced or {}).items():
-        updated.update((partition, file_id) for file_id in file_ids)
+        gone = {(partition, file_id) for file_id in file_ids}
+        updated |= gone
+        others |= gone
     return Footprint(
         who=who,
         updated=frozenset(updated),
@@ -154,10 +183,11 @@ def footprint(
         replaced_partitions=swept,
         buckets=buckets_of(updated | created) if bucketed else frozenset(),
         rebased=frozenset(rebased),
+        logged=frozenset(logged - others),
     )
 
 
-def buckets_of(groups: set[Group]) -> frozenset[tuple[str, int]]:
+def buckets_of(groups: Iterable[Group]) -> frozenset[tuple[str, int]]:
     """(partition, bucket number) of groups whose ids carry one."""
     found = ((partition, bucket_number(file_id)) for partition, file_id in groups)
     return frozenset((p, b) for p, b in found if b is not None)

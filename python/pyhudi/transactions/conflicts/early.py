@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
-from pyhudi.format.filenames import parse_data_file_name
+from pyhudi.format.filenames import LogFileName, parse_data_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -26,15 +26,20 @@ def check_running(
     now: Timeline,
     instant: InstantTime,
     ours: Footprint,
+    logs_pass: bool = False,
 ) -> None:
-    """``CommitConflict`` if a living write of ``now`` has a marker for one of our groups."""
+    """``CommitConflict`` if a living write of ``now`` has a marker for one of our groups.
+
+    Where ours only adds logs, their logs are none (``comparison.let_logs_pass``): ``logs_pass``.
+    """
     for pending in now.pending:
         if pending.time == instant or pending.action not in WRITES:
             continue
         beat = last_beat_ms(table.storage, pending.time)
         if beat is None or clock.now_ms() - beat >= heartbeat.lapse_ms:
             continue
-        both = sorted(ours.updated & _marked_groups(table.storage, pending.time))
+        logged = ours.logged if logs_pass else frozenset()
+        both = sorted(ours.updated & _marked_groups(table.storage, pending.time, logged))
         if both:
             names = tuple(f"{p}/{g}" if p else g for p, g in both)
             raise CommitConflict(
@@ -48,11 +53,17 @@ def check_running(
             )
 
 
-def _marked_groups(storage: Storage, instant: InstantTime) -> frozenset[Group]:
+def _marked_groups(
+    storage: Storage, instant: InstantTime, logged: frozenset[Group]
+) -> frozenset[Group]:
+    """The groups of marked files, but for logs of the groups ``logged``."""
     found = set()
     for path in marked_files(storage, instant) or ():
         partition, _, name = path.rpartition("/")
         parsed = parse_data_file_name(name)
-        if parsed is not None:
-            found.add((partition, parsed.file_id))
+        if parsed is None:
+            continue
+        group = partition, parsed.file_id
+        if not (isinstance(parsed, LogFileName) and group in logged):
+            found.add(group)
     return frozenset(found)

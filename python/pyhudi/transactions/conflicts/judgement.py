@@ -58,7 +58,7 @@ def check_conflicts(
     _check_restores(loaded, now, instant, ours)
     _check_undone(meanwhile, instant)
     for theirs, metadata in meanwhile.commits():
-        verdict = strategy.judge(ours, footprint_of(theirs, metadata, bool(ours.buckets)))
+        verdict = strategy.compare(ours, footprint_of(theirs, metadata, bool(ours.buckets)))
         if verdict.conflict:
             raise CommitConflict(
                 f"{verdict.explain()}. {theirs.time} was first. {RETRY}",

@@ -52,16 +52,17 @@ class Assignment:
     def updated(self) -> frozenset[Group]:
         """The groups that exist."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if _exists(g))
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if exists(g))
 
     def created(self) -> frozenset[Group]:
         """The groups that are new."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not _exists(g))
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not exists(g))
 
 
-def _exists(group: GroupPlan) -> bool:
-    return group.base_file is not None or group.log_version is not None
+def exists(group: GroupPlan) -> bool:
+    """Whether the group has files: a new one begins with a base file or, in a bucket, a log."""
+    return group.base_instant is not None
 
 
 def assign(

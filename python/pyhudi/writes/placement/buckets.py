@@ -48,10 +48,10 @@ def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int],
 
 def refuse_bucket_names(options: WriteOptions, view: FileSystemView) -> None:
     """``ConfigError`` if all names of a table's files are those of buckets."""
-    file_ids = (file_id for groups in view.groups.values() for file_id in groups)
-    numbers = map(bucket_number, file_ids)
+    held = (*view.groups.values(), *view.logs.values())
+    numbers = (bucket_number(file_id) for groups in held for file_id in groups)
     # One ordinary name is enough, so this ends at the first file of nearly every table.
-    if all(n is not None and n < PLAUSIBLE_BUCKETS for n in numbers) and view.latest():
+    if all(n is not None and n < PLAUSIBLE_BUCKETS for n in numbers) and view.slices():
         raise ConfigError(
             "The table's files are named for the buckets of a bucket index, but the index of this "
             f"write is {options.index_type.value}, whose new files would belong to no bucket. "

@@ -7,6 +7,7 @@ is a row of facts in ``index/kinds.py``. An input that the driver holds goes the
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from pyhudi.choices import IndexType
 from pyhudi.config import DuplicatePolicy, Operation, WriteOptions
 from pyhudi.errors import InvalidRecord
-from pyhudi.format.filenames import bucket_file_id
+from pyhudi.format.filenames import bucket_file_id, shared_bucket_file_id
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.lookup import KEY, ORDINAL
 from pyhudi.rows.spec import GROUP, GroupPlan
@@ -160,7 +161,7 @@ class BucketIndex(Index):
 
     def check(self, config: TableConfig, options: WriteOptions, view: FileSystemView) -> None:
         hash_fields(config, options)
-        bucket_files(view.latest(), options.bucket_count)
+        bucket_files(self.candidates(view, view.partitions()), options.bucket_count)
 
     def place(self, write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Placed:
         count = write.options.bucket_count
@@ -267,9 +268,7 @@ def bucket_assignment(
     for ordinal, rows_in in rows_of.items():
         base = 0
         if ordinal in fresh:
-            partition, bucket = fresh[ordinal]
-            file_id = bucket_file_id(bucket, write.runtime.clock.uuid())
-            groups[ordinal] = GroupPlan(ordinal, file_id, partition)
+            groups[ordinal] = _new_bucket(write, ordinal, *fresh[ordinal])
         else:
             file, base = files[ordinal], files[ordinal].size_bytes
             groups[ordinal] = existing_group(ordinal, file)
@@ -278,3 +277,16 @@ def bucket_assignment(
                 base //= KEY_SHARE
         sizes[ordinal] = base + rows_in * sizing.row_bytes
     return Assignment(groups, slots, sizes, rows_of)
+
+
+def _new_bucket(write: Write, ordinal: int, partition: str, bucket: int) -> GroupPlan:
+    """The plan of a bucket without a group.
+
+    Writers without coordination agree on its id. A group that was replaced stays invisible, so its
+    id is not used again.
+    """
+    if not write.only_logs:
+        return GroupPlan(ordinal, bucket_file_id(bucket, write.runtime.clock.uuid()), partition)
+    ids = (shared_bucket_file_id(bucket, number) for number in itertools.count())
+    file_id = next(each for each in ids if (partition, each) not in write.view.replaced)
+    return GroupPlan(ordinal, file_id, partition, log_version=1)
