@@ -97,6 +97,25 @@ def at(number: int) -> InstantTime:
 
 
 @dataclass(slots=True)
+class OnDisk:
+    """A table on local disk as a ``Follower`` opens it."""
+
+    root: str
+    layout: int
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    @property
+    def storage(self) -> LocalStorage:
+        return LocalStorage(self.root)
+
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(
+            self.clock, lambda at: self.storage, filesystems({}), None, None  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
 class FiledTable:
     """One table without partitions; its groups hold rows as key -> (value, commit)."""
 
@@ -116,6 +135,14 @@ class FiledTable:
         )  # fmt: skip
         LocalStorage(str(root)).put_if_absent(PROPERTIES, render_properties(properties))
         return cls(root)
+
+    @property
+    def layout(self) -> int:
+        return 2
+
+    @property
+    def world(self) -> OnDisk:
+        return OnDisk(str(self.root), self.layout)
 
     def merge(
         self, number: int, group: str, rows: Mapping[str, int | None], operation: str = "UPSERT"

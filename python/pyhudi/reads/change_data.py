@@ -68,7 +68,6 @@ def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -
     ``HistoryExpired`` if commits of the range are archived or an older slice is gone;
     ``UnsupportedTable`` for merge-on-read tables and tables without meta fields.
     """
-    refuse(query)
     asked = range_of(query.options, query.table.config)
     assert asked is not None, "the query reads change data"
     commits = commits_of(query.table, query.own_timeline, asked)
@@ -88,7 +87,8 @@ def pieces_of(
 def plan_pieces(
     query: Query, wanted: SparkSchema, found: Iterable[tuple[ChangePiece, int]]
 ) -> ChangePlan:
-    """The plan that reads the pieces ``found``, each with about its bytes."""
+    """The plan that reads the pieces ``found``, each with about its bytes; ``UnsupportedTable``."""
+    refuse(query)
     pieces, sizes = [], []
     for piece, size in found:
         pieces.append(piece)

@@ -68,7 +68,7 @@ def counted_slices(query: Query, slices: Iterable[FileSlice]) -> list[FileSlice]
     for each in slices:
         if each.logs:
             logs = tuple(log for log in each.logs if counts(log))
-            if not logs and each.base is None:
+            if each.base is None and not any(log.instant in counted for log in logs):
                 continue
             each = replace(each, logs=logs)
         found.append(each)

@@ -56,7 +56,7 @@ class BatchEnd:
 
 @dataclass(frozen=True, slots=True)
 class PlanBatch:
-    """What the batch reads, in the columns of ``schema``; a DataFrame if workers read it."""
+    """What the batch reads, in the columns of ``schema``; a DataFrame of what workers read."""
 
     stream: str
     pin: str
@@ -68,7 +68,10 @@ class PlanBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """Files, None if there are none or if workers read them; ``rows``, None if all count."""
+    """Files, None if there are none or if workers read all; ``rows``, None if all count.
+
+    Beside files the DataFrame has rows of logs, of which all count.
+    """
 
     files: ScanPlan | None
     rows: RowsOfCommits | None
