@@ -23,7 +23,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, MergeMode
-from pyhudi.reads.change_data import change_schema, plan_changes
+from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.rows.change_reader import read_changes
@@ -75,7 +75,11 @@ def changes_at(
 ) -> list[Row]:
     """The change data as rows, each a dict of the columns that are read."""
     query = query_at(root, options)
-    plan = plan_changes(query, wanted or change_schema(query), tuple(filters))
+    return rows_of(plan_changes(query, wanted or change_schema(query), tuple(filters)))
+
+
+def rows_of(plan: ChangePlan) -> list[Row]:
+    """What the workers of a plan read."""
     numbers = pa.record_batch([pa.array([0])], names=["id"])
     return [
         row

@@ -196,9 +196,19 @@ def test_a_stream_begins_where_it_is_told(table: HudiTable, tmp_path: Path) -> N
     assert latest.run() == after.run() == [[(5, "d", 4, "x")]]
 
 
-@pytest.mark.parametrize("logs", ["false", "true"])
-def test_change_data_comes_with_images_and_deletes(lake: Lake, tmp_path: Path, logs: str) -> None:
-    table = lake.table(options={**OPTIONS, "hoodie.table.cdc.enabled": logs})
+@pytest.mark.parametrize(
+    "made",
+    [
+        {},
+        {"hoodie.table.cdc.enabled": "true"},
+        *({TYPE: MOR, VERSION: version} for version in ("6", "8", "9")),
+    ],
+    ids=["slices", "change-logs", "logs-6", "logs-8", "logs-9"],
+)
+def test_change_data_comes_with_images_and_deletes(
+    lake: Lake, tmp_path: Path, made: dict[str, str]
+) -> None:
+    table = lake.table(options={**OPTIONS, **made})
     table.write([(1, "a", 1, "x"), (2, "a", 1, "x"), (3, "a", 1, "y")])
     stream = Following(table, tmp_path / "c", {**CDC, "maxFilesPerTrigger": "1"})
     frame = stream.frame()
@@ -346,6 +356,7 @@ SERVICES = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2"
         ("9", "latest", COW),
         ("6", "cdc", COW),
         ("9", "latest", MOR),
+        ("9", "cdc", MOR),
         ("6", "latest", MOR),
         pytest.param("6", "latest", COW, marks=pytest.mark.matrix),
         pytest.param("9", "cdc", COW, marks=pytest.mark.matrix),

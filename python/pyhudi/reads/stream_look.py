@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from pyhudi.choices import Order
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.reads.change_data import STILL
+from pyhudi.reads.change_slices import Group
 from pyhudi.reads.stream_admission import Ahead, Load
 from pyhudi.reads.stream_offsets import StreamOffset
 from pyhudi.storage.base import Storage
@@ -20,8 +20,6 @@ from pyhudi.timeline.completion_order import safe_checkpoint, time_in_order
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.table import Table, open_with_timeline
-
-Group = tuple[str, FileId]
 
 
 @dataclass(frozen=True, slots=True)

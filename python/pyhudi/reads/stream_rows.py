@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from pyhudi.format.change_log import OP
+from pyhudi.format.change_log import INSERT, OP
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Instant
-from pyhudi.reads.change_data import STILL, Finder
+from pyhudi.reads.change_data import STILL, Finder, Piece
+from pyhudi.reads.change_slices import Group
 from pyhudi.reads.conditions import Compare, Comparison, Filter, Text
+from pyhudi.reads.log_slices import counted_instants, log_slice
 from pyhudi.reads.scan import Query
 from pyhudi.reads.stream_admission import Load
-from pyhudi.reads.stream_look import Group, StreamLook
+from pyhudi.reads.stream_look import StreamLook
 from pyhudi.rows.change_spec import ChangePiece
+from pyhudi.rows.log_spec import SliceChange
 from pyhudi.slices.files import FileSlice, base_files
 from pyhudi.storage.base import Storage
 
@@ -43,11 +46,17 @@ def among(slices: Iterable[FileSlice], groups: Container[Group]) -> list[FileSli
     return [each for each in slices if (each.partition_path, each.file_id) in groups]
 
 
-def snapshot_pieces(query: Query, slices: Iterable[FileSlice]) -> Iterator[tuple[ChangePiece, int]]:
-    """The rows of a state as if they were inserted by the commit that wrote their file."""
-    finder = Finder(query, query.own_timeline)
-    for base in base_files(slices):
-        yield ChangePiece(base.instant, after=finder.slice(base.path), ops="i"), base.size_bytes
+def snapshot_pieces(query: Query, slices: Iterable[FileSlice]) -> Iterator[tuple[Piece, int]]:
+    """The rows of a state as if they were inserted by the commit that began their slice."""
+    finder, counted = Finder(query, query.own_timeline), None
+    for each in slices:
+        if each.logs:
+            counted = counted or counted_instants(query)
+            of, at = log_slice(query, each), each.instant
+            yield SliceChange(at, of, counted, "i", whole=INSERT), each.size_bytes
+        elif each.base is not None:
+            after = finder.slice(each.base.path)
+            yield ChangePiece(each.instant, after=after, ops="i"), each.size_bytes
 
 
 def only_inserted() -> Filter:
@@ -90,12 +99,9 @@ def changed_groups(look: StreamLook, commits: Sequence[Instant]) -> set[Group]:
     return found
 
 
-def needed_files(pieces: Iterable[tuple[ChangePiece, int]]) -> set[str]:
+def needed_files(pieces: Iterable[tuple[Piece, int]]) -> set[str]:
     """The files that the workers open for change data."""
-    found: set[str] = set()
-    for piece, _ in pieces:
-        found |= {*piece.logs, *(each.path for each in (piece.before, piece.after) if each)}
-    return found
+    return {path for piece, _ in pieces for path in piece.files}
 
 
 def listed_files(storage: Storage, paths: Iterable[str]) -> set[str]:
