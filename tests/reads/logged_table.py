@@ -8,9 +8,10 @@ from pathlib import Path
 from random import Random
 
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
-from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.filenames import FileId, LogFileName, parse_data_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
+from pyhudi.format.plans import CleanMetadata, render_clean_metadata
 from pyhudi.format.properties import render_properties
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN
@@ -67,6 +68,18 @@ class LoggedTable(FiledTable):
         self.groups[group] = newest, self.groups[group][1]
         metadata = CommitMetadata("COMPACT", (stat,), self._extra(), compacted=True)
         self._commit(planned, metadata, Action.COMMIT)
+
+    def clean(self, number: int, kept: int) -> None:
+        """Deletes what a compaction of before the commit ``kept`` has merged."""
+        for group, (instant, _) in self.bases.items():
+            for file in (*self.root.glob(f"{group}_*"), *self.root.glob(f".{group}_*")):
+                name = parse_data_file_name(file.name)
+                if name is not None and name.instant < instant <= at(kept):
+                    file.unlink()
+        metadata = CleanMetadata(at(number), 1, 1, at(kept), at(kept), {})
+        done = at(number) if self.layout == 2 else None
+        instant = Instant(at(number), Action.CLEAN, State.COMPLETED, done)
+        self._put(instant, render_clean_metadata(metadata))
 
     def _write(
         self,

@@ -245,3 +245,25 @@ def test_logs_that_pyhudi_cannot_merge_are_refused(tmp_path: Path) -> None:
         changes_at(str(tmp_path), asked())
     with pytest.raises(UnsupportedTable, match="streams of log files with partial updates"):
         follower(table)
+
+
+def test_a_log_that_ends_late_is_told_on_the_slice_to_which_it_belongs(tmp_path: Path) -> None:
+    table = LoggedTable.of(tmp_path)
+    table.merge(1, "g1", {"a": 1, "b": 1}, "BULK_INSERT")
+    table.merge(2, "g1", {"a": 2})
+    table.done[3] = 6
+    table.plan(4, "g1")
+    table.merge(3, "g1", {"a": 3, "b": 3})
+    table.merge(5, "g2", {"x": 5}, "BULK_INSERT")
+    wanted = sorted(table.noted, key=str)
+    assert as_changes(changes_at(str(tmp_path), asked())) == wanted
+    table.done[4] = 7
+    table.compact(4, "g1")
+    assert as_changes(changes_at(str(tmp_path), asked())) == wanted
+    # The clean takes what the compaction has merged.
+    for old in (*tmp_path.glob(f"g1_*_{at(1)}.parquet"), *tmp_path.glob(f".g1_{at(2)}*")):
+        old.unlink()
+    late = [change for change in wanted if change[1] == at(3)]
+    assert as_changes(changes_at(str(tmp_path), asked(at(5), at(6)))) == late
+    with pytest.raises(HistoryExpired):
+        changes_at(str(tmp_path), asked(at(1), at(2)))

@@ -19,10 +19,13 @@ from pyhudi.reads.stream_batches import Batch
 from pyhudi.reads.stream_offsets import Offset, StreamOffset
 from pyhudi.rows.slice_reader import log_rows
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN
-from tests.reads.filed_table import FiledTable, at
+from tests.reads import merged_table
+from tests.reads.filed_table import BEGIN, END, FORM, FiledTable, at
 from tests.reads.followed_table import LIMIT_FILES, START, Follower, Given
 from tests.reads.logged_table import LoggedTable
 
+RANGE = {"hoodie.datasource.query.type": "incremental"}
+CDC = {**RANGE, FORM: "cdc_columns"}
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
 
 
@@ -224,3 +227,41 @@ def test_a_log_of_the_first_state_that_is_gone_ends_a_stream_that_has_read_a_par
     stream.restart()
     with pytest.raises(HistoryExpired):
         stream.batch()
+
+
+@VERSIONS
+def test_what_was_cleaned_while_a_query_did_not_run_comes_in_one_batch(
+    version: int, tmp_path: Path
+) -> None:
+    table = LoggedTable.of(tmp_path, version)
+    table.merge(1, "g1", {"a": 1, "b": 1, "c": 1}, "BULK_INSERT")
+    stream = follower(table, **{LIMIT_FILES: "1"})
+    stream.all()
+    changes = follower(table, **CDC, **{START: at(1)})
+    table.merge(2, "g1", {"a": 2})
+    table.merge(3, "g1", {"b": 3, "c": None})
+    table.compact(4, "g1")
+    table.merge(5, "g1", {"a": 5})
+    table.clean(6, 4)
+    stream.restart()
+    assert [batch for batch in stream.all() if batch] == [
+        [("a", 2, 2), ("b", 3, 3)],
+        [("a", 5, 5)],
+    ]
+    changes.restart()
+    with pytest.raises(HistoryExpired, match=f"a clean has deleted.*{START}={at(4)}"):
+        changes.batch()
+
+
+@VERSIONS
+def test_a_range_whose_slices_were_cleaned_is_refused_with_its_earliest_end(
+    version: int, tmp_path: Path
+) -> None:
+    table = LoggedTable.of(tmp_path, version)
+    table.merge(1, "g1", {"a": 1}, "BULK_INSERT")
+    table.merge(2, "g1", {"a": 2})
+    table.compact(3, "g1")
+    table.clean(4, 3)
+    with pytest.raises(HistoryExpired) as told:
+        merged_table.opened(tmp_path, **RANGE, **{BEGIN: at(1), END: at(2)}).slices(())
+    assert (told.value.earliest, told.value.moved) == (at(3), False)
