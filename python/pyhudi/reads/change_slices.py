@@ -87,7 +87,7 @@ class SlicesThen:
         logs = self._logs(group, base, base.instant if self._layout == 1 else then, then)
         if self._layout == 1 and base.instant >= self._every.first:
             # Logs that no commit names are those of writes that failed.
-            named = {stat.path for _, stat in self._written.get(group, ())}
+            named = {each.path for _, each in self._written.get(group, ())}
             logs = [log for log in logs if log.path in named]
         if logs:
             raise _unsupported(self._query, commit, "a base file in place of a slice with logs")
