@@ -63,7 +63,7 @@ class StreamHandlers:
         elif batch.logs is not None:
             spark = self._sessions.asking()
             holder.take(log_rows_of(spark, batch.logs, wanted, rows_of)._jdf)
-        return protocol.BatchPlan(batch.files, rows_of)
+        return protocol.BatchPlan(batch.files, rows_of, batch.logs is not None)
 
     def read_up_to(self, at: Target, ask: protocol.ReadUpTo) -> None:
         self._stream(at, ask.stream, ask.pin, ask.instant).commit(_place(ask.end))

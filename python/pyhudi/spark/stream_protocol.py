@@ -70,11 +70,12 @@ class PlanBatch:
 class BatchPlan:
     """Files, None if there are none or if workers read all; ``rows``, None if all count.
 
-    Beside files the DataFrame has rows of logs, of which all count.
+    With ``logs`` the DataFrame has rows of logs beside the files; all of them count.
     """
 
     files: ScanPlan | None
     rows: RowsOfCommits | None
+    logs: bool
 
 
 @dataclass(frozen=True, slots=True)

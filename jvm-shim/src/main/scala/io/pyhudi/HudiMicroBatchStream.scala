@@ -94,7 +94,7 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
       case Some(files) =>
         val rows = Json.some(answer.get("rows")).map(HudiRangeRows.parse)
         val read = HudiBatch.ofFiles(HudiScanPlan.parse(files), snapshot.copy(rows = rows), schema)
-        workers.answered.fold(read)(read.withLogRows)
+        if (answer.get("logs").asBoolean) read.withLogRows(workers.rows) else read
       case None => workers.answered.fold(HudiBatch.empty)(HudiBatch.ofWorkers)
     }
   }
