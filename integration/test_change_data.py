@@ -96,13 +96,28 @@ def of_commit(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("version", "writer"), [(6, HUDI), (9, HUDI), (9, "pyhudi")])
+@pytest.mark.parametrize(
+    ("version", "writer", "kind"),
+    [
+        (6, HUDI, "COPY_ON_WRITE"),
+        (9, HUDI, "COPY_ON_WRITE"),
+        (9, "pyhudi", "COPY_ON_WRITE"),
+        pytest.param(6, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
+        pytest.param(9, HUDI, "MERGE_ON_READ", marks=pytest.mark.matrix),
+    ],
+)
 def test_each_range_of_a_table_with_change_logs_is_told_alike(
-    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int, mode: str, writer: str
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    version: int,
+    mode: str,
+    writer: str,
+    kind: str,
 ) -> None:
     """Hudi makes the table and clusters it, ``writer`` does the other writes."""
     path = tmp_path / "changes"
     given = cdc_options(mode, version, "upsert")
+    given |= {DS + "table.type": kind, "hoodie.compact.inline": "false"}
     states: list[dict[int, Any]] = [{}]
     for number, one in enumerate(WRITES):
         own = number == 0 or one[0] == "cluster"
@@ -136,7 +151,10 @@ def test_each_range_of_a_table_with_change_logs_is_told_alike(
                 )
                 for form in ("cdc", "cdc_columns")
             }
-            found[HUDI] = told(list(peers(HUDI).read(path, asked(bounds[at], bounds[end])).rows))
+            # Apache Hudi 1.2.0 fails to parse delta commits of version 6.
+            if (version, kind) != (6, "MERGE_ON_READ"):
+                answer = peers(HUDI).read(path, asked(bounds[at], bounds[end])).rows
+                found[HUDI] = told(list(answer))
             wrong += [
                 f"{at} to {end}, {name}: {given} instead of {right}"
                 for name, given in found.items()

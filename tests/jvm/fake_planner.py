@@ -224,7 +224,7 @@ class FakePlanner:
         return BatchEnd(end, "2", {"backlogCommits": "0"})
 
     def on_plan_batch(self, request: dict[str, Any], holder: DataFrame) -> BatchPlan:
-        return BatchPlan(None, None)
+        return BatchPlan(None, None, False)
 
     def on_read_up_to(self, request: dict[str, Any]) -> None:
         pass

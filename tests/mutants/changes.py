@@ -41,6 +41,18 @@ CHANGES: Final = (
                 ("test_a_record_that_ends_elsewhere_is_an_error_by_columns_too",),
             ),
             Mutant(
+                "a slice is merged without a log that is gone",
+                "SlicesThen._slice",
+                (("if lost:", "if False:"),),
+                ("test_a_slice_of_which_a_file_is_gone_is_refused",),
+            ),
+            Mutant(
+                "logs of earlier commits do not count before a commit",
+                "_changes",
+                (("if part.instant != piece.instant", "if False"),),
+                ("test_each_range_gives_what_each_of_its_commits_did",),
+            ),
+            Mutant(
                 "archived commits are left out",
                 "commits_of",
                 (("if newest is not None and", "if False and"),),
@@ -111,8 +123,16 @@ CHANGES: Final = (
             Mutant(
                 "a part of a commit begins with its first file",
                 "Stream._plan_commits",
-                (("stats[first:last]", "stats[:last]"),),
+                (("groups[first:last]", "groups[:last]"),),
                 ("test_limits_cut_the_first_state_and_a_huge_commit_into_files",),
+            ),
+            Mutant(
+                "archived commits are thought to have written nothing",
+                "Stream._plan_commits",
+                (("elif known.named is not None:", "else:"),),
+                (
+                    "test_rows_of_archived_commits_that_a_clustering_moved_are_in_the_joined_batch",
+                ),
             ),
             Mutant(
                 "a stream of version 6 passes pending writes",

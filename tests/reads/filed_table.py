@@ -23,7 +23,7 @@ from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, MergeMode
-from pyhudi.reads.change_data import change_schema, plan_changes
+from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.scan import Query, open_query
 from pyhudi.rows.change_reader import read_changes
@@ -75,7 +75,11 @@ def changes_at(
 ) -> list[Row]:
     """The change data as rows, each a dict of the columns that are read."""
     query = query_at(root, options)
-    plan = plan_changes(query, wanted or change_schema(query), tuple(filters))
+    return rows_of(plan_changes(query, wanted or change_schema(query), tuple(filters)))
+
+
+def rows_of(plan: ChangePlan) -> list[Row]:
+    """What the workers of a plan read."""
     numbers = pa.record_batch([pa.array([0])], names=["id"])
     return [
         row
@@ -94,6 +98,25 @@ def as_changes(rows: Iterable[Row]) -> list[Change]:
 def at(number: int) -> InstantTime:
     """The instant of the commit ``number``."""
     return InstantTime(f"202401010000{number:05d}")
+
+
+@dataclass(slots=True)
+class OnDisk:
+    """A table on local disk as a ``Follower`` opens it."""
+
+    root: str
+    layout: int
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    @property
+    def storage(self) -> LocalStorage:
+        return LocalStorage(self.root)
+
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(
+            self.clock, lambda at: self.storage, filesystems({}), None, None  # type: ignore[arg-type]
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -116,6 +139,14 @@ class FiledTable:
         )  # fmt: skip
         LocalStorage(str(root)).put_if_absent(PROPERTIES, render_properties(properties))
         return cls(root)
+
+    @property
+    def layout(self) -> int:
+        return 2
+
+    @property
+    def world(self) -> OnDisk:
+        return OnDisk(str(self.root), self.layout)
 
     def merge(
         self, number: int, group: str, rows: Mapping[str, int | None], operation: str = "UPSERT"

@@ -6,7 +6,7 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.errors import HistoryExpired, UnsupportedTable
+from pyhudi.errors import HistoryExpired
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import ChangePlan, change_schema, plan_changes
 from pyhudi.reads.conditions import (
@@ -24,12 +24,25 @@ from pyhudi.reads.conditions import (
 from pyhudi.reads.pins import pin_of
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec
 from pyhudi.rows.slice_file import SliceFile
-from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.rows.spec import META_COLUMNS, FileSystemSpec
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
 from tests.archiver import archive
-from tests.golden_tables import BY_NAME
-from tests.reads.filed_table import FORM, FiledTable, as_changes, asked, at, changes_at, query_at
+from tests.golden_tables import ALL, BY_NAME, GoldenTable
+from tests.reads import merged_table
+from tests.reads.filed_table import (
+    FORM,
+    FiledTable,
+    Row,
+    as_changes,
+    asked,
+    at,
+    changes_at,
+    query_at,
+)
+from tests.reads.test_log_slices import DISPUTED
+
+REQUESTED = {"hoodie.datasource.read.incr.order": "requested"}
 
 
 def eventful(root: Path) -> FiledTable:
@@ -227,7 +240,31 @@ def test_what_is_inferred_is_what_hudis_log_says(
     assert as_changes(changes_at(root, asked())) == as_changes(logged)
 
 
-def test_change_data_of_a_merge_on_read_table_is_refused(tmp_path: Path) -> None:
-    root = str(BY_NAME["h120_v9-mor_log"].unzip(tmp_path))
-    with pytest.raises(UnsupportedTable, match="change data of merge-on-read tables"):
-        changes_at(root, asked())
+LOGGED = [t for t in ALL if t.merge_on_read and t.moment is None and t.name != DISPUTED]
+
+
+@pytest.mark.parametrize("golden", LOGGED, ids=lambda t: t.name)
+def test_changes_of_a_golden_merge_on_read_table_leave_its_rows(
+    golden: GoldenTable, tmp_path: Path
+) -> None:
+    root = golden.unzip(tmp_path)
+    commits = merged_table.opened(root).timeline.commits
+    if "archive" in golden.name:
+        with pytest.raises(HistoryExpired, match="are archived"):
+            changes_at(str(root), asked())
+        return
+    state: dict[str, Row] = {}
+    for commit in commits:
+        found = changes_at(str(root), asked(f"{int(commit.time) - 1}", commit.time, **REQUESTED))
+        for row in found:
+            assert row["ts_ms"] == commit.time
+            held = row["before"] or row["after"]
+            key = str(held["id"])
+            assert state.get(key) == row["before"], (commit.time, row)
+            if row["after"] is None:
+                del state[key]
+            else:
+                state[key] = row["after"]
+    rows = merged_table.rows(merged_table.opened(root))
+    wanted = [{k: v for k, v in row.items() if k not in META_COLUMNS} for row in rows]
+    assert sorted(state.values(), key=str) == sorted(wanted, key=str)

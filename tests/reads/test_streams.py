@@ -227,6 +227,23 @@ def test_of_each_change_archived_commits_are_refused_with_the_earliest_place() -
     assert told.value.earliest == time(3)
 
 
+@VERSIONS
+def test_rows_of_archived_commits_that_a_clustering_moved_are_in_the_joined_batch(
+    version: int,
+) -> None:
+    table = changing(version)
+    table.complete(table.write(1, "g1", {"a": 1, "b": 1}))
+    follower = Follower(table)
+    follower.all()
+    table.complete(table.write(2, "g1", {"a": 2}))
+    table.complete(table.cluster(3, ["g1"], "g2"))
+    table.complete(table.write(4, "g3", {"c": 4}))
+    archive(open_table(table.world.storage), time(1), time(2))
+    follower.restart()
+    follower.all()
+    check(table, follower)
+
+
 def test_a_first_state_of_which_files_were_cleaned_is_refused_half_way() -> None:
     table = changing()
     for number in range(1, 4):

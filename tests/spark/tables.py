@@ -72,7 +72,7 @@ class HudiTable:
         """Requested times of completed commits, oldest first."""
         root = Path(self.path) / ".hoodie"
         folder = root / "timeline" if (root / "timeline").is_dir() else root
-        ends = (".commit", ".replacecommit")
+        ends = (".commit", ".deltacommit", ".replacecommit")
         return sorted(
             f.name.split("_")[0].split(".")[0] for f in folder.iterdir() if f.suffix in ends
         )

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import pyhudi
 from pyhudi.services import clean
-from tests.spark.tables import OPTIONS, VERSION, HudiTable, Lake
+from tests.spark.tables import OPTIONS, TYPE, VERSION, HudiTable, Lake
 
 pytestmark = pytest.mark.spark
 
 START = "hoodie.datasource.streaming.startOffset"
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 CDC = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.query.incremental.format": "cdc",
@@ -100,6 +101,32 @@ def test_upserts_inserts_deletes_overwrites_and_clusterings_give_each_changed_ro
     assert stream.run() == [[(0, "d", 5, "x")]]
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_of_logs_come_once_and_compactions_give_none(
+    lake: Lake, tmp_path: Path, version: str
+) -> None:
+    made = {**OPTIONS, VERSION: version, TYPE: MOR, "hoodie.compact.inline": "false"}
+    table = lake.table(options=made)
+    table.write([(n, "a", 1, "x") for n in range(4)], "bulk_insert")
+    table.write([(0, "b", 2, "x"), (3, "b", 2, "x")], "upsert")
+    stream = Following(table, tmp_path / "c")
+    assert stream.run() == [
+        [(0, "b", 2, "x"), (1, "a", 1, "x"), (2, "a", 1, "x"), (3, "b", 2, "x")]
+    ]
+    table.write([(1, "c", 3, "x"), (9, "c", 3, "y")], "upsert")
+    table.write([(2, "", 3, "x")], "delete")
+    assert stream.run() == [[(1, "c", 3, "x"), (9, "c", 3, "y")]]
+    table.write([(0, "d", 4, "x")], "upsert")
+    pyhudi.compact(table.path, spark=table.spark)
+    table.write([(3, "e", 5, "x")], "upsert")
+    assert stream.run() == [[(0, "d", 4, "x"), (3, "e", 5, "x")]]
+    pyhudi.compact(table.path, spark=table.spark)
+    assert [row for batch in stream.run() for row in batch] == []
+    newest = Following(table, tmp_path / "n", {"maxFilesPerTrigger": "1"})
+    table.write([(9, "f", 6, "y")], "upsert")
+    assert sorted(row for b in newest.run() for row in b) == sorted(table.rows().values())
+
+
 def clustered(table: HudiTable) -> None:
     pyhudi.cluster(table.path, spark=table.spark)
 
@@ -169,9 +196,19 @@ def test_a_stream_begins_where_it_is_told(table: HudiTable, tmp_path: Path) -> N
     assert latest.run() == after.run() == [[(5, "d", 4, "x")]]
 
 
-@pytest.mark.parametrize("logs", ["false", "true"])
-def test_change_data_comes_with_images_and_deletes(lake: Lake, tmp_path: Path, logs: str) -> None:
-    table = lake.table(options={**OPTIONS, "hoodie.table.cdc.enabled": logs})
+@pytest.mark.parametrize(
+    "made",
+    [
+        {},
+        {"hoodie.table.cdc.enabled": "true"},
+        *({TYPE: MOR, VERSION: version} for version in ("6", "8", "9")),
+    ],
+    ids=["slices", "change-logs", "logs-6", "logs-8", "logs-9"],
+)
+def test_change_data_comes_with_images_and_deletes(
+    lake: Lake, tmp_path: Path, made: dict[str, str]
+) -> None:
+    table = lake.table(options={**OPTIONS, **made})
     table.write([(1, "a", 1, "x"), (2, "a", 1, "x"), (3, "a", 1, "y")])
     stream = Following(table, tmp_path / "c", {**CDC, "maxFilesPerTrigger": "1"})
     frame = stream.frame()
@@ -242,7 +279,10 @@ def test_a_table_by_name_is_a_stream_too(spark: SparkSession, name: str, tmp_pat
 @pytest.mark.skipif(
     pyspark.__version__ < "4", reason="Spark 3.5 resolves no hidden columns of streams"
 )
-def test_hidden_columns_come_if_they_are_named(table: HudiTable, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [COW, MOR])
+def test_hidden_columns_come_if_they_are_named(lake: Lake, tmp_path: Path, kind: str) -> None:
+    table = lake.table(options={**OPTIONS, TYPE: kind})
+    table.write([(1, "a", 1, "x"), (2, "a", 1, "y")])
     stream = Following(table, tmp_path / "c")
     named = ["id", "_hoodie_commit_time", "_file", "_hoodie_record_key", "dt", "_pos"]
     (rows,) = stream.run(stream.frame().select(*named))
@@ -311,21 +351,25 @@ SERVICES = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2"
 
 
 @pytest.mark.parametrize(
-    ("version", "form"),
+    ("version", "form", "kind"),
     [
-        ("9", "latest"),
-        ("6", "cdc"),
-        pytest.param("6", "latest", marks=pytest.mark.matrix),
-        pytest.param("9", "cdc", marks=pytest.mark.matrix),
+        ("9", "latest", COW),
+        ("6", "cdc", COW),
+        ("9", "latest", MOR),
+        ("9", "cdc", MOR),
+        ("6", "latest", MOR),
+        pytest.param("6", "latest", COW, marks=pytest.mark.matrix),
+        pytest.param("9", "cdc", COW, marks=pytest.mark.matrix),
     ],
 )
 def test_services_spare_what_a_running_stream_has_not_read(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, form: str
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, form: str, kind: str
 ) -> None:
     """Each commit is followed by a clean and an archive, while the stream's batch waits."""
     monkeypatch.setattr(clean, "SPARED_MS", 0)
     options = CDC if form == "cdc" else {}
-    table = lake.table(options={**OPTIONS, VERSION: version, **SERVICES})
+    made = {TYPE: kind, "hoodie.compact.inline.max.delta.commits": "2"}
+    table = lake.table(options={**OPTIONS, VERSION: version, **SERVICES, **made})
     table.write([(1, "v0", 0, "x"), (2, "v0", 0, "x")])
     stream = Following(table, tmp_path / "c", {**options, "maxFilesPerTrigger": "1"})
     seen: list[str] = []

@@ -1,12 +1,14 @@
 """Change data: what each commit of a range did to each row, with the images before and after it.
 
 Invariant: only files that the commits of the range wrote are read, and the slices that these came
-from. Their metadata names them; a folder is listed only for a commit that replaced whole groups, or
-whose writer did not name the older slice. A clustering changes no row, so its files are left out.
+from. Their metadata names them; folders are listed only for a commit that replaced whole groups or
+wrote logs, or whose writer did not name the older slice. A clustering or a compaction changes no
+row, so its files are left out.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,17 +22,22 @@ from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableType
+from pyhudi.reads.change_slices import Group, SlicesThen, is_log
 from pyhudi.reads.conditions import AllOf, AnyOf, Filter, Not, Unknown
 from pyhudi.reads.filters import may_match
 from pyhudi.reads.incremental import commits_of, range_of
+from pyhudi.reads.log_slices import merge_spec
 from pyhudi.reads.scan import Query
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
+from pyhudi.rows.log_spec import SliceChange
 from pyhudi.rows.spec import FileNames
+from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.active import COMMITS, Timeline
 
 #: what a task reads at least: to begin it costs as much as to compare such files
 TASK_BYTES = 8 << 20
 #: operations that move rows or nothing at all; their files hold no change
+Piece = ChangePiece | SliceChange
 STILL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", "BUCKET_RESCALE"})
 
 
@@ -39,7 +46,7 @@ class ChangePlan:
     """What the workers read, and with what: pieces, and about how many bytes each has."""
 
     spec: ChangeSpec
-    pieces: tuple[ChangePiece, ...]
+    pieces: tuple[Piece, ...]
     sizes: tuple[int, ...]
 
     def task_count(self, parallelism: int) -> int:
@@ -66,9 +73,8 @@ def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -
     """What to read for the columns ``wanted``, of which images may be structs with fewer columns.
 
     ``HistoryExpired`` if commits of the range are archived or an older slice is gone;
-    ``UnsupportedTable`` for merge-on-read tables and tables without meta fields.
+    ``UnsupportedTable`` for tables without meta fields, and logs that pyhudi cannot merge.
     """
-    refuse(query)
     asked = range_of(query.options, query.table.config)
     assert asked is not None, "the query reads change data"
     commits = commits_of(query.table, query.own_timeline, asked)
@@ -77,8 +83,11 @@ def plan_changes(query: Query, wanted: SparkSchema, filters: Sequence[Filter]) -
 
 def pieces_of(
     query: Query, commits: Iterable[Instant], filters: Sequence[Filter]
-) -> Iterator[tuple[ChangePiece, int]]:
-    """What each of ``commits`` did, in its metadata's order: its files, then what it replaced."""
+) -> Iterator[tuple[Piece, int]]:
+    """What each of ``commits`` did, in its metadata's order: its files, then what it replaced.
+
+    All logs that a commit wrote to one file group are one piece.
+    """
     finder = Finder(query, query.own_timeline)
     for commit in commits:
         if ops := _ops(commit.time, filters):
@@ -86,16 +95,19 @@ def pieces_of(
 
 
 def plan_pieces(
-    query: Query, wanted: SparkSchema, found: Iterable[tuple[ChangePiece, int]]
+    query: Query, wanted: SparkSchema, found: Iterable[tuple[Piece, int]]
 ) -> ChangePlan:
-    """The plan that reads the pieces ``found``, each with about its bytes."""
+    """The plan that reads the pieces ``found``, each with about its bytes; ``UnsupportedTable``."""
+    refuse(query)
     pieces, sizes = [], []
     for piece, size in found:
         pieces.append(piece)
         sizes.append(size)
     filesystem, root = query.runtime.filesystem(query.table.storage.root)
     images = {name: _image(query, wanted, name) for name in (BEFORE, AFTER)}
-    spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER])
+    logs = query.table.config.table_type is TableType.MERGE_ON_READ
+    merge = merge_spec(query, SparkSchema()) if logs else None
+    spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER], merge)
     return ChangePlan(spec, tuple(pieces), tuple(sizes))
 
 
@@ -103,10 +115,11 @@ def refuse(query: Query) -> None:
     """``UnsupportedTable`` for a table whose change data cannot be read."""
     config = query.table.config
     feature = None
-    if config.table_type is TableType.MERGE_ON_READ:
-        feature = "change data of merge-on-read tables"
-    elif not config.populate_meta_fields:
+    if not config.populate_meta_fields:
         feature = "change data of tables without meta fields"
+    elif config.table_type is TableType.MERGE_ON_READ:
+        unknown = unmergeable(config)
+        feature = f"change data of {unknown}" if unknown is not None else None
     if feature is not None:
         raise UnsupportedTable(
             f"The table {config.name} at {query.table.storage.root} cannot be read like this: "
@@ -159,14 +172,25 @@ class Finder:
         self._query, self._timeline = query, timeline
         self._names: dict[str, FileNames | None] = {}
         self._has_ids = query.file_schemas().history.current() is not None
+        logs = query.table.config.table_type is TableType.MERGE_ON_READ
+        self._then = SlicesThen(query, timeline) if logs else None
 
-    def pieces(self, commit: Instant, ops: str) -> Iterator[tuple[ChangePiece, int]]:
+    def pieces(self, commit: Instant, ops: str) -> Iterator[tuple[Piece, int]]:
         """What a commit did, by file group, and about how many bytes tell it."""
         metadata = COMMITS.get(self._query.table.storage, self._timeline, commit)
         if metadata.operation in STILL:
             return
+        by_group: dict[Group, list[WriteStat]] = defaultdict(list)
         for stat in metadata.stats:
             if stat.path:
+                by_group[stat.partition_path, stat.file_id].append(stat)
+        for group, stats in by_group.items():
+            if self._then is not None and any(map(is_log, stats)):
+                yield self._then.logged(commit, group, stats, ops)
+                continue
+            for stat in stats:
+                if self._then is not None:
+                    self._then.check_without_logs(commit, stat)
                 yield self._of_stat(commit, stat, ops)
         if "d" in ops:
             yield from self._replaced(commit, metadata)
@@ -188,11 +212,14 @@ class Finder:
             return None
         return self._slice_of(commit, stat.partition_path, stat.file_id, stat.prev_commit)
 
-    def _replaced(
-        self, commit: Instant, metadata: CommitMetadata
-    ) -> Iterator[tuple[ChangePiece, int]]:
+    def _replaced(self, commit: Instant, metadata: CommitMetadata) -> Iterator[tuple[Piece, int]]:
         for partition, groups in (metadata.replaced or {}).items():
             for group in groups:
+                if self._then is not None:
+                    logged = self._then.replaced(commit, (partition, group))
+                    if logged is not None:
+                        yield logged, 0
+                        continue
                 before = self._slice_of(commit, partition, group, None)
                 yield ChangePiece(commit.time, (), before, None, ops="d"), 0
 

@@ -290,7 +290,14 @@ def _expired(asked: Range, why: str, earliest: str) -> HistoryExpired:
 
 
 def _all_there(table: Table, found: Changes) -> bool:
-    """Whether every file of the range exists; lists the partitions that it touches."""
+    """Whether every file of the range exists; lists the partitions that it touches, or all of a
+    merge-on-read table."""
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        try:
+            found.view(table).slices(found.as_of)
+        except HistoryExpired:
+            return False
+        return True
     wanted = {f.base.path: f for f in found.view(table).slices(logs=False) if f.base is not None}
     listed = {
         file.path

@@ -92,7 +92,7 @@ def counted_slices(query: Query, slices: Iterable[FileSlice]) -> list[FileSlice]
     for each in slices:
         if each.logs:
             logs = tuple(log for log in each.logs if counts(log))
-            if not logs and each.base is None:
+            if each.base is None and not any(log.instant in counted for log in logs):
                 continue
             each = replace(each, logs=logs)
         found.append(each)
@@ -292,6 +292,11 @@ def log_orders(query: Query, slices: Sequence[FileSlice]) -> list[LogSlice]:
         own = schemas.names_of(base.instant, base.path, schema)
         found.append(LogSlice(Slice(base.path, own), base.instant, paths, names))
     return found
+
+
+def log_slice(query: Query, of: FileSlice) -> LogSlice:
+    """One slice, as of ``log_orders``."""
+    return log_orders(query, [of])[0]
 
 
 def _refuse(config: TableConfig) -> None:

@@ -62,7 +62,7 @@ def plan_scan(
     kept = query.slices(every)
     chosen = narrowed(kept) if narrowed else kept
     files = query.view().with_rows([each.base for each in chosen if each.base is not None])
-    with_logs = [each for each in kept if each.logs]
+    with_logs = [each for each in chosen if each.logs]
     found_merges = merges(query, with_logs, elsewhere) if with_logs else {}
     masked = masks(found_merges, with_logs)
     log_rows = sum(each.rows for each in found_merges.values())

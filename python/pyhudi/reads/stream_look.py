@@ -10,6 +10,7 @@ from pyhudi.choices import Order
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.reads.change_data import STILL
+from pyhudi.reads.change_slices import Group
 from pyhudi.reads.stream_admission import Ahead, Load
 from pyhudi.reads.stream_offsets import StreamOffset
 from pyhudi.storage.base import Storage
@@ -79,16 +80,23 @@ class StreamLook:
         """What a commit says of itself."""
         return COMMITS.get(self.table.storage, self.timeline, commit)
 
-    def stats(self, commit: Instant) -> list[WriteStat]:
-        """The files that a commit wrote, in the order of their ordinals; none if it moved rows."""
+    def files(self, commit: Instant) -> dict[Group, Load]:
+        """What a commit wrote to each file group, in the order of the ordinals of a place.
+
+        That is one base file, or logs, which count as one. Nothing if the commit moved rows.
+        """
         metadata = self.metadata(commit)
-        if metadata.operation in STILL:
-            return []
-        return [stat for stat in metadata.stats if stat.path]
+        found: dict[Group, Load] = {}
+        if metadata.operation not in STILL:
+            for stat in metadata.stats:
+                if stat.path:
+                    group = stat.partition_path, stat.file_id
+                    found[group] = found.get(group, Load()) + _load(stat)
+        return found
 
     def ahead(self, step: StreamStep) -> Ahead:
         """What a batch reads to read a step."""
-        loads = [_load(stat) for commit in step.commits for stat in self.stats(commit)]
+        loads = [load for commit in step.commits for load in self.files(commit).values()]
         return Ahead(step.at, loads, len(step.commits) == 1)
 
     def without(self, hidden: Callable[[Instant], bool]) -> Timeline:

@@ -12,6 +12,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.reads.stream_look import StreamLook
 from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.tail import ARCHIVED_TIMES
 
 START: Final = "hoodie.datasource.streaming.startOffset"
@@ -143,16 +144,17 @@ def check_options(options: ReadOptions) -> None:
 
 
 def refuse_table(found: StreamLook) -> None:
-    """``UnsupportedTable`` for a table that no stream can read yet."""
+    """``UnsupportedTable`` for a table that no stream can read."""
     config = found.table.config
     feature = None
-    if config.table_type is TableType.MERGE_ON_READ:
-        feature = "streams of merge-on-read tables"
-    elif not config.populate_meta_fields:
+    if not config.populate_meta_fields:
         feature = "streams of tables without meta fields"
+    elif config.table_type is TableType.MERGE_ON_READ:
+        unknown = unmergeable(config)
+        feature = f"streams of {unknown}" if unknown is not None else None
     if feature is not None:
         raise UnsupportedTable(
             f"The table {config.name} at {found.table.storage.root} cannot be read as a stream: "
-            f"{feature} are not supported yet. Read it by batches, or with Apache Hudi.",
+            f"{feature} are not supported. Read it by batches, or with Apache Hudi.",
             feature=feature,
         )

@@ -3,46 +3,60 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
-from pyhudi.format.change_log import OP
+from pyhudi.format.change_log import INSERT, OP
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Instant
-from pyhudi.reads.change_data import STILL, Finder
+from pyhudi.reads.change_data import STILL, Finder, Piece
+from pyhudi.reads.change_slices import Group
 from pyhudi.reads.conditions import Compare, Comparison, Filter, Text
+from pyhudi.reads.log_slices import counted_instants, log_slice
 from pyhudi.reads.scan import Query
 from pyhudi.reads.stream_admission import Load
 from pyhudi.reads.stream_look import StreamLook
 from pyhudi.rows.change_spec import ChangePiece
+from pyhudi.rows.log_spec import SliceChange
 from pyhudi.slices.files import FileSlice, base_files
 from pyhudi.storage.base import Storage
 
-Group = tuple[str, FileId]
 
+def digest_of(query: Query, slices: Iterable[FileSlice]) -> str:
+    """The name of a state by its files: equal if they are.
 
-def digest_of(slices: Iterable[FileSlice]) -> str:
-    """The name of a state by its files: equal if they are."""
-    paths = "\n".join(file.path for file in base_files(slices))
+    In layout 1 later commits may add logs to a slice of the state: there its first file stands for
+    it.
+    """
+    layout = query.table.config.layout
+    files = (each.files if layout > 1 else each.files[:1] for each in slices)
+    paths = "\n".join(file.path for held in files for file in held)
     return hashlib.sha256(paths.encode()).hexdigest()[:16]
 
 
 def loads_of(query: Query, slices: Sequence[FileSlice]) -> list[Load]:
-    """What each file of a state costs to read."""
-    files = query.view().with_rows(base_files(slices))
-    return [Load(1, file.size_bytes, max(file.rows, 0)) for file in files]
+    """What each slice of a state costs to read; rows that its logs insert are not known."""
+    known = {file.path: file.rows for file in query.view().with_rows(base_files(slices))}
+    rows = [max(known[each.base.path], 0) if each.base is not None else 0 for each in slices]
+    return [Load(1, each.size_bytes, n) for each, n in zip(slices, rows, strict=True)]
 
 
-def among(slices: Iterable[FileSlice], paths: frozenset[str]) -> list[FileSlice]:
-    """The slices whose base files are at ``paths``."""
-    return [each for each in slices if each.base is not None and each.base.path in paths]
+def among(slices: Iterable[FileSlice], groups: Container[Group]) -> list[FileSlice]:
+    """The slices of ``groups``."""
+    return [each for each in slices if (each.partition_path, each.file_id) in groups]
 
 
-def snapshot_pieces(query: Query, slices: Iterable[FileSlice]) -> Iterator[tuple[ChangePiece, int]]:
-    """The rows of a state as if they were inserted by the commit that wrote their file."""
-    finder = Finder(query, query.own_timeline)
-    for base in base_files(slices):
-        yield ChangePiece(base.instant, after=finder.slice(base.path), ops="i"), base.size_bytes
+def snapshot_pieces(query: Query, slices: Iterable[FileSlice]) -> Iterator[tuple[Piece, int]]:
+    """The rows of a state as if they were inserted by the commit that began their slice."""
+    finder, counted = Finder(query, query.own_timeline), None
+    for each in slices:
+        if each.logs:
+            counted = counted or counted_instants(query)
+            of, at = log_slice(query, each), each.instant
+            yield SliceChange(at, of, counted, "i", whole=INSERT), each.size_bytes
+        elif each.base is not None:
+            after = finder.slice(each.base.path)
+            yield ChangePiece(each.instant, after=after, ops="i"), each.size_bytes
 
 
 def only_inserted() -> Filter:
@@ -53,43 +67,41 @@ def only_inserted() -> Filter:
 def inserts_only(commits: Sequence[CommitMetadata]) -> bool:
     """Whether the rows with the times of ``commits`` are the inserted ones, all and no others.
 
-    An update has such a time, too. What a later commit of the same batch deletes or replaces was
-    inserted nevertheless.
+    An update has such a time, too, and so has a row of a log, whatever the statistic calls it. What
+    a later commit of the same batch deletes or replaces was inserted nevertheless.
     """
     told = [each for each in commits if each.operation not in STILL]
     stats = [stat for each in told for stat in each.stats if stat.path]
     if any(s.num_updates or (s.num_writes and not s.num_inserts) for s in stats):
         return False
+    if any(parse_log_file_name(s.path.rpartition("/")[2]) for s in stats):
+        return False
     takes = any(each.replaced for each in told) or any(stat.num_deletes for stat in stats)
     return len(commits) == 1 or not takes
 
 
-def without_changes(look: StreamLook, commits: Sequence[Instant]) -> frozenset[str]:
-    """The files of a range that have no row of it: a clustering moved rows of earlier commits."""
-    written: set[Group] = set()
-    found: set[str] = set()
+def changed_groups(look: StreamLook, commits: Sequence[Instant]) -> set[Group]:
+    """The groups that may have rows of ``commits``: what a clustering or a compaction wrote is left
+    out if it moved rows of earlier commits only."""
+    found: set[Group] = set()
     for commit in sorted(commits, key=lambda each: each.time):
         metadata = look.metadata(commit)
-        stats = [stat for stat in metadata.stats if stat.path]
-        own = {(stat.partition_path, stat.file_id) for stat in stats}
+        own = {(stat.partition_path, stat.file_id) for stat in metadata.stats if stat.path}
         if metadata.operation in STILL:
             came_from = own | {
                 (partition, group)
                 for partition, groups in (metadata.replaced or {}).items()
                 for group in groups
             }
-            if came_from.isdisjoint(written):
-                found |= {stat.path for stat in stats}
-        written |= own
-    return frozenset(found)
-
-
-def needed_files(pieces: Iterable[tuple[ChangePiece, int]]) -> set[str]:
-    """The files that the workers open for change data."""
-    found: set[str] = set()
-    for piece, _ in pieces:
-        found |= {*piece.logs, *(each.path for each in (piece.before, piece.after) if each)}
+            if came_from.isdisjoint(found):
+                continue
+        found |= own
     return found
+
+
+def needed_files(pieces: Iterable[tuple[Piece, int]]) -> set[str]:
+    """The files that the workers open for change data."""
+    return {path for piece, _ in pieces for path in piece.files}
 
 
 def listed_files(storage: Storage, paths: Iterable[str]) -> set[str]:

@@ -23,12 +23,13 @@ from pyhudi.errors import (
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.reads.change_data import ChangePlan, pieces_of, plan_pieces
+from pyhudi.reads.change_data import pieces_of, plan_pieces
 from pyhudi.reads.incremental import Changes, Range, changes
+from pyhudi.reads.log_slices import Elsewhere
 from pyhudi.reads.scan import Query
-from pyhudi.reads.scan_plan import ScanPlan, plan_scan
 from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cut
 from pyhudi.reads.stream_backlog import Backlog, backlog_of
+from pyhudi.reads.stream_batches import Batch, BatchColumns
 from pyhudi.reads.stream_lease import StreamLease
 from pyhudi.reads.stream_look import StreamLook, StreamStep, look, look_back
 from pyhudi.reads.stream_offsets import Beginning, Offset, StreamOffset
@@ -44,6 +45,7 @@ from pyhudi.reads.stream_refusals import (
 )
 from pyhudi.reads.stream_rows import (
     among,
+    changed_groups,
     digest_of,
     inserts_only,
     listed_files,
@@ -51,7 +53,6 @@ from pyhudi.reads.stream_rows import (
     needed_files,
     only_inserted,
     snapshot_pieces,
-    without_changes,
 )
 from pyhudi.reads.stream_schema import differs, schema_barrier
 from pyhudi.slices.files import FileSlice
@@ -74,15 +75,6 @@ class Next:
     end: Offset | None
     newest: Offset | None
     backlog: Backlog
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What a batch reads: files with their ``query``, pieces for Python's workers, or nothing."""
-
-    query: Query | None = None
-    files: ScanPlan | None = None
-    pieces: ChangePlan | None = None
 
 
 @dataclass(slots=True)
@@ -144,20 +136,30 @@ class Stream:
         now_ms = self.runtime.clock.now_ms()
         return Next(end, newest, backlog_of(found, place, rest, now_ms))
 
-    def plan(self, start: Offset, end: StreamOffset, schema: SparkSchema) -> Batch:
-        """What the batch between two places reads; errors of ``next``."""
+    def plan(
+        self,
+        start: Offset,
+        end: StreamOffset,
+        schema: SparkSchema,
+        elsewhere: Elsewhere | None = None,
+    ) -> Batch:
+        """What the batch between two places reads; errors of ``next``.
+
+        Many logs are merged ``elsewhere``.
+        """
         if start is Beginning.LATEST:
             return Batch()
-        return _looking_again(lambda: self._plan(start, end, schema))
+        wanted = BatchColumns(schema, elsewhere)
+        return _looking_again(lambda: self._plan(start, end, wanted))
 
-    def _plan(self, start: Offset, end: StreamOffset, schema: SparkSchema) -> Batch:
+    def _plan(self, start: Offset, end: StreamOffset, wanted: BatchColumns) -> Batch:
         found = look_back(self.storage, end.order, end.at)
         check_known(found, end)
         if _in_snapshot(start, end):
-            return self._plan_snapshot(found, start, end, schema)
+            return self._plan_snapshot(found, start, end, wanted)
         assert isinstance(start, StreamOffset)
         self._hold(found, start)
-        return self._plan_commits(found, start, end, schema)
+        return self._plan_commits(found, start, end, wanted)
 
     def commit(self, end: StreamOffset) -> None:
         """All up to ``end`` has been read and written: it need not be kept any more."""
@@ -356,7 +358,7 @@ class Stream:
     ) -> StreamOffset:
         query, slices = self._snapshot(found, start)
         files = cut(loads_of(query, slices), start.files or 0, limits)
-        return replace(start, files=files, snapshot=digest_of(slices))
+        return replace(start, files=files, snapshot=digest_of(query, slices))
 
     def _snapshot(self, found: StreamLook, place: StreamOffset) -> tuple[Query, list[FileSlice]]:
         """The state at a place and its files in order; ``HistoryExpired`` if one has gone."""
@@ -372,7 +374,7 @@ class Stream:
             if place.snapshot is None:
                 raise
             slices = []
-        if place.snapshot is not None and place.snapshot != digest_of(slices):
+        if place.snapshot is not None and place.snapshot != digest_of(query, slices):
             self._held.snapshot = None
             raise state_gone(found, place)
         return query, slices
@@ -384,7 +386,7 @@ class Stream:
         return sum(loads_of(query, slices)[place.files or 0 :], Load())
 
     def _plan_snapshot(
-        self, found: StreamLook, start: Offset, end: StreamOffset, schema: SparkSchema
+        self, found: StreamLook, start: Offset, end: StreamOffset, wanted: BatchColumns
     ) -> Batch:
         self._hold_at(found, end.at)
         query, slices = self._snapshot(found, end)
@@ -393,40 +395,36 @@ class Stream:
         if not part:
             return Batch()
         if self.options.change_form is not ChangeForm.LATEST_STATE:
-            pieces = plan_pieces(query, schema, snapshot_pieces(query, part))
+            pieces = plan_pieces(query, wanted.schema, snapshot_pieces(query, part))
             return Batch(query, pieces=pieces)
-        chosen = frozenset(f.base.path for f in part if f.base is not None)
-        return Batch(query, plan_scan(query, (), narrowed=lambda found: among(found, chosen)))
+        return wanted.of(query, part)
 
     # ---- the commits after it
 
     def _plan_commits(
-        self, found: StreamLook, start: StreamOffset, end: StreamOffset, schema: SparkSchema
+        self, found: StreamLook, start: StreamOffset, end: StreamOffset, wanted: BatchColumns
     ) -> Batch:
         begin: InstantTime | None = start.at
         if start.at == end.at:
             begin = found.before(end.at) or ARCHIVED_TIMES.newest(found.table, found.order)
         steps = found.between(begin or InstantTime(""), end.at)
         commits = [c for s in steps for c in s.commits]
-        if not any(found.stats(c) or found.metadata(c).replaced for c in commits) and steps:
+        if not any(found.files(c) or found.metadata(c).replaced for c in commits) and steps:
             return Batch()
         self._check_schema(found, steps)
         first, last = (start.files or 0 if start.at == end.at else 0), end.files
         if self._of_each_change and not self._plain_inserts(found, commits):
-            return self._plan_changes(found, commits, begin, (first, last), end.at, schema)
+            part = first, last
+            return self._plan_changes(found, commits, begin, part, end.at, wanted.schema)
         known = self._changes(found, begin or None, end.at)
         query = self._query(found, known, end.at)
-        unmoved = without_changes(found, commits)
-        chosen: frozenset[str] | None = None
+        slices = query.slices(())
         if first or last is not None:
-            stats = [s for c in commits for s in found.stats(c)]
-            chosen = frozenset(s.path for s in stats[first:last])
-
-        def narrowed(slices: Sequence[FileSlice]) -> list[FileSlice]:
-            left = slices if chosen is None else among(slices, chosen)
-            return [f for f in left if f.base is not None and f.base.path not in unmoved]
-
-        return Batch(query, plan_scan(query, (), narrowed=narrowed))
+            groups = [group for commit in commits for group in found.files(commit)]
+            slices = among(slices, groups[first:last])
+        elif known.named is not None:  # archived commits do not say what they wrote
+            slices = among(slices, changed_groups(found, commits))
+        return wanted.of(query, slices)
 
     def _plain_inserts(self, found: StreamLook, commits: Sequence[Instant]) -> bool:
         """Whether the rows that commits inserted are all that they changed, and are still there."""

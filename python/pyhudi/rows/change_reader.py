@@ -9,14 +9,12 @@ that fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TypeVar
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import HistoryExpired, StorageError
 from pyhudi.format.change_log import (
     AFTER,
     BEFORE,
@@ -29,77 +27,34 @@ from pyhudi.format.change_log import (
 )
 from pyhudi.format.corruption import corrupt
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
+from pyhudi.rows.log_spec import SliceChange
 from pyhudi.rows.meta_columns import constant
+from pyhudi.rows.piece_reading import BATCH_ROWS, reading, reading_pieces
+from pyhudi.rows.slice_changes import slice_changes
 from pyhudi.rows.slice_file import Positions, SliceFile
-from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.rows.stored_types import converted
-from pyhudi.rows.task import Batches, telling
+from pyhudi.rows.task import Batches
 
-#: rows of one batch of the answer
-BATCH_ROWS = 16_384
 #: operation, its rows' positions in the older slice and in the newer one, -1 for none
 Found = tuple[str, Positions, Positions]
-Piece = TypeVar("Piece")
 
 
 def read_changes(
-    spec: ChangeSpec, pieces: Sequence[Sequence[ChangePiece]]
+    spec: ChangeSpec, pieces: Sequence[Sequence[ChangePiece | SliceChange]]
 ) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow`` that reads the change data of a task's pieces.
 
     Its input is one column of task numbers, indices into ``pieces``; its output has
-    ``spec.schema()``. Raises ``HistoryExpired`` if a file is gone, ``TableCorrupt`` or
-    ``StorageError``.
+    ``spec.schema()``. Raises ``HistoryExpired`` if a file is gone, ``TableCorrupt``,
+    ``UnsupportedTable`` or ``StorageError``.
     """
-    return reading_pieces(spec.fs, pieces, lambda fs, piece: PieceReader(spec, fs, piece).batches())
 
+    def answer(filesystem: pa.fs.FileSystem, piece: ChangePiece | SliceChange) -> Batches:
+        if isinstance(piece, SliceChange):
+            return slice_changes(spec, filesystem, piece)
+        return PieceReader(spec, filesystem, piece).batches()
 
-def reading_pieces(
-    place: FileSystemSpec,
-    pieces: Sequence[Sequence[Piece]],
-    rows_of: Callable[[pa.fs.FileSystem, Piece], Batches],
-) -> Callable[[Batches], Batches]:
-    """The function for ``mapInArrow`` that gives ``rows_of`` each piece of a task."""
-
-    def read(batches: Batches) -> Batches:
-        filesystem = place.open()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in pieces[number]:
-                    yield from rows_of(filesystem, piece)
-
-    return telling(read)
-
-
-def reading(instant: str, paths: str) -> AbstractContextManager[None]:
-    """Tells what fails below it as an error of the files ``paths``, read for a commit's changes."""
-    return telling_files(
-        paths,
-        f"The changes of the commit {instant} need {paths}, and one of these files is gone: a "
-        "clean has deleted it since. Let the range begin at this commit or later, or keep more "
-        "commits (hoodie.clean.commits.retained) than your readers lag behind.",
-        instant,
-    )
-
-
-@contextmanager
-def telling_files(paths: str, gone: str, asked: str | None) -> Iterator[None]:
-    """Tells what fails below it as an error of the files ``paths``.
-
-    ``gone`` is the message if one is missing, ``asked`` the instant that was asked for.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise HistoryExpired(gone, asked=asked, earliest=None) from error
-    except pa.ArrowInvalid as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise corrupt(paths, "a base file is a whole Parquet file", reason) from error
-    except OSError as error:
-        raise StorageError(
-            f"A data file could not be read: {' '.join(str(error).split())}. Read again when the "
-            "storage answers."
-        ) from error
+    return reading_pieces(spec.fs, pieces, answer)
 
 
 class PieceReader:
@@ -112,7 +67,7 @@ class PieceReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The changes, in ``spec.schema()``."""
         try:
-            with reading(self._piece.instant, self._paths()):
+            with reading(self._piece.instant, " and ".join(self._piece.files)):
                 yield from self._logged() if self._piece.logs else self._inferred()
         finally:
             for each in self._open:
@@ -229,7 +184,3 @@ class PieceReader:
             known = SliceFile(opened, of)
             self._open.append(known)
         return known
-
-    def _paths(self) -> str:
-        held = [each.path for each in (self._piece.before, self._piece.after) if each]
-        return " and ".join([*self._piece.logs, *held])

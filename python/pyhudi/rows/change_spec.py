@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.format.change_log import AFTER, BEFORE, OP, TIME
 from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.spec import FileNames, FileSystemSpec
+
+if TYPE_CHECKING:
+    from pyhudi.rows.log_spec import MergeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +40,27 @@ class ChangePiece(ByValue):
     aligned: bool = False
     ops: str = "iud"
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of its files."""
+        held = (each.path for each in (self.before, self.after) if each is not None)
+        return *self.logs, *held
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeSpec(ByValue):
     """One read of change data; all its tasks get the same.
 
     ``root`` is the table's path in the form for ``fs``. ``before`` and ``after`` are the struct
-    types of the images, None for an image that nobody asked for.
+    types of the images, None for an image that nobody asked for. ``merge`` is how slices with logs
+    are merged, None in a copy-on-write table; which instants count is said by each piece.
     """
 
     root: str
     fs: FileSystemSpec
     before: pa.StructType | None
     after: pa.StructType | None
+    merge: MergeSpec | None = None
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

@@ -20,10 +20,11 @@ from pyhudi.rows.log_parts import LogPart, chunks
 from pyhudi.rows.log_spec import CompactTask, Merged, MergeSpec
 from pyhudi.rows.meta_columns import TEXT
 from pyhudi.rows.old_file import OldFile
+from pyhudi.rows.piece_reading import BATCH_ROWS
 from pyhudi.rows.rows import single
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.slice_reader import BATCH_ROWS, parts_in
+from pyhudi.rows.slice_reader import parts_in
 from pyhudi.rows.spec import (
     COMMIT_TIME_COLUMN,
     GROUP,

@@ -52,6 +52,11 @@ class LogPart:
         self._deletes: list[Deleted] | None = None
 
     @property
+    def instant(self) -> str:
+        """The instant that wrote it."""
+        return self._block.header[HeaderKey.INSTANT_TIME]
+
+    @property
     def deletes(self) -> bool:
         """Whether all it holds are deletes."""
         return self._block.block_type is BlockType.DELETE
@@ -79,6 +84,10 @@ class LogPart:
         if at < 0 or rows.field(at).null_count:
             raise corrupt(self.path, RULE, "a row has no key")
         return rows.field(at).cast(pa.string())
+
+    def keys_at(self, at: Positions) -> pa.Array:
+        """The record keys of the rows at ``at``, in this order."""
+        return self.keys().take(pa.array(at))
 
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""

@@ -87,6 +87,27 @@ class Merged(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class SliceChange(ByValue):
+    """What the commit ``instant`` did to a slice with logs; blocks of ``counted`` instants count.
+
+    The changes are what its blocks did to the rows of the other ones. With ``whole`` they are this
+    operation for every row of the slice. ``ops`` are the operations whose rows are wanted.
+    """
+
+    instant: str
+    slice: LogSlice
+    counted: CountedInstants
+    ops: str = "iud"
+    whole: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of its files."""
+        base = self.slice.base
+        return (*([base.path] if base is not None else []), *self.slice.logs)
+
+
+@dataclass(frozen=True, slots=True)
 class CompactTask(ByValue):
     """A slice with logs that becomes a base file of the same file group."""
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from pyhudi.format.change_log import AFTER, BEFORE, DELETE, INSERT, LoggedChanges, logged_changes
 from pyhudi.rows.by_value import ByValue
-from pyhudi.rows.change_reader import BATCH_ROWS, reading, reading_pieces
 from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.piece_reading import BATCH_ROWS, reading, reading_pieces
 from pyhudi.rows.slice_file import Positions, SliceFile
 from pyhudi.rows.spec import FileNames, FileSystemSpec
 from pyhudi.rows.stored_types import converted

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import CompactTask, CountedInstants, LogSlice, MergeSpec
+from pyhudi.rows.log_spec import CompactTask, CountedInstants, LogSlice, MergeSpec, SliceChange
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
@@ -48,6 +48,7 @@ _VALUES = (
     MarkerAddress,
     MergeSpec,
     Slice,
+    SliceChange,
     WriteSpec,
 )
 

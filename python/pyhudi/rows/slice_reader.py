@@ -14,15 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
-from pyhudi.rows.change_reader import reading_pieces, telling_files
 from pyhudi.rows.log_parts import LogPart, chunks, parts_of
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
+from pyhudi.rows.piece_reading import BATCH_ROWS, reading_pieces, telling_files
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.task import Batches
 
-BATCH_ROWS: Final = 16_384
 #: the answer of ``merge_slices``: the slice's number, and positions as little-endian 64-bit numbers
 MERGED_SCHEMA: Final = pa.schema(
     [("slice", pa.int64()), ("masked", pa.binary()), ("kept", pa.list_(pa.binary()))]

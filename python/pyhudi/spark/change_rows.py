@@ -13,16 +13,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from pyhudi.application.runtime import Runtime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import ChangePlan, task_count
-from pyhudi.reads.log_slices import LogRowsPlan
+from pyhudi.reads.incremental import RowsOfCommits
+from pyhudi.reads.log_slices import Elsewhere, LogRowsPlan
 from pyhudi.reads.logged_rows import LoggedPlan
+from pyhudi.reads.stream_batches import with_commit_time
 from pyhudi.rows.change_reader import read_changes
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
 from pyhudi.rows.logged_reader import read_logged_rows
 from pyhudi.rows.shipping import Work, shipped
 from pyhudi.rows.slice_reader import MERGED_SCHEMA, decoded, merge_slices, read_log_rows
-from pyhudi.rows.spec import KEY_COLUMN
+from pyhudi.rows.spec import COMMIT_TIME_COLUMN, KEY_COLUMN
+from pyhudi.rows.task import error_from_text
+from pyhudi.spark.sessions import Sessions
 from pyhudi.writes.placement.task_routes import balanced
 
 
@@ -72,6 +77,35 @@ def _frame(spark: SparkSession, rows: pa.Table, schema: SparkSchema) -> DataFram
     finally:
         os.unlink(name)
     return DataFrame(frame, spark)
+
+
+def log_rows_of(
+    spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema, counted: RowsOfCommits | None
+) -> DataFrame:
+    """The rows of log files that commits of ``counted`` wrote, None for all, in the columns
+    ``wanted``; nothing is read yet."""
+    rows = _read(spark, plan, read_log_rows, with_commit_time(wanted))
+    if counted is not None:
+        time = F.col(COMMIT_TIME_COLUMN)
+        counts = time.isin(list(counted.commits))
+        if counted.above is not None:
+            counts = counts | (time > counted.above)
+        rows = rows.where(counts)
+    return rows.select(*(rows[f"`{name.replace('`', '``')}`"] for name in wanted.names))
+
+
+def merging(sessions: Sessions, runtime: Runtime) -> Elsewhere:
+    """Merges slices by a Spark job of the session that asks."""
+
+    def merge(
+        spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
+    ) -> Sequence[Merged]:
+        try:
+            return merged_slices(sessions.asking(), spec, slices, sizes)
+        except runtime.spark_errors as error:
+            raise (error_from_text(str(error)) or error) from error
+
+    return merge
 
 
 def merged_slices(

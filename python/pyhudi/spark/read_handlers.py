@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,10 +28,8 @@ from pyhudi.reads.scan import (
     partition_texts,
 )
 from pyhudi.reads.scan_plan import ScanPlan, plan_scan
-from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
-from pyhudi.rows.task import error_from_text
 from pyhudi.spark import protocol
-from pyhudi.spark.change_rows import change_rows, log_rows, logged_rows, merged_slices
+from pyhudi.spark.change_rows import change_rows, log_rows, logged_rows, merging
 from pyhudi.spark.questions import Target, told
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.storage.open import normalize_root
@@ -54,6 +52,7 @@ class ReadHandlers:
         self._runtime = runtime
         self._pins = pins
         self._leases = LeaseKeeper(runtime)
+        self._merged = merging(sessions, runtime)
 
     def exists(self, at: Target, ask: protocol.Nothing) -> bool:
         return table_exists(self._runtime.storage(at.root))
@@ -126,14 +125,6 @@ class ReadHandlers:
             holder.take(log_rows(spark, found, wanted)._jdf)
         else:
             holder.take(logged_rows(spark, found, wanted)._jdf)
-
-    def _merged(
-        self, spec: MergeSpec, slices: Sequence[LogSlice], sizes: Sequence[int]
-    ) -> list[Merged]:
-        try:
-            return merged_slices(self._sessions.asking(), spec, slices, sizes)
-        except self._runtime.spark_errors as error:
-            raise (error_from_text(str(error)) or error) from error
 
     def _note(self, at: Target, pin: str, query: Query) -> None:
         def writer() -> Writer:

@@ -13,7 +13,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
 from pyhudi.reads.streams import Stream
 from pyhudi.spark import stream_protocol as protocol
-from pyhudi.spark.change_rows import change_rows
+from pyhudi.spark.change_rows import change_rows, log_rows_of, merging
 from pyhudi.spark.questions import Target
 from pyhudi.spark.sessions import JavaObject, Sessions
 from pyhudi.timeline.read_states import ReadState
@@ -48,18 +48,22 @@ class StreamHandlers:
     def plan_batch(
         self, holder: JavaObject, at: Target, ask: protocol.PlanBatch
     ) -> protocol.BatchPlan:
-        """Gives the ``HudiChangeRows`` that asks a DataFrame, if workers read the batch."""
+        """Gives the ``HudiChangeRows`` that asks a DataFrame of the rows that workers read."""
         stream = self._stream(at, ask.stream, ask.pin, ask.instant)
         wanted = SparkSchema.parse(ask.schema)
-        batch = stream.plan(parse_offset(ask.start), _place(ask.end), wanted)
+        elsewhere = merging(self._sessions, self._runtime)
+        batch = stream.plan(parse_offset(ask.start), _place(ask.end), wanted, elsewhere)
+        rows_of = batch.query.rows if batch.query is not None else None
         if batch.pieces is not None:
             spark = self._sessions.asking()
             rows = change_rows(spark, batch.pieces, stream.changes_for(wanted))
             if stream.options.appends_only:
                 rows = rows.select(f"{AFTER}.*")
             holder.take(rows._jdf)
-        rows_of = batch.query.rows if batch.query is not None else None
-        return protocol.BatchPlan(batch.files, rows_of)
+        elif batch.logs is not None:
+            spark = self._sessions.asking()
+            holder.take(log_rows_of(spark, batch.logs, wanted, rows_of)._jdf)
+        return protocol.BatchPlan(batch.files, rows_of, batch.logs is not None)
 
     def read_up_to(self, at: Target, ask: protocol.ReadUpTo) -> None:
         self._stream(at, ask.stream, ask.pin, ask.instant).commit(_place(ask.end))

@@ -56,7 +56,7 @@ class BatchEnd:
 
 @dataclass(frozen=True, slots=True)
 class PlanBatch:
-    """What the batch reads, in the columns of ``schema``; a DataFrame if workers read it."""
+    """What the batch reads, in the columns of ``schema``; a DataFrame of what workers read."""
 
     stream: str
     pin: str
@@ -68,10 +68,14 @@ class PlanBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """Files, None if there are none or if workers read them; ``rows``, None if all count."""
+    """Files, None if there are none or if workers read all; ``rows``, None if all count.
+
+    With ``logs`` the DataFrame has rows of logs beside the files; all of them count.
+    """
 
     files: ScanPlan | None
     rows: RowsOfCommits | None
+    logs: bool
 
 
 @dataclass(frozen=True, slots=True)

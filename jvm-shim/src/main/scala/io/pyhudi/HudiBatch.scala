@@ -13,7 +13,13 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 private[pyhudi] final case class HudiBatch(
     partitions: Array[InputPartition],
     readers: PartitionReaderFactory,
-    metrics: Array[CustomTaskMetric])
+    metrics: Array[CustomTaskMetric]) {
+
+  /** The same with rows of log files, which Python's workers give in the same columns. */
+  def withLogRows(rows: RDD[Row]): HudiBatch = copy(
+    partitions = partitions ++ HudiBatch.ofWorkers(rows).partitions,
+    readers = HudiFilesAndWorkers(readers))
+}
 
 private[pyhudi] object HudiBatch {
 
@@ -68,6 +74,23 @@ private[pyhudi] case object HudiWorkerReaders extends PartitionReaderFactory {
       override def close(): Unit = ()
     }
   }
+}
+
+/** Reads files by `files`, and what Python's workers give as it comes. */
+private[pyhudi] final case class HudiFilesAndWorkers(files: PartitionReaderFactory)
+    extends PartitionReaderFactory {
+
+  override def supportColumnarReads(partition: InputPartition): Boolean =
+    files.supportColumnarReads(partition)
+
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
+    partition match {
+      case rows: HudiWorkerPartition => HudiWorkerReaders.createReader(rows)
+      case _ => files.createReader(partition)
+    }
+
+  override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
+    files.createColumnarReader(partition)
 }
 
 /** Rows with the columns of `readers` in another order.

@@ -93,7 +93,8 @@ private[pyhudi] class HudiMicroBatchStream(snapshot: HudiSnapshot, schema: Struc
     Json.some(answer.get("files")) match {
       case Some(files) =>
         val rows = Json.some(answer.get("rows")).map(HudiRangeRows.parse)
-        HudiBatch.ofFiles(HudiScanPlan.parse(files), snapshot.copy(rows = rows), schema)
+        val read = HudiBatch.ofFiles(HudiScanPlan.parse(files), snapshot.copy(rows = rows), schema)
+        if (answer.get("logs").asBoolean) read.withLogRows(workers.rows) else read
       case None => workers.answered.fold(HudiBatch.empty)(HudiBatch.ofWorkers)
     }
   }
