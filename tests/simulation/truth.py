@@ -15,6 +15,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_restore_plan, parse_rollback_plan
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from tests.simulation.logs import is_data
 from tests.simulation.residuals import timeline_entry
 
 
@@ -26,6 +27,7 @@ class Fact:
     writer: str
     step: int
     metadata: CommitMetadata
+    completed: InstantTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Truth:
         """
         changed = False
         for path in paths:
-            if path.endswith(".parquet"):
+            if is_data(path):
                 changed |= "delete" in what
                 continue
             instant = timeline_entry(path)
@@ -93,7 +95,8 @@ class Truth:
         if commit and data:
             metadata = parse_commit(data, path)
             writer = metadata.extra.get("writer", "")
-            fact = Fact(instant.time, writer, step, metadata)
+            completed = instant.completion_time or instant.time
+            fact = Fact(instant.time, writer, step, metadata, completed)
             known = self.published.setdefault(instant.time, fact)
             if known.writer != writer and instant.time not in self.undone:
                 self.shared.append(instant.time)
