@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyhudi.errors import StorageError
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
@@ -48,6 +49,7 @@ class HudiDelta(HudiService):
     ``appends``: to the log that is there, in layout 1, as on HDFS. ``dies_after``: it is cut off.
     """
 
+    again: ClassVar[bool] = False
     keys: tuple[str, ...] = ()
     appends: bool = False
     dies_after: State = State.COMPLETED
@@ -141,6 +143,8 @@ class HudiCompact(HudiService):
     def _plan(self, steps: Steps, timeline: Timeline) -> CompactionPlan | None:
         operations = []
         for group, slices in steps.slices(timeline).items():
+            if planned(steps, timeline, group):
+                continue
             logs = tuple(p.rpartition("/")[2] for p, _ in logs_of(steps, timeline, slices[0]))
             if logs or steps.table.config.table_type.value == "COPY_ON_WRITE":
                 base, (partition, file_id) = slices[0], group

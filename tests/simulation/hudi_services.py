@@ -55,6 +55,8 @@ class HudiService(ABC):
     times: int = 1
     #: whether what it deletes of the timeline is kept elsewhere
     moves: ClassVar[bool] = False
+    #: whether it is run again if it died
+    again: ClassVar[bool] = True
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
         for _ in range(self.times):

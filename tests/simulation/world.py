@@ -377,7 +377,8 @@ class World:
         self.settling = True
         self.scheduler.now += LONG_S
         for name in (*self.scenario.services, *self.scenario.streams):
-            if self.outcomes.get(name, self) is not None:
+            again = getattr(self.scenario.programs[name], "again", True)
+            if again and self.outcomes.get(name, self) is not None:
                 self._spawn(f"{name}{AGAIN}", self.scenario.programs[name])
                 self.scheduler.run()
                 self.scheduler.now += LONG_S
