@@ -14,8 +14,8 @@ from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.locks.filesystem import LOCK_PATH
 from pyhudi.locks.open import GROUPS_PATH
 from tests.simulation.explore import Finding, shrink
-from tests.simulation.programs import outcome_of
 from tests.simulation.logs import is_data, named_log
+from tests.simulation.programs import outcome_of
 from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, FaultKind, Kind
 from tests.simulation.seams import SERVICES

@@ -47,7 +47,9 @@ def _begun(run: Run, group: Group, step: int) -> dict[InstantTime, bool]:
         if plan.step < step <= gone and group in plan.groups:
             found[plan.time] = True
     for fact in run.truth.published.values():
-        bases = {(s.partition_path, s.file_id) for s in fact.metadata.stats if not named_log(s.path)}
+        bases = {
+            (s.partition_path, s.file_id) for s in fact.metadata.stats if not named_log(s.path)
+        }
         if fact.step < step and group in bases:
             found[fact.time] = False
     return found
