@@ -33,8 +33,8 @@ in two threads that share its caches and its marker service.
 the bounds. `make test` uses most schedules where it must find something: it switches off each
 guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
 configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 20 of each
-configuration of streams, 40 with each guard against Apache Hudi's on, 200 for each gap that no
-guard covers, and the schedules within three of the bounds.
+configuration of streams and of logs, 40 with each guard against Apache Hudi's on, 200 for each gap
+that no guard covers, and the schedules within three of the bounds.
 
 Six things must hold in each run:
 """
@@ -90,7 +90,9 @@ Each guard of streams and what comes of it if it is switched off:
 """.rstrip().split("\n")
 UNPROVEN = """\
 Nothing of this breaks without the comparison of a compaction with base files that were written
-beside it: pyhudi writes none in a group that has logs, and only Apache Hudi might.
+beside it: pyhudi writes none in a group that has logs, and only Apache Hudi might. Nor was anything
+found without the look for logs that a clean has deleted, and without the rule by which a clean
+spares the logs of writes that run; these two are proven by their mutants alone.
 
 Each guard of logs and compactions, and what comes of it if it is switched off:
 """.rstrip().split("\n")

@@ -6,14 +6,12 @@ rollback and what a clean does with it. Guards of compactions are in ``compactio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pyhudi.format.instants import InstantTime, State
+from pyhudi.format.instants import State
 from pyhudi.services.compaction import CompactionStep
-from pyhudi.slices.files import FileSlice, LogFile
-from pyhudi.timeline import versions
+from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.conflicts import compactions
 from tests.simulation.appends import Append, Remove
@@ -31,11 +29,10 @@ from tests.simulation.guards import (
 )
 from tests.simulation.hudi_compact import HudiCompact, HudiDelta
 from tests.simulation.own_compaction import OwnCompact
-from tests.simulation.own_guards import AT_ONCE
 from tests.simulation.own_services import OwnArchive, OwnSettle
 from tests.simulation.programs import Program, Read
 from tests.simulation.scheduler import FaultKind
-from tests.simulation.service_guards import SERIAL, VERSIONS
+from tests.simulation.service_guards import SERIAL
 from tests.simulation.world import Scenario
 
 SLICES: Final = "a log is in its slice"
@@ -44,7 +41,6 @@ PLACEMENT: Final = "pyhudi.writes.placement"
 VIEW: Final = "pyhudi.timeline.view"
 
 _with_logs = FileSystemView._with_logs
-_in_layout_2 = versions._in_layout_2
 _check_compactions = compactions.check_compactions
 
 
@@ -53,16 +49,6 @@ def _by_instant(self: FileSystemView, newest: list[FileSlice], *asked: Any) -> l
     instants = (replace(i, completion_time=i.time) for i in self.timeline.instants)
     view = replace(self, timeline=self.timeline.only(instants), ends={})
     return _with_logs(view, newest, *asked)
-
-
-def _running_ones_are_old(view: FileSystemView) -> versions.Begin:
-    begin = _in_layout_2(view)
-
-    def early(log: LogFile, bases: Sequence[InstantTime]) -> InstantTime | None:
-        found = begin(log, bases)
-        return versions.EARLIEST if found is None else found
-
-    return early
 
 
 def _nothing_revived(*asked: Any) -> None:
@@ -124,20 +110,11 @@ LOG_GUARDS: Final[Guards] = {
     "a log of others stays in a rollback": {f"{FAILED}.shared_logs": _no_paths},
     "a log of a plan stays in a rollback": {f"{FAILED}._planned": _no_paths},
     "a log of no commit is not opened": {f"{VIEW}.without_failed_logs": _as_they_are},
-    "logs that commits name": {f"{VIEW}.check_logs": nothing},
-    "a clean spares logs of writes that run": {
-        "pyhudi.timeline.versions._in_layout_2": _running_ones_are_old
-    },
 }
 
 ONE: Final[dict[str, Program]] = {"w1": Append(("k1",))}
 BOTH: Final[dict[str, Program]] = {**ONE, "w2": Append(("k1",))}
 COMPACT: Final[dict[str, Program]] = {"compact": OwnCompact()}
-#: a compaction that others may run between its plan and its run
-PLANNED: Final[dict[str, Program]] = {
-    "plan": OwnCompact(step=CompactionStep.SCHEDULE),
-    "run": OwnCompact(step=CompactionStep.RUN),
-}
 HUDI: Final[dict[str, Program]] = {"hudi-compact": HudiCompact()}
 #: a key goes and comes back, a compaction, and one more write of it
 RETURNS: Final[dict[str, Program]] = {
@@ -268,22 +245,5 @@ LOG_CASES: Final = (
         seeds=2_000,
         stops="a query fails since a rollback has deleted a log that did not count",
         mutant="logs of writes that have not committed are in their slices",
-    ),
-    Case(
-        "logs that commits name",
-        # A query that begins while the others have not, and goes on when they have ended.
-        world({**COMPACT, "hudi-clean": VERSIONS, "reader": Read(cleaned=True)}),
-        Bound(1, 1, (FaultKind.CRASH,), struck=frozenset({"hudi-clean"})),
-        SERIAL,
-        stops="a query that came late shows rows without the logs that a clean has deleted",
-        mutant="a log that is gone is passed over",
-    ),
-    Case(
-        "a clean spares logs of writes that run",
-        world({**PLANNED, "clean": AT_ONCE, **ONE}),
-        Bound(preemptions=1),
-        LIVE,
-        stops="a clean deletes the log of a write that is about to commit",
-        mutant="a log of an instant that has not completed is of an old slice",
     ),
 )
