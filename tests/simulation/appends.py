@@ -25,17 +25,15 @@ from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Transaction
 from pyhudi.writes.placement import dead_keys, log_groups
 from pyhudi.writes.placement.assign import Assignment, Sizing, assign
+from tests.simulation.data_files import Mark, put_marked, token_of
 from tests.simulation.logs import Rows, log_data, log_path, snapshot
 from tests.simulation.programs import (
     PARTITION,
     Evaluated,
     Machine,
-    Mark,
     Upsert,
     put_file,
-    put_marked,
     rows_of_file,
-    token_of,
 )
 
 #: files are never full, and several writers write: new keys go to a group that is updated anyway

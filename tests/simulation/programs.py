@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, HudiErr
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
-from pyhudi.format.markers import Marker, MarkerKind, marker_path
+from pyhudi.format.markers import Marker, MarkerKind
 from pyhudi.format.plans import (
     ClusteringGroup,
     ClusteringPlan,
@@ -44,14 +44,12 @@ from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.times.times import next_time
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
+from tests.simulation.data_files import Mark, put_marked, token_of
 from tests.simulation.logs import snapshot
 
 PARTITION = "p"
 BACKOFF_S = 0.05
 MOST_WAITS = 20
-
-#: has the marker of a data file on storage
-Mark = Callable[[str, MarkerKind], None]
 
 Rows = Mapping[str, list[str]]
 
@@ -408,27 +406,6 @@ def _marking(transaction: Transaction, machine: Machine) -> Mark | None:
     opened = machine.markers.open(machine.storage, transaction.instant, Batching(interval_ms=0))
     transaction.keep_markers(opened)
     return lambda path, kind: opened.ask([Marker(path, kind).render()]).result(0)
-
-
-def token_of(clock: Clock) -> str:
-    """A write token that no other task has."""
-    return f"0-{clock.random_int(1_000_000)}-0"
-
-
-def put_marked(
-    time: InstantTime,
-    storage: Storage,
-    path: str,
-    kind: MarkerKind,
-    data: bytes,
-    mark: Mark | None = None,
-) -> None:
-    """A data file after its marker."""
-    if mark is not None:
-        mark(path, kind)
-    else:
-        storage.put_if_absent(marker_path(time, path, kind), b"")
-    storage.put_if_absent(path, data)
 
 
 def put_file(
