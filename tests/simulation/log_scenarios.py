@@ -71,7 +71,11 @@ LOG_ROWS: Final = (
     _writers("three writers of logs"),
     _writers("three writers of logs, table version 8", 8),
     _writers("three writers of logs, table version 6", 6),
-    _writers("the same, failed writes policy EAGER", 6, failed_writes=FailedWrites.EAGER),
+    _writers(
+        "three writers of logs, table version 6, failed writes policy EAGER",
+        6,
+        failed_writes=FailedWrites.EAGER,
+    ),
     _writers("three writers of logs, wall clocks seconds apart", skews=APART),
     _beside("our compaction, twice at the same time", *TWO),
     _beside("our compaction, twice at the same time, table version 8", *TWO, version=8),
