@@ -194,6 +194,18 @@ CHANGES: Final = (
                 ("test_positions_count_only_for_the_base_file_that_they_mean",),
             ),
             Mutant(
+                "a log belongs to the slice in which its write began",
+                "FileSystemView._with_logs",
+                (("i.completion_time or i.time", "i.time"),),
+                ("test_in_layout_2_a_log_belongs_to_the_slice_before_its_completion",),
+            ),
+            Mutant(
+                "logs of writes that have not committed are in their slices",
+                "without_failed_logs",
+                (("", "return logs"),),
+                ("test_in_layout_1_a_log_of_a_write_that_has_not_committed_is_in_no_slice",),
+            ),
+            Mutant(
                 "a log that is gone is passed over",
                 "check_logs",
                 (("", "return"),),
@@ -259,6 +271,20 @@ CHANGES: Final = (
                 "homes_of",
                 (("not in planned", "not in ()"),),
                 ("test_a_key_that_comes_back_beside_a_planned_compaction_is_there_once",),
+            ),
+            Mutant(
+                "a log of version 6 is not found by its marker",
+                "_is_appended",
+                (("", "return False"),),
+                ("test_blocks_of_a_failed_write_in_a_log_of_others_are_taken_back_by_a_command",),
+            ),
+            Mutant(
+                "a log that a plan names goes with a failed write",
+                "staying_logs",
+                (("(logs & _planned(table) if logs else set())", "set()"),),
+                (
+                    "test_a_log_of_a_failed_write_stays_as_long_as_a_pending_compaction_has_it_in_its_plan",
+                ),
             ),
             Mutant(
                 "a log of others goes with a failed write",

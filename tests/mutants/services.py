@@ -217,6 +217,18 @@ SERVICES: Final = (
                 ("test_a_run_waits_for_another_and_follows_it_when_that_is_dead",),
             ),
             Mutant(
+                "a compaction whose runner is dead stays",
+                "runner_of",
+                (("return Runner.DEAD", "return Runner.ALIVE"),),
+                ("test_a_run_waits_for_another_and_follows_it_when_that_is_dead",),
+            ),
+            Mutant(
+                "a plan goes though a log names it",
+                "_names_a_log",
+                (("", "return False"),),
+                ("test_a_plan_of_layout_1_stays_if_a_log_names_it",),
+            ),
+            Mutant(
                 "a compaction that was begun without a heartbeat is run again",
                 "RunningCompaction.claimed",
                 (("runner is Runner.UNKNOWN and not takes_over", "False"),),

@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTable, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.log_spec import CompactTask, MergeSpec
 from pyhudi.rows.spec import WriteSpec
@@ -220,8 +221,12 @@ def test_the_logs_of_a_group_of_another_plan_wait_for_it(tmp_path: Path) -> None
 def test_a_plan_of_layout_1_stays_if_a_log_names_it(tmp_path: Path) -> None:
     table, time = pending_plan(OLDEST, tmp_path)
     base = next(table.root.glob(".*.log.1_*"))
-    named = base.name.split("_")[0]
-    (table.root / f"{named}_{time}.log.1_0-1-2").write_bytes(b"")
+    file_id = FileId(base.name.split("_")[0][1:])
+    log = f".{file_id}_{time}.log.1_0-1-2"
+    (table.root / log).write_bytes(b"")
+    done = CommitMetadata(stats=(WriteStat(file_id, log, "", time, log_version=1),))
+    folder = table.root / table.table().config.timeline_folder
+    (folder / f"{int(time) + 1}.deltacommit").write_bytes(render_commit(done, 1))
     (found,) = table.compact(CompactionStep.UNSCHEDULE)
     assert found.why == f"a log names {time}, and belongs to the base file that it is to write"
     assert len(table.plans()) == 1

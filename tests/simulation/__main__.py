@@ -2,7 +2,8 @@
 
 ``python -m tests.simulation --seeds N`` sets how many seeds each configuration gets, ``--near``
 explores no further than `make test` does, ``--own`` explores pyhudi's own services alone and
-renews their sections of the page, ``--streams`` does so with streams. The page's parts are explored
+renews their sections of the page, ``--streams`` does so with streams and ``--logs`` with
+merge-on-read tables. The page's parts are explored
 in ``--jobs`` processes, one part in one; what is printed and published is the same whatever their
 number. Ends with 1 where anything was found that the table does not tell; its schedule is printed,
 and runs again by ``explore.judge``.
@@ -21,16 +22,21 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Final, TextIO
 
+from tests.simulation.compaction_guards import COMPACTION_CASES, COMPACTION_GUARDS
 from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
 from tests.simulation.history import history, report
 from tests.simulation.invariants import (
     PAGE,
+    log_part,
     page,
     stream_part,
+    with_log_part,
     with_own_part,
     with_stream_part,
 )
+from tests.simulation.log_guards import LOG_CASES, LOG_GUARDS
+from tests.simulation.log_scenarios import LOG_ROWS
 from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
 from tests.simulation.rows import Row
@@ -41,7 +47,10 @@ from tests.simulation.stream_guards import STREAM_CASES, STREAM_GUARDS
 from tests.simulation.stream_scenarios import STREAM_ROWS
 from tests.simulation.world import Scenario
 
-ALL_GUARDS: Final = GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS | STREAM_GUARDS
+ALL_GUARDS: Final = (
+    GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS | STREAM_GUARDS | LOG_GUARDS | COMPACTION_GUARDS
+)
+ALL_LOG_CASES: Final = (*LOG_CASES, *COMPACTION_CASES)
 ALL_CASES: Final = (*CASES, *SERVICE_CASES, *ALL_OWN_CASES)
 
 
@@ -125,6 +134,7 @@ def main() -> int:
     given.add_argument("--near", action="store_true")
     given.add_argument("--own", action="store_true")
     given.add_argument("--streams", action="store_true")
+    given.add_argument("--logs", action="store_true")
     given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
@@ -133,10 +143,13 @@ def main() -> int:
         return own_alone(seeds, options.jobs)
     if options.streams:
         return streams_alone(seeds, options.jobs)
+    if options.logs:
+        return logs_alone(seeds, options.jobs)
     # What takes longest comes first, so that all processes end at about the same time.
     parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
     parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS, *OWN_ROWS)]
     parts += [partial(without, case) for case in ALL_CASES]
+    parts += log_parts(seeds)
     parts += stream_parts(seeds)
     found = run(parts, options.jobs)
     told = iter(found)
@@ -145,8 +158,10 @@ def main() -> int:
     beside = [(row, next(told).explored) for row in SERVICE_ROWS]
     own = [(row, next(told).explored) for row in OWN_ROWS]
     off_in_turn = [(case, one.explored, one.history) for case in ALL_CASES for one in [next(told)]]
+    logs = log_lines([next(told) for _ in log_parts(seeds)])
     lines = stream_lines(list(told))
-    return publish(page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES, lines), found)
+    text = page(by_seed, whole, off_in_turn, beside, own, ALL_OWN_CASES, lines, logs)
+    return publish(text, found)
 
 
 def own_alone(seeds: range, jobs: int) -> int:
@@ -158,6 +173,26 @@ def own_alone(seeds: range, jobs: int) -> int:
     own = [(row, next(told).explored) for row in OWN_ROWS]
     guards = [(c, each.explored, each.history) for c, each in zip(ALL_OWN_CASES, told, strict=True)]
     return publish(with_own_part(PAGE.read_text(encoding="utf-8"), own, guards), found)
+
+
+def log_parts(seeds: range) -> list[Part]:
+    """What is explored of logs: each configuration, and each guard switched off."""
+    parts: list[Part] = [partial(searched, row, seeds) for row in LOG_ROWS]
+    return parts + [partial(without, case) for case in ALL_LOG_CASES]
+
+
+def log_lines(found: Sequence[Told]) -> list[str]:
+    """What the page says of them."""
+    told = iter(found)
+    rows = [(row, next(told).explored) for row in LOG_ROWS]
+    guards = [(c, each.explored, each.history) for c, each in zip(ALL_LOG_CASES, told, strict=True)]
+    return log_part(rows, guards)
+
+
+def logs_alone(seeds: range, jobs: int) -> int:
+    """Explore merge-on-read tables, and renew what the page says of them."""
+    found = run(log_parts(seeds), jobs)
+    return publish(with_log_part(PAGE.read_text(encoding="utf-8"), log_lines(found)), found)
 
 
 def stream_parts(seeds: range) -> list[Part]:

@@ -14,6 +14,7 @@ from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.locks.filesystem import LOCK_PATH
 from pyhudi.locks.open import GROUPS_PATH
 from tests.simulation.explore import Finding, shrink
+from tests.simulation.logs import is_data, named_log
 from tests.simulation.programs import outcome_of
 from tests.simulation.residuals import timeline_entry
 from tests.simulation.scheduler import Event, FaultKind, Kind
@@ -61,6 +62,10 @@ class Names:
 
     def slice(self, path: str) -> str:
         found = _DATA.search(path)
+        log = named_log(path)
+        if log is not None:
+            group = self._groups.setdefault(log.file_id, f"g{len(self._groups) + 1}")
+            return f"log {group}@{self.time(log.instant)}.{log.version}"
         if found is None:
             return path
         group = self._groups.setdefault(found[1], f"g{len(self._groups) + 1}")
@@ -75,6 +80,7 @@ class Names:
     def anywhere(self, text: str) -> str:
         """The text with short names put in."""
         text = re.sub(r"\S+\.parquet", lambda m: self.slice(m[0]), text)
+        text = re.sub(r"\S+\.log\.\S+", lambda m: self.slice(m[0]), text)
         return _TIME.sub(lambda m: self.time(m[0]), text)
 
 
@@ -157,12 +163,12 @@ def _deed(event: Event, names: Names) -> tuple[str, int]:
     if op.kind is not Kind.WRITE:
         return "", ROOM
     if op.what.endswith("delete"):
-        gone = [names.slice(p) for p in op.paths if p.endswith(".parquet")]
+        gone = [names.slice(p) for p in op.paths if is_data(p)]
         gone += [names.anywhere(p.rsplit("/", 1)[-1]) for p in op.paths if timeline_entry(p)]
         return (f"deletes {', '.join(gone)}", ALWAYS) if gone else ("", ROOM)
     if "/history/" in path or ".commits_.archive" in path:
         return "writes the archive", ROOM
-    if path.endswith(".parquet"):
+    if is_data(path):
         return f"writes {names.slice(path)}", ALWAYS
     if path.startswith(CHECKPOINTS):
         log, number = path.split("/")[-2:]

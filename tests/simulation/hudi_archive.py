@@ -180,7 +180,7 @@ def _entry(instant: Instant, data: bytes) -> dict[str, object]:
         "actionType": instant.action.value,
         "actionState": instant.state.value.upper(),
     }
-    if instant.state is State.COMPLETED and instant.action is Action.COMMIT:
+    if instant.state is State.COMPLETED and instant.action in (Action.COMMIT, Action.DELTACOMMIT):
         found["hoodieCommitMetadata"] = commit_to_record(parse_commit(data, instant.time))
     if instant.state is State.COMPLETED and instant.action is Action.REPLACECOMMIT:
         found["hoodieReplaceCommitMetadata"] = commit_to_record(parse_commit(data, instant.time))

@@ -8,7 +8,7 @@ pending of its own kind before it plans anything new.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -36,6 +36,7 @@ from pyhudi.format.plans import (
 from pyhudi.timeline.active import Timeline
 from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.hudi_steps import HEARTBEATS, MINDED, WRITES, Slice, Steps
+from tests.simulation.logs import named_log
 from tests.simulation.programs import Machine
 
 
@@ -55,6 +56,8 @@ class HudiService(ABC):
     times: int = 1
     #: whether what it deletes of the timeline is kept elsewhere
     moves: ClassVar[bool] = False
+    #: whether it is run again if it died
+    again: ClassVar[bool] = True
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
         for _ in range(self.times):
@@ -143,7 +146,14 @@ class HudiClean(HudiService):
             ActionInstant(earliest.time, earliest.action.value) if earliest else None,
             timeline.commits[-1].time,
             self.keep.value,
-            {p: tuple(CleanFile(f"{root}/{one.path}") for one in s) for p, s in doomed.items()},
+            {
+                partition: tuple(
+                    CleanFile(f"{root}/{path}")
+                    for one in slices
+                    for path in (*_logs_of(steps, timeline, one), one.path)
+                )
+                for partition, slices in doomed.items()
+            },
         )
 
     def _execute(self, steps: Steps, clean: Instant, plan: CleanerPlan) -> None:
@@ -166,6 +176,19 @@ class HudiClean(HudiService):
         )
         with steps.lock():
             steps.complete(clean.time, Action.CLEAN, render_clean_metadata(metadata))
+
+
+def _logs_of(steps: Steps, timeline: Timeline, old: Slice) -> Iterator[str]:
+    """The logs of a slice that is not the newest of its group."""
+    ends = {i.time: i.completion_time or i.time for i in timeline.commits}
+    later = [one.time for one in steps.slices(timeline)[old.group] if one.time > old.time]
+    for file in steps.machine.storage.walk(old.group[0]):
+        log = named_log(file.path)
+        if log is None or log.file_id != old.group[1] or not later:
+            continue
+        end = log.instant if timeline.layout == 1 else ends.get(log.instant)
+        if end is not None and old.time <= end < min(later):
+            yield file.path
 
 
 class Target(Enum):

@@ -111,12 +111,13 @@ class Steps:
     def request(self, action: Action, data: bytes) -> InstantTime:
         """A new instant; its time comes from the clock, and lies above what was listed.
 
-        (A real clock has moved on since; here time stands still while nobody waits.)
+        A real clock has moved on since; here time stands still while nobody waits, so a time that
+        another action has taken meanwhile is given up, too.
         """
         for _ in range(10):
             time = self.now(self.table.timeline())
             with suppress(FileExists):
-                self.put(Instant(time, action, State.REQUESTED), data)
+                self.machine.alone(self.path(Instant(time, action, State.REQUESTED)), time, data)
                 return time
         raise AssertionError("no instant time is free")
 

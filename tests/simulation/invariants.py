@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulation.checkers import CHECKERS, STREAM_CHECKERS
+from tests.simulation.checkers import CHECKERS, LOG_CHECKERS, STREAM_CHECKERS
 from tests.simulation.explore import Explored
 from tests.simulation.guards import Case
 from tests.simulation.residuals import RESIDUALS
@@ -13,6 +13,7 @@ from tests.simulation.rows import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "invariants.md"
 INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in CHECKERS)
+LOG_INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in LOG_CHECKERS)
 STREAM_INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in STREAM_CHECKERS)
 
 HEAD = """\
@@ -32,8 +33,8 @@ in two threads that share its caches and its marker service.
 the bounds. `make test` uses most schedules where it must find something: it switches off each
 guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
 configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 20 of each
-configuration of streams, 40 with each guard against Apache Hudi's on, 200 for each gap that no
-guard covers, and the schedules within three of the bounds.
+configuration of streams and of logs, 40 with each guard against Apache Hudi's on, 200 for each gap
+that no guard covers, and the schedules within three of the bounds.
 
 Six things must hold in each run:
 """
@@ -48,8 +49,19 @@ the files of a reader or writer, it ends with an error and without rows.
 
 A planned compaction, or one that died, is on the timeline of a table that pyhudi writes: no writer
 rolls it back, and its files do not count. A compaction completes only on a merge-on-read table;
-there we have only readers, since pyhudi does not write such tables. A clustering is planned under
+there we have only readers here; writers of logs come below. A clustering is planned under
 the lock, and other services run beside it; in its rows nothing crashes and nothing is lost.
+""".rstrip().split("\n")
+LOGS = """\
+## Logs of merge-on-read tables
+
+Writers append logs to the file groups of merge-on-read tables, beside each other, beside pyhudi's
+compactions and beside those that Apache Hudi plans or runs. Which group gets a log or a base file,
+the markers, the conflicts, rollbacks, slices, plans, take-overs and the commits are the product's
+code; only rows are merged by the simulation (`tests/simulation/appends.py`, `own_compaction.py`).
+Apache Hudi's compaction of version 6 has logs of running writes in its plan, as in the original;
+Hudi's writer that is alone compares itself with nobody. At the end the plans that are left are run.
+By the six invariants no row is there twice, and none of a failed write shows. One more must hold:
 """.rstrip().split("\n")
 OWN = """\
 ## Beside pyhudi's own services
@@ -76,6 +88,14 @@ put has been waited for by then: it spares the next try a conflict with its own 
 
 Each guard of streams and what comes of it if it is switched off:
 """.rstrip().split("\n")
+UNPROVEN = """\
+Nothing of this breaks without the comparison of a compaction with base files that were written
+beside it: pyhudi writes none in a group that has logs, and only Apache Hudi might. Nor was anything
+found without the look for logs that a clean has deleted, and without the rule by which a clean
+spares the logs of writes that run; these two are proven by their mutants alone.
+
+Each guard of logs and compactions, and what comes of it if it is switched off:
+""".rstrip().split("\n")
 GUARDED = """\
 Each guard of these services, what comes of it if it is switched off, and who runs then. Below, each
 run is told; the mutant is in [mutants.md](mutants.md).
@@ -88,6 +108,8 @@ MEANINGS = {
     "restore or rollback undid them",
     "what was undone stays undone": "no row of a commit that a restore or rollback undid returns",
     "every read is serial": "there is one order of the commits, and each read shows a prefix of it",
+    "a log is in its slice": "the newest one at its commit; and a compaction merges all logs of "
+    "its slice that had completed, and no other",
     "an epoch is committed once": "one commit has it, however many drivers write it",
     "the rows of a batch are there once": "none is there twice in any read; none is lost once the "
     "batch has ended",
@@ -110,11 +132,12 @@ def page(
     own: Sequence[tuple[Row, Explored]] = (),
     own_cases: Sequence[Case] = (),
     streams: Sequence[str] = (),
+    logs: Sequence[str] = (),
 ) -> str:
     """The page as Markdown.
 
-    ``beside`` are the runs beside Apache Hudi's services, ``own`` those beside pyhudi's, and
-    ``streams`` is the part on streams.
+    ``beside`` are the runs beside Apache Hudi's services, ``own`` those beside pyhudi's, ``logs``
+    and ``streams`` are the parts on these.
     """
     parts = [HEAD, *(f"* **{name}**: {MEANINGS[name]};" for name in INVARIANTS), ""]
     parts += _table(("configuration", *INVARIANTS, "schedules"), [_line(*one) for one in searched])
@@ -123,7 +146,7 @@ def page(
     parts += ["", *SERVICES, ""]
     parts += _table(("beside", *INVARIANTS, "schedules"), [_line(*one) for one in beside])
     parts += _reasons([row for row, _ in beside])
-    parts += ["", *streams, *own_part(own, own_cases)]
+    parts += ["", *logs, *streams, *own_part(own, own_cases)]
     parts += ["", AFTER_OWN, ""]
     parts += ["Found wherever it may happen, and nothing else is:", ""]
     parts += [f"* {r.name}: then it does not hold that {r.breaks}." for r in RESIDUALS]
@@ -158,6 +181,32 @@ def with_own_part(
     lines = [*own_part(own, cases), ""]
     told = [line for one in guards for line in guard_part(*one)]
     return before + "\n".join(lines) + "\n" + middle + "\n".join(told).rstrip() + "\n"
+
+
+def with_log_part(known: str, lines: Sequence[str]) -> str:
+    """The page ``known`` with a new part on logs, which stands before that on streams."""
+    before, _, rest = known.partition(STREAMS[0])
+    before = before.partition(LOGS[0])[0]
+    return "\n".join([before.rstrip("\n"), "", *lines]) + "\n" + STREAMS[0] + rest
+
+
+def log_part(
+    searched: Sequence[tuple[Row, Explored]], guards: Sequence[tuple[Case, Explored, str]]
+) -> list[str]:
+    """The lines of the page on logs, compactions and their guards."""
+    parts = [*LOGS, "", *(f"* **{n}**: {MEANINGS[n]};" for n in LOG_INVARIANTS), ""]
+    head = ("configuration", "the six above", *LOG_INVARIANTS, "schedules")
+    parts += _table(head, [log_line(row, explored) for row, explored in searched])
+    parts += ["", *UNPROVEN, ""]
+    head = ("guard", "without it", "programs", "mutant")
+    parts += [*_table(head, [guard_line(case) for case, _, _ in guards]), ""]
+    return parts + [line for one in guards for line in guard_part(*one)]
+
+
+def log_line(row: Row, explored: Explored) -> tuple[str, ...]:
+    """A configuration of a merge-on-read table: nothing may be broken there."""
+    assert not row.broken
+    return (row.name, *["holds"] * (1 + len(LOG_INVARIANTS)), f"{explored.schedules:,}")
 
 
 def with_stream_part(known: str, lines: Sequence[str]) -> str:

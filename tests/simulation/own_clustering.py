@@ -25,8 +25,9 @@ from pyhudi.timeline.schema import table_schema
 from pyhudi.transactions.conflicts.comparison import Footprint, footprint
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
+from tests.simulation.data_files import Mark
 from tests.simulation.own_services import OwnService
-from tests.simulation.programs import Evaluated, Machine, Mark, Program, Upsert, put_file
+from tests.simulation.programs import Evaluated, Machine, Program, Upsert, put_file
 
 #: two files of a key each are a group of a plan, three are not
 GROUP_BYTES: Final = "hoodie.clustering.plan.strategy.max.bytes.per.group"

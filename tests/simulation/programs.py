@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, CommitUnknown, HistoryExpired, HudiErr
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, bucket_file_id
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
-from pyhudi.format.markers import Marker, MarkerKind, marker_path
+from pyhudi.format.markers import Marker, MarkerKind
 from pyhudi.format.plans import (
     ClusteringGroup,
     ClusteringPlan,
@@ -31,6 +31,7 @@ from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.states import adding_action
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.transactions.conflicts.comparison import Footprint, buckets_of
@@ -43,13 +44,12 @@ from pyhudi.transactions.recovery.settle import settle_failed_writes
 from pyhudi.transactions.times.times import next_time
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import Writer, WriterPolicy
+from tests.simulation.data_files import Mark, put_marked, token_of
+from tests.simulation.logs import snapshot
 
 PARTITION = "p"
 BACKOFF_S = 0.05
 MOST_WAITS = 20
-
-#: has the marker of a data file on storage
-Mark = Callable[[str, MarkerKind], None]
 
 Rows = Mapping[str, list[str]]
 
@@ -68,6 +68,10 @@ class Machine:
     step: Callable[[], int]
     groups: Callable[[], GroupLocks] | None = None
     markers: MarkerService | None = None
+
+    def alone(self, path: str, time: InstantTime, data: bytes) -> None:
+        """Put a file of an instant whose time nothing has at that moment; ``FileExists``."""
+        self.storage.put_alone(path, time, data)  # type: ignore[attr-defined]
 
     def writer(self, table: Table, policy: WriterPolicy) -> Writer:
         """The process as a writer of ``table``."""
@@ -133,7 +137,7 @@ class Upsert:
         since = read.since if read is not None else None
         transaction = Transaction.begin(
             machine.writer(table, policy),
-            Action.COMMIT,
+            adding_action(table.config),
             "upsert",
             groups,
             since,
@@ -143,8 +147,12 @@ class Upsert:
             stats = self._write(transaction, machine, who, mark, read)
             transaction.seal(lambda timeout_s: True, [s.path for s in stats])
             metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})
-            ours = footprint_of(transaction, stats, self.buckets > 0)
+            ours = self._footprint(transaction, metadata)
             return self._commit(transaction, machine, metadata, ours)
+
+    def _footprint(self, transaction: Transaction, metadata: CommitMetadata) -> Footprint:
+        """What the write has changed, to be compared with others."""
+        return footprint_of(transaction, metadata.stats, self.buckets > 0)
 
     def _commit(
         self,
@@ -180,7 +188,7 @@ class Upsert:
         view.check()
         files = view.latest(partitions=[PARTITION])
         transaction.check_targets(files)
-        rows = {f: _rows(machine.storage, f) for f in files}
+        rows = {f: rows_of_file(machine.storage, f) for f in files}
         homes = {key: f for f in files for key in rows[f]}
         changed: dict[BaseFile, list[str]] = {}
         fresh: dict[FileId, list[str]] = {}
@@ -267,7 +275,7 @@ class Cluster:
                 machine.lock.release()
         rows: dict[str, list[str]] = {}
         for file in files:
-            rows |= _rows(machine.storage, file)
+            rows |= rows_of_file(machine.storage, file)
         _put_instant(table, Instant(time, Action.CLUSTERING, State.INFLIGHT), b"")
         group = FileId(f"{machine.clock.uuid()}-0")
         stat = put_file(time, machine.storage, machine.clock, group, rows)
@@ -356,13 +364,18 @@ class ReadAsOf:
 
 def read_table(table: Table) -> dict[str, list[list[str]]]:
     """Key to the values of every row that has it: one, unless the key has two homes."""
-    return rows_of(table.storage, table.now(lambda view: view.latest()))
+    return _by_key(table.now(snapshot).rows(table.storage))
 
 
 def rows_of(storage: Storage, files: list[BaseFile]) -> dict[str, list[list[str]]]:
+    """The same of base files without logs."""
+    return _by_key([rows_of_file(storage, file) for file in files])
+
+
+def _by_key(slices: list[dict[str, list[str]]]) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
-    for file in files:
-        for key, value in _rows(storage, file).items():
+    for rows in slices:
+        for key, value in rows.items():
             found.setdefault(key, []).append(value)
     return found
 
@@ -381,7 +394,7 @@ def hand_of(machine: Machine) -> AbstractContextManager[GroupLocks | None]:
     return nullcontext() if machine.groups is None else machine.groups()
 
 
-def _rows(storage: Storage, file: BaseFile) -> dict[str, list[str]]:
+def rows_of_file(storage: Storage, file: BaseFile) -> dict[str, list[str]]:
     found: dict[str, list[str]] = json.loads(storage.read(file.path))
     return found
 
@@ -404,17 +417,13 @@ def put_file(
     added: int = 0,
     old: BaseFile | None = None,
     mark: Mark | None = None,
+    token: str = "",
 ) -> WriteStat:
     """One task writes one file: marker first, then the file under a token of its own."""
-    token = f"0-{clock.random_int(1_000_000)}-0"
-    path = f"{PARTITION}/{BaseFileName(file_id, token, time).render()}"
+    path = f"{PARTITION}/{BaseFileName(file_id, token or token_of(clock), time).render()}"
     kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
-    if mark is not None:
-        mark(path, kind)
-    else:
-        storage.put_if_absent(marker_path(time, path, kind), b"")
     data = json.dumps(dict(rows)).encode()
-    storage.put_if_absent(path, data)
+    put_marked(time, storage, path, kind, data, mark)
     return WriteStat(
         file_id=file_id,
         path=path,

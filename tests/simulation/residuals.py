@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.instants import Instant, State, parse_instant
 from pyhudi.locks.filesystem import LOCK_PATH
+from tests.simulation.logs import is_data
 from tests.simulation.scheduler import FaultKind, Kind, Op, Task
 
 LOCK = (LOCK_PATH,)
@@ -53,9 +54,7 @@ FINAL_STOP = Residual(
 LATE_FILE = Residual(
     "a data file whose writer was told of a failure, and that lands after it was cleaned up",
     "every instant settles",
-    lambda kind, task: (
-        kind is FaultKind.LATE and any(p.endswith(".parquet") for p in task.op.paths)
-    ),
+    lambda kind, task: kind is FaultKind.LATE and any(map(is_data, task.op.paths)),
 )
 SLOW_SERVICE = Residual(
     "a service of Apache Hudi's that stops while it holds the lock, or whose request lands later: "

@@ -16,7 +16,7 @@ from typing import TypeVar
 from unittest.mock import patch
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError
+from pyhudi.errors import FileExists, StorageError
 from pyhudi.format.table_config import parse_table_config
 from pyhudi.locks.base import LockHolder, LockOwner, TableLock
 from pyhudi.storage.base import NOTHING_KNOWN, Files, Folders, Known
@@ -148,6 +148,18 @@ class SteppedStorage:
     def put_if_absent(self, path: str, data: bytes) -> None:
         put = self._files.replace if self._overwrites else self._files.put_if_absent
         self._write("put_if_absent", (path,), lambda: put(path, data))
+
+    def put_alone(self, path: str, start: str, data: bytes) -> None:
+        """``put_if_absent`` that fails, too, if another file of the folder starts like this one."""
+
+        def put() -> None:
+            folder = path.rpartition("/")[0]
+            taken = any(file.name.startswith(start) for file in self._files.list(folder))
+            if taken:
+                raise FileExists(f"Another file starts with {start}.", path=path)
+            self._files.put_if_absent(path, data)
+
+        self._write("put_if_absent", (path,), put)
 
     def replace(self, path: str, data: bytes) -> None:
         self._write("replace", (path,), lambda: self._files.replace(path, data))

@@ -54,7 +54,7 @@ def _compacted(name: str, version: int = 9) -> Row:
     programs: dict[str, Program] = {
         "reader": Read(4, cleaned=True),
         "reader-2": Read(3, cleaned=True),
-        "hudi-compact": HudiCompact(("k1", "k3")),
+        "hudi-compact": HudiCompact(),
         "hudi-clean": VERSIONS,
         "hudi-archive": HudiArchive(times=2),
     }
@@ -116,10 +116,10 @@ SERVICE_ROWS: Final = (
         VERSIONS,
         HudiArchive(),
     ),
-    _beside("a compaction that died", HudiCompact(("k1",), dies_after=State.INFLIGHT)),
+    _beside("a compaction that died", HudiCompact(dies_after=State.INFLIGHT)),
     _beside(
         "a compaction that died, table version 6",
-        HudiCompact(("k1",), dies_after=State.INFLIGHT),
+        HudiCompact(dies_after=State.INFLIGHT),
         version=6,
     ),
     _compacted("compaction of a merge-on-read table, cleaner and archiver"),

@@ -25,10 +25,10 @@ from pyhudi.transactions.epochs import NAME, REPLACES, EpochDone, check_epoch
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import WriterPolicy
 from pyhudi.writes.retries import Retries, most_retries
+from tests.simulation.data_files import Mark
 from tests.simulation.programs import (
     Evaluated,
     Machine,
-    Mark,
     Program,
     Upsert,
     footprint_of,

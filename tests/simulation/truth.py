@@ -7,14 +7,19 @@ first asked for its undoing: a restore or rollback that came later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.format.commit_metadata import CommitMetadata, parse_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
-from pyhudi.format.plans import parse_restore_plan, parse_rollback_plan
+from pyhudi.format.plans import (
+    parse_compaction_plan,
+    parse_restore_plan,
+    parse_rollback_plan,
+)
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from tests.simulation.logs import is_data
 from tests.simulation.residuals import timeline_entry
 
 
@@ -26,6 +31,19 @@ class Fact:
     writer: str
     step: int
     metadata: CommitMetadata
+    completed: InstantTime
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A compaction that was requested at step ``step``.
+
+    By partition and file id: the instant of the slice that it merges, and the names of its logs.
+    """
+
+    time: InstantTime
+    step: int
+    groups: Mapping[tuple[str, str], tuple[InstantTime, frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +61,9 @@ class Truth:
 
     published: dict[InstantTime, Fact] = field(default_factory=dict)
     undone: dict[InstantTime, Undoing] = field(default_factory=dict)
-    #: plans of compactions that somebody deleted
-    dropped: list[InstantTime] = field(default_factory=list)
+    plans: list[Planned] = field(default_factory=list)
+    #: plans of compactions that somebody deleted, and when
+    dropped: dict[InstantTime, int] = field(default_factory=dict)
     #: instants that two commits have
     shared: list[InstantTime] = field(default_factory=list)
     _asked: dict[InstantTime, bool] = field(default_factory=dict)
@@ -63,7 +82,7 @@ class Truth:
         """
         changed = False
         for path in paths:
-            if path.endswith(".parquet"):
+            if is_data(path):
                 changed |= "delete" in what
                 continue
             instant = timeline_entry(path)
@@ -84,7 +103,7 @@ class Truth:
         if "delete" in what:
             planned = instant.action is Action.COMPACTION and instant.state is State.REQUESTED
             if planned and not moves:
-                self.dropped.append(instant.time)
+                self.dropped[instant.time] = step
             if commit and not moves and instant.time not in self.undone:
                 fair = self._asked.get(instant.time, False)
                 self.undone[instant.time] = Undoing(self.published[instant.time], step, fair)
@@ -93,13 +112,27 @@ class Truth:
         if commit and data:
             metadata = parse_commit(data, path)
             writer = metadata.extra.get("writer", "")
-            fact = Fact(instant.time, writer, step, metadata)
+            completed = instant.completion_time or instant.time
+            fact = Fact(instant.time, writer, step, metadata, completed)
             known = self.published.setdefault(instant.time, fact)
             if known.writer != writer and instant.time not in self.undone:
                 self.shared.append(instant.time)
         elif instant.state is State.REQUESTED and data:
             self._asks(instant, data, path)
+            if instant.action is Action.COMPACTION:
+                self._plans(instant.time, data, path, step)
         return commit
+
+    def _plans(self, time: InstantTime, data: bytes, path: str, step: int) -> None:
+        self.dropped.pop(time, None)
+        groups = {
+            (o.partition_path, str(o.file_id)): (
+                InstantTime(o.base_instant_time),
+                frozenset(path.rpartition("/")[2] for path in o.delta_file_paths),
+            )
+            for o in parse_compaction_plan(data, path).operations
+        }
+        self.plans.append(Planned(time, step, groups))
 
     def _asks(self, instant: Instant, data: bytes, path: str) -> None:
         """Somebody asks for an undoing: of what is there, or of what is still pending."""

@@ -21,6 +21,7 @@ from pyhudi.locks.filesystem import LOCK_PATH, FilesystemLock
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.locks.open import GROUPS_PATH
+from pyhudi.services.compaction import CompactionStep
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import COMMITS, LISTINGS
 from pyhudi.timeline.strays import ARCHIVES, ROLLBACKS
@@ -33,9 +34,10 @@ from pyhudi.transactions.pessimistic import MARK
 from pyhudi.transactions.times.times import CLOCK_TIMES
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import WriterPolicy
-from tests.simulation.hudi_compact import HudiDelta
+from tests.simulation.appends import Append
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
 from tests.simulation.hudi_steps import AGAIN
+from tests.simulation.own_compaction import OwnCompact
 from tests.simulation.own_services import OwnService, OwnSettle
 from tests.simulation.programs import Machine, Program, Upsert, read_table
 from tests.simulation.scheduler import Event, Fault, Kind, Op, Pilot, Process, Scheduler, Task
@@ -58,6 +60,7 @@ MOST_GROUPS = 10
 LONG_S = 20.0
 START_S = 100.0
 SETTLER = "settler"
+COMPACTOR = "last compaction"
 FIRST = "first"
 #: what tells the other of two tables, and the threads that work on it
 OTHER_TABLE = "/b"
@@ -374,10 +377,16 @@ class World:
         self.settling = True
         self.scheduler.now += LONG_S
         for name in (*self.scenario.services, *self.scenario.streams):
-            if self.outcomes.get(name, self) is not None:
+            again = getattr(self.scenario.programs[name], "again", True)
+            if again and self.outcomes.get(name, self) is not None:
                 self._spawn(f"{name}{AGAIN}", self.scenario.programs[name])
                 self.scheduler.run()
                 self.scheduler.now += LONG_S
+        if any(isinstance(p, OwnCompact) for p in self.scenario.programs.values()):
+            # A plan that nobody has run stays, whatever becomes of those who might.
+            self._spawn(COMPACTOR, OwnCompact(step=CompactionStep.RUN, whosoever=True))
+            self.scheduler.run()
+            self.scheduler.now += LONG_S
         self._spawn(SETTLER, OwnSettle())
         self.scheduler.run()
         self.scheduler.end()
@@ -407,7 +416,9 @@ class Quiet:
 
 def initial_rows(scenario: Scenario) -> dict[str, list[str]]:
     """Key to value of the rows that are there from the start."""
-    return {key: [f"{FIRST}{n}"] for n, group in enumerate(scenario.first, 1) for key in group}
+    logged = [f"{FIRST}{len(scenario.first) + 1}"] if scenario.merge_on_read else []
+    groups = enumerate(scenario.first, 1)
+    return {key: [f"{FIRST}{n}", *logged] for n, group in groups for key in group}
 
 
 @lru_cache(maxsize=64)
@@ -433,13 +444,15 @@ def _first_files(
         extra=MARK if pessimistic else {},
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
-    programs: list[Program] = [Upsert(keys, buckets=buckets) for keys in groups]
-    programs += [HudiDelta()] if merge_on_read else []
+    programs: list[Program] = [Append(keys) if merge_on_read else Upsert(keys, buckets=buckets)
+                               for keys in groups]  # fmt: skip
+    programs += [Append(tuple(key for keys in groups for key in keys))] if merge_on_read else []
     programs += [HudiSavepoint()] if saved else []
     for number, program in enumerate(programs, 1):
         who = f"{FIRST}{number}"
         alone = {who: program}
-        world = World(Scenario(alone, (), version, pessimistic=pessimistic), Quiet())
+        scenario = Scenario(alone, (), version, pessimistic=pessimistic)
+        world = World(scenario, Quiet())
         world.scheduler.now = float(number)
         for path, data in files.items():
             world.files.put_if_absent(path, data)

@@ -42,6 +42,11 @@ class Bare:
         self.storage.put_if_absent(f"{partition}/{name}", b"y" * 5)
         return name
 
+    def logged(self, time: int, group: str, log: str) -> None:
+        """A delta commit that has written this log, whatever the log's name says."""
+        stat = WriteStat(FileId(group), f"p/{log}", "p", file_size_bytes=5, log_version=1)
+        self.put(Action.DELTACOMMIT, State.COMPLETED, time, stats=(stat,))
+
     def put(
         self,
         action: Action,

@@ -186,6 +186,39 @@ def test_in_layout_1_a_log_belongs_to_the_slice_that_it_names() -> None:
     assert old in logs
 
 
+def test_in_layout_1_a_log_of_a_write_that_has_not_committed_is_in_no_slice() -> None:
+    """A reader that opened it would fail if a rollback deleted it meanwhile."""
+    bare = Bare(layout=1)
+    bare.commit(10, bare.file("g", 10))
+    done, _, change = bare.log("g", 10), bare.log("g", 10, version=2), bare.log("h", 10)
+    bare.logged(20, "g", done)
+    bare.put(Action.DELTACOMMIT, State.INFLIGHT, 30)
+
+    assert slices_of(bare.view()) == [("g", t(10), [done])]
+    bare.logged(40, "h", change)
+    assert [group for group, _, _ in slices_of(bare.view())] == ["g", "h"]
+
+
+def test_in_layout_1_any_log_of_a_slice_older_than_the_active_timeline_may_count() -> None:
+    bare = Bare(layout=1)
+    bare.file("g", 5)
+    logs = [bare.log("g", 5, version=version) for version in (1, 2)]
+    bare.commit(10, bare.file("h", 10))
+
+    assert slices_of(bare.view()) == [("g", t(5), logs), ("h", t(10), [])]
+
+
+def test_in_layout_1_a_view_is_listed_again_after_a_rollback_which_may_have_taken_a_log() -> None:
+    bare = Bare(layout=1)
+    bare.file("g", 5)
+    bare.log("g", 5)
+    bare.commit(10, bare.file("h", 10))
+    view = bare.view()
+    bare.put(Action.ROLLBACK, State.COMPLETED, 20)
+
+    assert advance(view, bare.timeline()) is None
+
+
 def test_in_layout_2_a_log_belongs_to_the_slice_before_its_completion() -> None:
     bare = Bare()
     bare.commit(10, bare.file("g", 10))
@@ -214,6 +247,7 @@ def test_a_group_that_began_with_logs_is_a_slice_without_a_base_file(bare: Bare)
 def test_logs_of_a_replaced_group_vanish_from_the_replace_on(bare: Bare) -> None:
     bare.commit(10, bare.file("g1", 10))
     log = bare.log("g1", 10)
+    bare.logged(12, "g1", log)
     bare.replace(20, {"p": (FileId("g1"),)}, bare.file("g2", 20))
 
     assert slices_of(bare.view()) == [("g2", t(20), [])]
@@ -224,7 +258,7 @@ def test_how_many_rows_slices_hold_is_unknown_where_logs_lie_on_top(bare: Bare) 
     bare.commit(10, bare.file("g1", 10), bare.file("g2", 10))
     view = bare.view()
     assert view.rows_of(view.slices()) == 6
-    bare.log("g2", 10)
+    bare.logged(20, "g2", bare.log("g2", 10))
     view = bare.view()
     assert view.rows_of(view.slices()) is None
     assert view.rows_of(view.slices(logs=False)) == 6

@@ -10,13 +10,19 @@ import pytest
 
 from pyhudi.errors import CommitConflict
 from pyhudi.format.filenames import BaseFileName, FileId, LogFileName, parse_log_file_name
-from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.markers import Marker, MarkerKind, marker_folder, marker_path, render_marker_list
-from pyhudi.format.plans import parse_rollback_metadata
+from pyhudi.format.plans import (
+    CompactionOperation,
+    CompactionPlan,
+    parse_rollback_metadata,
+    render_compaction_plan,
+)
 from pyhudi.rows.log_parts import parts_of
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.transactions.instants import put_instant
 from pyhudi.transactions.markers.markers import belongs_to, files_of, marked_files
 from pyhudi.transactions.recovery.rollback import read_plan
 from pyhudi.transactions.transaction import Transaction
@@ -233,6 +239,27 @@ def test_blocks_of_a_failed_write_in_a_log_of_others_are_taken_back_by_a_command
     (request,) = plan.requests
     assert request.files_to_be_deleted == ()
     assert list(request.log_blocks_to_be_deleted) == [f"{world.memory.root}/{path}"]
+
+
+def test_a_log_of_a_failed_write_stays_as_long_as_a_pending_compaction_has_it_in_its_plan(
+    new_world: Callable[..., World],
+) -> None:
+    """Apache Hudi plans compactions of version 6 beside running writes, with all their logs."""
+    world = merge_on_read(new_world)
+    path, dead = dead_log_writer(world, [])
+    operation = CompactionOperation(SLICE, (path.rpartition("/")[2],), None, FileId("g1"), "a")
+    plan = render_compaction_plan(CompactionPlan((operation,)))
+    requested = Instant(InstantTime("20300101000000000"), Action.COMPACTION, State.REQUESTED)
+    put_instant(world.table(), None, requested, plan)
+    other, _ = dead_log_writer(world, [], "g2")
+
+    settle(world)
+
+    left = logs_in(world.memory)
+    command = f"a/{LogFileName(FileId('g1'), SLICE, 4, '1-0-1').render()}"
+    assert left == [path, command]
+    assert other not in left
+    assert not world.table().timeline().at(dead)
 
 
 def test_a_late_marker_of_a_rolled_back_write_does_not_take_a_log_of_others_along(

@@ -331,6 +331,12 @@ class RunningCompaction(Transaction):
             delete_files(table.storage, [path for path in self._marked() if path not in named])
 
 
+def _names_a_log(table: Table, now: Timeline, time: InstantTime) -> bool:
+    """Whether a log of layout 1 has the instant ``time`` in its name."""
+    groups = table.view(now).logs.values()
+    return any(log.instant == time for ids in groups for logs in ids.values() for log in logs)
+
+
 def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | None:
     """Delete the plan of a compaction that nobody runs; None, or why it stays.
 
@@ -351,10 +357,8 @@ def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | Non
             if running := older_writes(now):
                 return f"the write {running[0].time} may write a log that names {time}"
             with kept(writer.lock):
-                logs = table.view(now).logs
-            if any(
-                log.instant == time for ids in logs.values() for of in ids.values() for log in of
-            ):
+                named = _names_a_log(table, now, time)
+            if named:
                 return f"a log names {time}, and belongs to the base file that it is to write"
         take_back(writer, now, pending)
         requested = Instant(time, Action.COMPACTION, State.REQUESTED)

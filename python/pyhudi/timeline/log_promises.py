@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from pyhudi.format.filenames import LogFileName, parse_log_file_name
+from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
+from pyhudi.slices.files import LogFile, Logs
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.promises import LostFile, Promises, loss
 from pyhudi.timeline.strays import Archive
 
@@ -40,6 +42,31 @@ def lost_logs(
     active = {instant.time for instant in view.timeline.commits}
     last = max((time for time in archive.commits() if time not in active), default="")
     return tuple(each for each in found if each.instant > last)
+
+
+def without_failed_logs(logs: Logs, timeline: Timeline, promises: Promises) -> Logs:
+    """``logs`` of layout 1 without those that only pending and failed writes have written.
+
+    Their names do not tell. But all writes of a slice that begins at or after the first active one
+    are active too, so there each log that counts is named by a commit. A reader that asked the
+    others for their blocks would fail if a rollback deleted them meanwhile.
+    """
+    first, told = timeline.first_time, promises.commits.keys()
+    if first is None or any(commit.time not in told for commit in timeline.commits):
+        return logs
+    stats = (stat for metadata in promises.commits.values() for stat in metadata.stats)
+    named = {(stat.partition_path, stat.path.rpartition("/")[2]) for stat in stats}
+
+    def may_count(log: LogFile) -> bool:
+        known = log.instant < first or (log.partition_path, log.name) in named
+        return known or log.named.cdc
+
+    found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
+    for partition, by_id in logs.items():
+        for file_id, held in by_id.items():
+            if kept := tuple(filter(may_count, held)):
+                found.setdefault(partition, {})[file_id] = kept
+    return found
 
 
 def check_logs(

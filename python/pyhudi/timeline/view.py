@@ -32,7 +32,7 @@ from pyhudi.slices.files import (
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.advance import add_replaced, advance
-from pyhudi.timeline.log_promises import check_logs, lost_logs
+from pyhudi.timeline.log_promises import check_logs, lost_logs, without_failed_logs
 from pyhudi.timeline.promises import (
     Lost,
     LostFile,
@@ -321,7 +321,9 @@ def list_view(
     ]
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
-    log_groups = {p: {k: in_order(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    log_groups: Logs = {p: {k: in_order(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    if timeline.layout == 1:
+        log_groups = without_failed_logs(log_groups, timeline, promises)
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)

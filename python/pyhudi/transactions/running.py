@@ -25,7 +25,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
-from pyhudi.transactions.markers.failed_logs import logs_with
+from pyhudi.transactions.markers.failed_logs import logs_with, staying_logs
 from pyhudi.transactions.markers.markers import (
     MarkerGate,
     delete_files,
@@ -260,7 +260,8 @@ class RunningInstant:
             # Another writer has deleted the files so far and most markers; we have written more.
             later = listed_files(storage, self.instant)
             if self._logs_by_slice:
-                later += logs_with(storage, self.instant)
+                logs = logs_with(storage, self.instant)
+                later += sorted({*logs} - staying_logs(self.table, logs, self.instant))
             delete_files(storage, later)
         delete_markers(storage, self.instant)
 

@@ -8,6 +8,7 @@ from typing import Final
 from tests.simulation.checkers.epoch_rows import the_rows_of_a_batch_are_there_once
 from tests.simulation.checkers.epochs_once import an_epoch_is_committed_once
 from tests.simulation.checkers.live_files import nothing_live_is_deleted
+from tests.simulation.checkers.log_slices import a_log_is_in_its_slice
 from tests.simulation.checkers.marks import marks_never_go_back
 from tests.simulation.checkers.nothing_lost import nothing_committed_is_lost
 from tests.simulation.checkers.one_home import a_key_has_one_home
@@ -32,11 +33,14 @@ STREAM_CHECKERS: Final[tuple[Checker, ...]] = (
     the_rows_of_a_batch_are_there_once,
     marks_never_go_back,
 )
+#: of runs on merge-on-read tables
+LOG_CHECKERS: Final[tuple[Checker, ...]] = (a_log_is_in_its_slice,)
 
 
 def anomalies(run: Run) -> list[tuple[str, str]]:
     """(invariant, what was found) for each that does not hold."""
     checkers = (*CHECKERS, *(STREAM_CHECKERS if run.scenario.streams else ()))
+    checkers += LOG_CHECKERS if run.scenario.merge_on_read else ()
     found = [
         (checker.__name__.replace("_", " "), wrong)
         for checker in checkers

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.plans import parse_savepoint
 from pyhudi.timeline.table import open_table
+from tests.simulation.logs import named_log
 from tests.simulation.world import Run
 
 
@@ -33,7 +34,8 @@ def _needed(run: Run) -> Iterator[tuple[str, InstantTime]]:
         for stat in fact.metadata.stats:
             if not run.scenario.services:
                 yield stat.path, fact.time
-            newest[stat.partition_path, stat.file_id] = stat.path, fact.time
+            if named_log(stat.path) is None:
+                newest[stat.partition_path, stat.file_id] = stat.path, fact.time
     if not run.scenario.services:
         return
     replaced = {
@@ -43,6 +45,15 @@ def _needed(run: Run) -> Iterator[tuple[str, InstantTime]]:
         for file_id in ids
     }
     yield from (found for group, found in newest.items() if group not in replaced)
+    for fact in run.truth.live:
+        for stat in fact.metadata.stats:
+            log, group = named_log(stat.path), (stat.partition_path, stat.file_id)
+            if log is None or group in replaced:
+                continue
+            # In layout 1 the name of a log says its slice, else the completion of its commit.
+            end = fact.completed if log.instant == fact.time else log.instant
+            if end >= newest.get(group, ("", ""))[1]:
+                yield stat.path, fact.time
 
 
 def _saved(run: Run) -> Iterator[tuple[str, InstantTime]]:

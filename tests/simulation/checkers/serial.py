@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from tests.simulation.hudi_compact import HudiCompact
+from tests.simulation.appends import Remove
+from tests.simulation.hudi_compact import HudiDelta
 from tests.simulation.programs import Upsert
 from tests.simulation.streams import keys_by_epoch
 from tests.simulation.world import Observation, Run, initial_rows
@@ -31,11 +32,14 @@ class Deed:
     begun: int
     ended: int
     undoes: bool = False
+    deletes: bool = False
 
     def apply(self, state: State) -> State:
         if self.undoes:
             left = {k: tuple(w for w in v if w != self.who) for k, v in state.items()}
             return {k: v for k, v in left.items() if v}
+        if self.deletes:
+            return {key: value for key, value in state.items() if key not in self.keys}
         return state | {key: (*state.get(key, ()), self.who) for key in self.keys}
 
 
@@ -84,9 +88,15 @@ def _orders(run: Run) -> Iterator[tuple[Deed, ...]]:
     programs = run.scenario.programs
     steps = {f.writer: f.step for f in run.truth.published.values()}
     deeds = [
-        Deed(who, program.keys, run.begun[who], run.ended.get(who, _NEVER))
+        Deed(
+            who,
+            program.keys,
+            run.begun[who],
+            run.ended.get(who, _NEVER),
+            deletes=isinstance(program, Remove),
+        )
         for who, program in programs.items()
-        if isinstance(program, Upsert | HudiCompact) and (who in run.committed or who in steps)
+        if isinstance(program, Upsert | HudiDelta) and (who in run.committed or who in steps)
     ]
     epochs = keys_by_epoch(programs)
     deeds += [

@@ -3,17 +3,21 @@
 The blocks of a log say which delta commits wrote it (spec/log_files.md L3). A log of one write
 alone is deleted with it. On a file system that appends, Apache Hudi may have added to a log of
 others: such a log stays, and a command block takes the failed blocks back (spec/log_files.md L6).
+So it does with a log that a pending compaction has in its plan: Apache Hudi plans one beside writes
+that run, and nobody could run that plan without the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pyhudi.format.filenames import LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks, render_block
 from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import Storage
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
+from pyhudi.timeline.table import Table
 
 #: the command that takes back the blocks of an instant
 ROLLBACK = "0"
@@ -22,6 +26,27 @@ ROLLBACK = "0"
 def shared_logs(storage: Storage, paths: Iterable[str], instant: InstantTime) -> set[str]:
     """Those of ``paths`` that are logs with blocks of other instants than ``instant``."""
     return {path for path in paths if _is_shared(storage, path, instant)}
+
+
+def staying_logs(table: Table, paths: Collection[str], instant: InstantTime) -> set[str]:
+    """Those of ``paths`` that a rollback of ``instant`` must leave; none in layout 2.
+
+    They are shared with other writes, or in the plan of a pending compaction.
+    """
+    if table.config.layout > 1:
+        return set()
+    logs = {path for path in paths if parse_log_file_name(path.rpartition("/")[2]) is not None}
+    return shared_logs(table.storage, logs, instant) | (logs & _planned(table) if logs else set())
+
+
+def _planned(table: Table) -> set[str]:
+    """The logs that pending compactions are to merge."""
+    return {
+        f"{each.partition_path}/{name}" if each.partition_path else name
+        for _, plan in planned_compactions(table, table.timeline(), COMPACTING)
+        for each in plan.operations
+        for name in (path.rpartition("/")[2] for path in each.delta_file_paths)
+    }
 
 
 def logs_with(storage: Storage, instant: InstantTime) -> list[str]:

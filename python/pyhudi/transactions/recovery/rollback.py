@@ -39,7 +39,7 @@ from pyhudi.timeline.table import Table
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.heartbeat import has_passed, last_beat_ms
 from pyhudi.transactions.instants import path_of, put_instant, take_time
-from pyhudi.transactions.markers.failed_logs import logs_with, shared_logs, take_back
+from pyhudi.transactions.markers.failed_logs import logs_with, staying_logs, take_back
 from pyhudi.transactions.markers.markers import (
     delete_files,
     delete_markers,
@@ -238,10 +238,10 @@ def _plan(table: Table, timeline: Timeline, target: Instant) -> RollbackPlan:
     else:
         # A rollback of it came between its two files, and deleted the markers of that time.
         paths = _listed(table, target)
-    shared = set[str]()
-    if target.action is Action.DELTACOMMIT and table.config.layout == 1:
-        shared = shared_logs(table.storage, paths, target.time)
-    return plan_for(table, InstantInfo(target.time, target.action.value), paths, shared)
+    staying = set[str]()
+    if target.action is Action.DELTACOMMIT:
+        staying = staying_logs(table, paths, target.time)
+    return plan_for(table, InstantInfo(target.time, target.action.value), paths, staying)
 
 
 def _listed(table: Table, target: Instant) -> list[str]:
@@ -253,11 +253,11 @@ def _listed(table: Table, target: Instant) -> list[str]:
 
 
 def plan_for(
-    table: Table, target: InstantInfo, paths: Iterable[str], shared: Collection[str] = ()
+    table: Table, target: InstantInfo, paths: Iterable[str], staying: Collection[str] = ()
 ) -> RollbackPlan:
     """A rollback of ``target`` that deletes its data files ``paths``, relative to the table.
 
-    Of the logs among them that are ``shared`` with other writes it takes the blocks back.
+    Of the logs among them that are ``staying`` it takes the blocks back.
     """
     requests = []
     for path in paths:
@@ -269,8 +269,8 @@ def plan_for(
                 partition_path=partition,
                 file_id=parsed.file_id if parsed else FileId(""),
                 latest_base_instant=parsed.instant if parsed else target.commit_time,
-                files_to_be_deleted=() if path in shared else (whole,),
-                log_blocks_to_be_deleted={whole: 0} if path in shared else {},
+                files_to_be_deleted=() if path in staying else (whole,),
+                log_blocks_to_be_deleted={whole: 0} if path in staying else {},
             )
         )
     return RollbackPlan(instant_to_rollback=target, requests=tuple(requests))
@@ -296,7 +296,7 @@ def execute(
         with suppress(FileExists):
             put_instant(table, rollback, inflight, b"")
     doomed = _doomed(table, plan, target.commit_time)
-    taken_back = _take_back(storage, doomed, target.commit_time, rollback.time)
+    taken_back = _take_back(table, doomed, target.commit_time, rollback.time)
     lock.renew()
     delete_files(storage, (p for paths in doomed.values() for p in paths), lock.renew)
     delete_markers(storage, target.commit_time)
@@ -346,15 +346,17 @@ def _doomed(table: Table, plan: RollbackPlan, target: InstantTime) -> dict[str, 
 
 
 def _take_back(
-    storage: Storage, doomed: dict[str, list[str]], target: InstantTime, rollback: InstantTime
+    table: Table, doomed: dict[str, list[str]], target: InstantTime, rollback: InstantTime
 ) -> dict[str, dict[str, int]]:
-    """Take the logs that others wrote to as well out of ``doomed``, and their failed blocks back.
+    """Take the logs that must stay out of ``doomed``, and their failed blocks back.
 
     Partition path -> the logs with the commands, by absolute path, and their sizes.
     """
     found: dict[str, dict[str, int]] = {}
+    storage = table.storage
+    staying = staying_logs(table, [p for paths in doomed.values() for p in paths], target)
     for partition, paths in doomed.items():
-        for path in sorted(shared_logs(storage, paths, target)):
+        for path in sorted(staying & set(paths)):
             paths.remove(path)
             command, size = take_back(storage, path, target, rollback)
             found.setdefault(partition, {})[f"{storage.root}/{command}"] = size

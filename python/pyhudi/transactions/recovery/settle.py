@@ -29,7 +29,7 @@ from pyhudi.transactions.heartbeat import (
     last_words,
     storage_now_ms,
 )
-from pyhudi.transactions.markers.failed_logs import shared_logs
+from pyhudi.transactions.markers.failed_logs import staying_logs
 from pyhudi.transactions.markers.markers import delete_files, delete_markers, marked_files
 from pyhudi.transactions.recovery.rollback import (
     WRITES,
@@ -209,7 +209,7 @@ def sweep(writer: Writer) -> None:
                 silent += [time] if time in beats else []
                 continue
             marked = marked_files(storage, time) or []
-            delete_files(storage, set(marked) - shared_logs(storage, marked, time))
+            delete_files(storage, set(marked) - staying_logs(table, marked, time))
             delete_history(storage, time)
         delete_markers(storage, time)
         storage.delete([f"{HEARTBEATS}/{time}"])

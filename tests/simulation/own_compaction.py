@@ -1,0 +1,86 @@
+"""Compactions of pyhudi as programs: the product's code plans, claims, takes over and commits.
+
+Only the workers are this module's: a task puts the rows of a slice into a base file here, marker
+first, under a token with the number of its run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.clock import Clock
+from pyhudi.config import resolve_write
+from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.instants import Action, InstantTime
+from pyhudi.rows.log_spec import CompactTask, MergeSpec
+from pyhudi.rows.spec import FileSystemSpec, WriteSpec
+from pyhudi.services.compaction import Compaction, CompactionStep, compacted
+from pyhudi.slices.files import BaseFile
+from pyhudi.storage.base import Storage
+from pyhudi.transactions.writer import Writer
+from tests.simulation.logs import merged
+from tests.simulation.own_services import OwnService
+from tests.simulation.programs import put_file
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSlices:
+    """The tasks of a compaction one after the other; each waits ``lasts_s`` before its file."""
+
+    storage: Storage
+    clock: Clock
+    lasts_s: float = 0.0
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        """Carry out ``tasks``; what they wrote."""
+        stats = []
+        for number, task in sorted(tasks.items()):
+            base = task.slice.base.path if task.slice.base is not None else None
+            rows = merged(self.storage, base, task.slice.logs, order.counted)
+            if self.lasts_s:
+                self.clock.sleep(self.lasts_s)
+            token = f"{number}-{spec.write_nonce}-0"
+            old = _base_file(base) if base is not None else None
+            place = InstantTime(spec.instant), self.storage, self.clock
+            file_id = FileId(task.plan.file_id)
+            stats.append(put_file(*place, file_id, rows, old=old, token=token))
+        return stats
+
+    def ended(self, instant: InstantTime, timeout_s: float) -> bool:
+        """True: ``compact`` has returned."""
+        return True
+
+
+def _base_file(path: str) -> BaseFile:
+    partition, _, name = path.rpartition("/")
+    parsed = parse_base_file_name(name)
+    assert parsed is not None
+    return BaseFile(partition, name, parsed.file_id, parsed.instant, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCompact(OwnService):
+    """``pyhudi compact``: runs the plans that it finds, then makes one and runs that.
+
+    ``whosoever``: it also runs what a program without a heartbeat has begun.
+    """
+
+    step: CompactionStep = CompactionStep.SCHEDULE_AND_RUN
+    lasts_s: float = 0.0
+    whosoever: bool = False
+
+    def once(self, writer: Writer) -> None:
+        table = writer.table
+        options = resolve_write({}, table.config.raw, {})
+        tasks = JsonSlices(table.storage, writer.clock, self.lasts_s)
+        named = frozenset[InstantTime]()
+        if self.whosoever:
+            pending = table.timeline().pending
+            named = frozenset(i.time for i in pending if i.action is Action.COMPACTION)
+        place = FileSystemSpec(), table.storage.root
+        run = Compaction(writer, options, place, tasks, instants=named)
+        compacted(run, self.step)
