@@ -9,7 +9,7 @@ import pytest
 from pyhudi.errors import HistoryExpired, HudiError, TableCorrupt
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
-from pyhudi.format.filenames import BaseFileName, FileId
+from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
 from pyhudi.slices.files import base_files
@@ -85,6 +85,31 @@ def test_a_file_of_an_archived_commit_that_names_others_is_left_out(past: Past) 
     before = past.seen()
     past.put(past.commits[1], late=True)
     assert past.seen() == before
+
+
+def test_a_log_that_came_late_and_that_no_archived_commit_names_is_left_out() -> None:
+    """In layout 2: there the name of a log says which write it is of."""
+    past = Past(BY_NAME["h120_v9-mor_clean_archive"])
+
+    def logs() -> set[str]:
+        archive = Archive(past.storage, past.table.config)
+        groups = list_view(past.storage, past.table.timeline(), archive).logs.values()
+        return {log.path for ids in groups for held in ids.values() for log in held}
+
+    before = logs()
+    instants = sorted(Archive(past.storage, past.table.config).commits())
+    file_id = next(iter(before)).rsplit("/", 1)[-1].removeprefix(".").partition("_")[0]
+
+    def put(instant: str) -> None:
+        name = LogFileName(FileId(file_id), InstantTime(instant), 1, "9-9-9").render()
+        past.storage.replace(name, b"x")
+
+    put(between(instants[0], instants[1]))
+    assert len(logs()) == len(before) + 1, "nothing speaks against it"
+    past.clock.advance(HOUR / 1000)
+    put(between(instants[0], instants[1]))
+    put(instants[1])
+    assert logs() == before
 
 
 class Silent(Archive):

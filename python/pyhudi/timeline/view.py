@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pyhudi.format.filenames import (
     BaseFileName,
     FileId,
+    LogFileName,
     parse_base_file_name,
     parse_log_file_name,
 )
@@ -294,7 +295,7 @@ def list_view(
     ``archive`` separates late files of failed writes from data, among files that count as archived.
     """
     bases: list[tuple[BaseFileName, StoredFile]] = []
-    logs: dict[str, dict[FileId, list[LogFile]]] = {}
+    logs: list[tuple[LogFileName, StoredFile]] = []
     hidden: set[InstantTime] = set()
     archived = frozenset(archive.commits()) if archive and not timeline.commits else frozenset()
     visible = _Visibility(timeline, None, archived)
@@ -308,11 +309,13 @@ def list_view(
             continue
         log = parse_log_file_name(file.name)
         if log is not None:
-            found = LogFile(_partition(file), log, file.size_bytes)
-            logs.setdefault(found.partition_path, {}).setdefault(log.file_id, []).append(found)
+            logs.append((log, file))
     check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline, archive)
     old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
+    if timeline.layout > 1:  # before, the name of a log does not say which write it is of
+        own = [(f, log.instant) for log, f in logs if not log.cdc and visible(log.instant)]
+        old += [(f, instant) for f, instant in own if instant not in promises.commits]
     late = strays(old, timeline, archive) if archive and old else frozenset()
     bases = [
         (base, file)
@@ -321,7 +324,7 @@ def list_view(
     ]
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
-    log_groups: Logs = {p: {k: in_order(v) for k, v in by_id.items()} for p, by_id in logs.items()}
+    log_groups = _logs((log, file) for log, file in logs if file.path not in late)
     if timeline.layout == 1:
         log_groups = without_failed_logs(log_groups, timeline, promises)
     replaced = _replaced(timeline, promises)
@@ -342,6 +345,15 @@ def list_view(
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
+
+
+def _logs(named: Iterable[tuple[LogFileName, StoredFile]]) -> Logs:
+    """Log files by partition and group, in the order of their merge."""
+    found: dict[str, dict[FileId, list[LogFile]]] = {}
+    for name, file in named:
+        log = LogFile(_partition(file), name, file.size_bytes)
+        found.setdefault(log.partition_path, {}).setdefault(name.file_id, []).append(log)
+    return {p: {k: in_order(v) for k, v in by_id.items()} for p, by_id in found.items()}
 
 
 def _grouped(bases: Iterable[tuple[BaseFileName, StoredFile]], promises: Promises) -> Groups:
