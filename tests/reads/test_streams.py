@@ -12,8 +12,11 @@ from pyhudi.choices import Order
 from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.reads import stream_look
 from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
-from pyhudi.timeline.table import PROPERTIES, open_table
+from pyhudi.storage.base import Storage
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.table import PROPERTIES, Table, open_table
 from tests.archiver import archive
 from tests.reads.changing_table import Began, Changing, changing, schema_of, time
 from tests.reads.followed_table import LIMIT_FILES, LIMIT_ROWS, START, Follower
@@ -103,6 +106,35 @@ def test_a_commit_that_ends_late_is_read_after_those_that_ended_before_it() -> N
     assert follower.all() == [[("a", 3, 3)]]
     table.complete(slow, done=4)
     assert follower.all() == [[("b", 2, 2)]]
+
+
+@pytest.mark.parametrize("missed", [[[2]], [[2, 3], [2]]], ids=["first", "second"])
+def test_a_commit_that_ends_while_the_timeline_is_listed_is_not_passed_over(
+    missed: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a look's two listings shows a commit, but not the one that ended just before it."""
+    table, left = changing(), [list(map(time, numbers)) for numbers in missed]
+    table.complete(table.write(1, "g1", {"a": 1}))
+    follower = Follower(table)
+    follower.all()
+    table.complete(table.write(2, "g2", {"b": 2}))
+    table.complete(table.write(3, "g1", {"a": 3}))
+    whole = Table.timeline
+
+    def listed(of: Table) -> Timeline:
+        gone = left.pop(0) if left else []
+        return whole(of).only(i for i in whole(of).instants if i.time not in gone)
+
+    def opened(storage: Storage) -> tuple[Table, Timeline]:
+        found = open_table(storage)
+        return found, listed(found)
+
+    monkeypatch.setattr(stream_look, "open_with_timeline", opened)
+    monkeypatch.setattr(Table, "timeline", listed)
+    follower.batch()
+    assert not left
+    follower.all()
+    check(table, follower)
 
 
 def test_version_6_stops_before_the_first_pending_write() -> None:
