@@ -72,7 +72,7 @@ class WriteOptions:
     database: str | None = option(None, "hoodie.database.name", T,
         "Part of the checksum of hoodie.properties.")
     table_type: TableType = option(TableType.COPY_ON_WRITE, DS + "table.type", T,
-        "Copy-on-write is what pyhudi writes.",
+        "Merge-on-read writes less and reads more: updates go to log files.",
         "hoodie.table.type", DS + "storage.type", "type")
     table_version: int = option(9, "hoodie.write.table.version", T,
         "Hudi 1.1 and later make version 9 and never upgrade it; 6 is for readers like Hudi 0.15.",

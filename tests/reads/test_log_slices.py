@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.reads import log_slices
 from pyhudi.reads.conditions import (
     AllOf,
@@ -29,7 +30,9 @@ from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
 from pyhudi.rows.slice_reader import log_columns, merged
 from pyhudi.rows.spec import FileSystemSpec
-from pyhudi.services.slice_memory import LogMemory, SliceMemory, key_of
+from pyhudi.services.slice_memory import OVERHEAD, LogMemory, SliceMemory, key_of
+from pyhudi.slices.files import LogFile
+from pyhudi.timeline.strays import Archive
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.reads.merged_table import opened, rows
@@ -133,13 +136,25 @@ def asked_again(first: Query) -> tuple[Query, int]:
 
 
 @pytest.mark.parametrize(
-    ("name", "again"), [("h120_v9-mor_types", 0), ("h120_v8-mor_np", 0), ("h0150_v6-mor_np", 1)]
+    ("name", "first", "again"),
+    [
+        ("h120_v9-mor_types", "9", 0),
+        ("h120_v8-mor_np", "8", 0),
+        ("h120_v9-mor_types", "6", 1),
+        ("h120_v9-mor_types", "", 1),
+        ("h0150_v6-mor_np", "6", 1),
+    ],
 )
-def test_a_merge_is_remembered_where_a_log_keeps_its_blocks(
-    name: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_merge_is_remembered_where_the_name_of_a_log_says_its_write(
+    name: str, first: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Not in a table that was upgraded: logs from before it keep the names of their slices."""
     monkeypatch.setattr(log_slices, "HERE_BYTES", -1)
-    query, made = asked_again(opened(golden_tables.BY_NAME[name].unzip(tmp_path)))
+    root, key = golden_tables.BY_NAME[name].unzip(tmp_path), "hoodie.table.initial.version"
+    file = root / ".hoodie" / "hoodie.properties"
+    lines = [line for line in file.read_text().splitlines() if not line.startswith(key)]
+    file.write_text("\n".join([*lines, *([f"{key}={first}"] if first else [])]))
+    query, made = asked_again(opened(root))
     assert made > 0
     other, made_again = asked_again(query)
     assert made_again == made * again
@@ -163,8 +178,8 @@ def test_a_column_is_read_of_logs_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_memory_keeps_what_was_used_last_and_nothing_that_fills_it() -> None:
     one = SliceMemory(Merged(np.zeros(4, np.int64), (np.zeros(4, np.int64),)))
-    memory = LogMemory(most_bytes=2 * one.nbytes)
     keys = [("root", str(at), (), "") for at in range(3)]
+    memory = LogMemory(most_bytes=2 * (one.nbytes + len("root0") + 3 * OVERHEAD))
     for key in keys:
         memory.put(key, one)
     assert [memory.get(key) is not None for key in keys] == [False, True, True]
@@ -177,3 +192,25 @@ def test_a_renamed_column_is_another_slice_to_the_memory() -> None:
     names = [{"1": {"a": ("b", None)}}, {"1": {"a": ("c", None)}}, {}]
     found = {key_of(spec, LogSlice(Slice("base"), "0", ("log",), each)) for each in names}
     assert len(found) == 3
+
+
+def test_what_a_rollback_has_undone_never_counts_in_layout_1(tmp_path: Path) -> None:
+    """Though the timeline may have moved past it, and a plan may lack the command block."""
+    query = opened(golden_tables.BY_NAME["h0150_v6-mor_failed"].unzip(tmp_path))
+    undone = log_slices.counted_instants(query).undone
+    assert undone
+    assert not any(each in log_slices.counted_instants(query) for each in undone)
+    assert "1" not in CountedInstants(frozenset(), "2", undone=frozenset("1"))
+
+
+def test_logs_alone_of_archived_commits_are_asked_for_the_names_of_their_columns(
+    tmp_path: Path,
+) -> None:
+    """In layout 1 the archive has the instants of their blocks."""
+    query = opened(golden_tables.BY_NAME["h0150_v6-mor_clean_archive"].unzip(tmp_path))
+    schemas, first = query.file_schemas(), query.timeline.first_time
+    assert first is not None
+    archived = set(Archive(query.table.storage, query.table.config).commits())
+    for instant, wanted in ((min(archived), archived), (first, set())):
+        name = LogFileName(FileId("g"), instant, 1, "0-0-0")
+        assert schemas._archived([(None, [LogFile("", name, 1)])]) == wanted

@@ -230,6 +230,18 @@ def test_a_new_column_ends_the_stream_after_all_before_it_and_a_restart_goes_on(
     assert follower.stream.table_schema().names == ("id", "p", "fare", "tip")
 
 
+def test_rows_that_moved_in_the_columns_of_an_older_plan_end_no_stream() -> None:
+    """A compaction declares the columns that the table had when it was planned."""
+    table = changing()
+    with_columns(table, 1, "id", "p", "v")
+    follower = Follower(table)
+    follower.all()
+    table.complete(table.cluster(2, ["g1"], "g2"))
+    with_columns(table, 3, "id", "p", "v")
+    follower.all()
+    check(table, follower)
+
+
 def test_a_column_that_is_gone_is_named() -> None:
     table = changing()
     with_columns(table, 1, "id", "p", "fare")

@@ -109,3 +109,16 @@ def test_a_row_names_the_file_that_it_comes_from(spark: SparkSession, tmp_path: 
     (base,) = root.rglob("*.parquet")
     (log,) = logs_of(root)
     assert [tuple(row) for row in found] == [(1, f"file:{base}", 0), (2, f"file:{log}", None)]
+
+
+def test_few_rows_come_whole_where_spark_takes_texts_for_large_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = opened(spark, TABLES["h120_v9-mor_np"].unzip(tmp_path))
+    plain = rows(df)
+    key = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(key, "true")
+    try:
+        assert rows(df.where("id is not null")) == plain
+    finally:
+        spark.conf.unset(key)

@@ -11,6 +11,7 @@ from pyhudi.slices.files import base_files
 from pyhudi.storage.base import StoredFile
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.timeline.table import open_table
+from pyhudi.timeline.versions import versions_of
 from pyhudi.timeline.view import FileSystemView, ViewCache, advance, list_view
 from tests.golden_tables import ALL, COPY_ON_WRITE, GoldenTable
 from tests.timeline.bare import Bare, in_memory, t
@@ -190,11 +191,14 @@ def test_in_layout_1_a_log_of_a_write_that_has_not_committed_is_in_no_slice() ->
     """A reader that opened it would fail if a rollback deleted it meanwhile."""
     bare = Bare(layout=1)
     bare.commit(10, bare.file("g", 10))
-    done, _, change = bare.log("g", 10), bare.log("g", 10, version=2), bare.log("h", 10)
+    done, failed, change = bare.log("g", 10), bare.log("g", 10, version=2), bare.log("h", 10)
     bare.logged(20, "g", done)
     bare.put(Action.DELTACOMMIT, State.INFLIGHT, 30)
 
-    assert slices_of(bare.view()) == [("g", t(10), [done])]
+    view = bare.view()
+    assert slices_of(view) == [("g", t(10), [done])]
+    every = [log.name for slices in versions_of(view)["p"].values() for log in slices[-1].logs]
+    assert sorted(every) == sorted([done, failed, change]), "a clean finds them with their version"
     bare.logged(40, "h", change)
     assert [group for group, _, _ in slices_of(bare.view())] == ["g", "h"]
 

@@ -141,10 +141,15 @@ def test_a_pending_compaction_of_a_later_log_is_a_conflict_where_the_order_decid
     check_order(world.table(), now, T2, CommitMetadata("UPSERT", (log(OTHER),)))
 
 
-@pytest.mark.parametrize("ordered", [True, False], ids=["commit time", "event time"])
+@pytest.mark.parametrize(
+    ("ordered", "deletes"),
+    [(True, 0), (False, 0), (False, 1)],
+    ids=["commit time", "event time", "event time with deletes"],
+)
 def test_the_commit_looks_at_the_order_only_where_it_decides(
-    new_world: Callable[..., World], ordered: bool
+    new_world: Callable[..., World], ordered: bool, deletes: int
 ) -> None:
+    """A delete may have no ordering value, and then it always wins."""
     world = logged_world(new_world)
     policy = replace(NEVER, conflicts=passing(ConflictRule.SIMPLE))
     slow = world.begin(policy=policy, action=Action.DELTACOMMIT)
@@ -152,10 +157,11 @@ def test_the_commit_looks_at_the_order_only_where_it_decides(
     committed(world, fast, log(time=fast.instant))
     slow.ordered = ordered
     plan(world, world.writer().next_time(world.table().timeline()), fast.instant)
-    if not ordered:
-        committed(world, slow, log(time=slow.instant))
+    stat = replace(log(time=slow.instant), num_deletes=deletes)
+    if not ordered and not deletes:
+        committed(world, slow, stat)
         return
     with pytest.raises(CommitConflict, match="which rows win would change"):
-        committed(world, slow, log(time=slow.instant))
+        committed(world, slow, stat)
     late = world.begin(policy=policy, action=Action.DELTACOMMIT)
     committed(world, late, log(time=late.instant))

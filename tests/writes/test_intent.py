@@ -254,3 +254,5 @@ def test_a_bucket_index_looks_up_no_keys_so_it_cannot_drop_duplicates(
     assert decide(SAVE, resolve_write({**given, **buckets, OPERATION: "delete"})) is (
         Operation.DELETE
     )
+    with pytest.raises(ConfigError, match=f"{DROP} is true, but the index is BUCKET"):
+        decide(SAVE, resolve_write({**KEYED, DROP: "true", **buckets}))

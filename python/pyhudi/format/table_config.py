@@ -112,6 +112,13 @@ class TableConfig:
     metadata_partitions_inflight: tuple[str, ...]
     create_schema: dict[str, Any] | None
 
+    @property
+    def logs_name_their_write(self) -> bool:
+        """Whether the name of each log has the instant of its write: in layout 2, unless the table
+        may have logs from before an upgrade, which keep the instant of their slice."""
+        made = self.raw.get("hoodie.table.initial.version", "")
+        return self.layout > 1 and made.isdigit() and int(made) >= 8
+
 
 def parse_table_config(data: bytes, path: str) -> TableConfig:
     """The facts of a ``hoodie.properties`` file.

@@ -147,8 +147,8 @@ def _merged_now(
 
 
 def memory_key(query: Query, spec: MergeSpec, of: LogSlice) -> Key | None:
-    """The key of a slice in the memory; None in layout 1, where a log grows under one name."""
-    return key_of(spec, of) if query.table.config.layout != 1 else None
+    """The key of a slice in the memory; None where the blocks of its logs may be of any write."""
+    return key_of(spec, of) if query.table.config.logs_name_their_write else None
 
 
 def _bytes_read(of: FileSlice) -> int:
@@ -202,7 +202,8 @@ def filtered(
     every = {place: state.kept for place, state in found.items()}
     schema = query.schema().with_meta_columns()
     asked = [each for each in parts_of(filters) if columns_of(each)]
-    asked = [each for each in asked if columns_of(each) <= schema.types.keys()]
+    nothing = {field.name: pa.array([], field.type) for field in schema.arrow()}
+    asked = [each for each in asked if evaluated(each, nothing) is not None]
     some = [each for each in slices if found[_place(each)].rows]
     if not asked or sum(log.size_bytes for each in some for log in each.logs) > FILTERED_BYTES:
         return every

@@ -80,6 +80,10 @@ class StreamLook:
         """What a commit says of itself."""
         return COMMITS.get(self.table.storage, self.timeline, commit)
 
+    def moves_rows(self, commit: Instant) -> bool:
+        """Whether a commit only put rows into other files."""
+        return self.metadata(commit).operation in STILL - {"ALTER_SCHEMA"}
+
     def files(self, commit: Instant) -> dict[Group, Load]:
         """What a commit wrote to each file group, in the order of the ordinals of a place.
 

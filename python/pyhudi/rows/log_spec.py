@@ -20,15 +20,16 @@ Positions = npt.NDArray[np.int64]
 class CountedInstants(ByValue):
     """The instants whose blocks count: ``completed`` ones, and all before ``first``.
 
-    None after ``until`` counts; empty means no bound.
+    None after ``until`` counts; empty means no bound. Nor does one that was ``undone``.
     """
 
     completed: frozenset[str]
     first: str
     until: str = ""
+    undone: frozenset[str] = frozenset()
 
     def __contains__(self, instant: str) -> bool:
-        if self.until and instant > self.until:
+        if (self.until and instant > self.until) or instant in self.undone:
             return False
         return instant in self.completed or instant < self.first
 

@@ -19,6 +19,7 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.rows.spec import FileNames, FileSystemSpec
 from pyhudi.slices.files import BaseFile, LogFile
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.promises import vanished
 from pyhudi.timeline.schema import schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -94,15 +95,17 @@ class FileSchemas:
     def _archived(
         self, slices: Iterable[tuple[InstantTime | None, Iterable[LogFile]]]
     ) -> set[InstantTime]:
-        """The archived instants that blocks of the logs may name."""
-        first = self._timeline.first_time
-        if self._timeline.layout != 1:
-            named = {log.instant for _, logs in slices for log in logs}
-            return {i for i in named if first is None or i < first}
-        # The name of a log has the instant of its slice, and blocks may be of any later commit.
-        if not any(base is not None and first is not None and base < first for base, _ in slices):
-            return set()
-        return set(Archive(self._table.storage, self._table.config).commits())
+        """The archived instants that blocks of the logs may name; ``TableCorrupt``."""
+        first, config = self._timeline.first_time, self._table.config
+        named = {log.instant for _, logs in slices for log in logs}
+        old = {i for i in named if first is None or i < first}
+        # Otherwise the name of a log has its slice's instant, and blocks may be of later commits.
+        if config.logs_name_their_write or not old:
+            return old
+        found = set(Archive(self._table.storage, config).commits())
+        if not found:  # there is none, or it cannot be read
+            archived_instants(self._table.storage, config)
+        return found
 
     def _number(self, schema: SparkSchema) -> int:
         text = json.dumps(schema.json(), sort_keys=True)

@@ -1,6 +1,7 @@
 """What the driver remembers of slices with logs: their merges, and columns that filters asked for.
 
-Neither a base file nor a log of layout 2 is written twice, so what is known of a slice stays true.
+A base file is never written twice, nor is a log whose name has the instant of its write
+(``TableConfig.logs_name_their_write``). So what is known of such a slice stays true.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pyhudi.recent import Recent
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec
 
 MOST_BYTES = 64 << 20
+#: what an array, and each text of a key, takes beside its values
+OVERHEAD = 200
 #: the root of a table, a base file and its logs, and what decides between their rows
 Key = tuple[str, str, tuple[str, ...], str]
 
@@ -27,9 +30,9 @@ class SliceMemory:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
-        positions = [self.merged.masked, *self.merged.kept]
-        return sum(each.nbytes for each in (*positions, *self.columns.values()))
+        """How much memory it takes, about."""
+        arrays = [self.merged.masked, *self.merged.kept, *self.columns.values()]
+        return sum(each.nbytes + OVERHEAD for each in arrays)
 
 
 class LogMemory:
@@ -45,12 +48,15 @@ class LogMemory:
 
     def put(self, key: Key, known: SliceMemory) -> None:
         """Keep ``known``, unless it takes most of the memory alone."""
-        if known.nbytes <= self._most // 2:
-            self._slices.put(key, known, known.nbytes)
+        root, base, logs, rules = key
+        texts = (root, base, rules, *logs)
+        weight = known.nbytes + sum(len(text) + OVERHEAD for text in texts)
+        if weight <= self._most // 2:
+            self._slices.put(key, known, weight)
 
 
 def key_of(spec: MergeSpec, of: LogSlice) -> Key:
-    """The name of a slice of layout 2, whose ``of.logs`` all count, under the rules of ``spec``.
+    """The name of a slice, whose ``of.logs`` all count, under the rules of ``spec``.
 
     The columns that are read of its rows have no part in it.
     """

@@ -15,15 +15,22 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
 
 
 def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants:
-    """The instants of ``view`` whose log blocks count; none after ``until``, None for no bound."""
+    """The instants of ``view`` whose log blocks count; none after ``until``, None for no bound.
+
+    In layout 1 a log with failed blocks may stay, and the command block that takes them back may be
+    in a log that a compaction's plan does not name: what rollbacks have undone never counts.
+    """
     timeline = view.timeline
     active = frozenset(i.time for i in timeline.commits)
     first = timeline.first_time if active else min(view.archived, default=None)
-    return CountedInstants(frozenset(active | view.archived), first or "", until or "")
+    undone = rolled_back(view.storage, timeline) if timeline.layout == 1 else frozenset()
+    completed = frozenset(active | view.archived)
+    return CountedInstants(completed, first or "", until or "", undone - completed)
 
 
 def merge_spec(

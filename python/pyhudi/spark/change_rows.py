@@ -30,6 +30,9 @@ from pyhudi.rows.task import error_from_text
 from pyhudi.spark.sessions import Sessions
 from pyhudi.writes.placement.task_routes import balanced
 
+#: with it Spark 4 takes all texts that come as Arrow for those with 64-bit offsets
+LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+
 
 def change_rows(spark: SparkSession, plan: ChangePlan, wanted: SparkSchema) -> DataFrame:
     """The changes in the columns ``wanted``, whose order counts; nothing is read yet."""
@@ -55,7 +58,7 @@ def logged_rows(spark: SparkSession, plan: LoggedPlan, wanted: SparkSchema) -> D
 def log_rows(spark: SparkSession, plan: LogRowsPlan, wanted: SparkSchema) -> DataFrame:
     """The rows of log files in the columns ``wanted``; few rows are read now, many later."""
     if wanted.columns:
-        if plan.few:
+        if plan.few and spark.conf.get(LARGE_TYPES, "false") == "false":
             return _frame(spark, plan.table(), wanted)
         return _read(spark, plan, read_log_rows, wanted)
     # A batch without columns would forget how many rows it has.

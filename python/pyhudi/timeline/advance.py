@@ -35,8 +35,11 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
     new = sorted(timeline.since(view.timeline), key=lambda instant: instant.time)
     if any(i.action not in APPLIED_ACTIONS | NEUTRAL_ACTIONS | {Action.CLEAN} for i in new):
         return None
-    if timeline.layout == 1 and view.logs and any(i.action is Action.ROLLBACK for i in new):
+    undone = any(i.action is Action.ROLLBACK for i in new)
+    if timeline.layout == 1 and (view.logs or view.unread) and undone:
         # It may have deleted a log of which the name does not tell that its write has failed.
+        return None
+    if view.unread and any(i.action is Action.CLEAN for i in new):
         return None
     groups, replaced, logs = dict(view.groups), dict(view.replaced), view.logs
     touched: set[str] = set()

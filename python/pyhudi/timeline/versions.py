@@ -30,15 +30,28 @@ def versions_of(view: FileSystemView) -> Groups:
     A group may begin with a version of logs alone. Logs of change data go with the base file of
     their instant.
     """
-    if not view.logs:
+    if not view.logs and not view.unread:
         return view.groups
     begin = _in_layout_1(view) if view.timeline.layout == 1 else _in_layout_2(view)
     found = dict(view.groups)
-    for partition, by_id in view.logs.items():
+    for partition, by_id in _all_logs(view).items():
         groups = dict(found.get(partition, {}))
         for file_id, logs in by_id.items():
             groups[file_id] = tuple(_versions(groups.get(file_id, ()), logs, begin))
         found[partition] = dict(sorted(groups.items()))
+    return found
+
+
+def _all_logs(view: FileSystemView) -> Mapping[str, Mapping[FileId, tuple[LogFile, ...]]]:
+    """The logs of slices and those of no slice; a commit may have named one of these since."""
+    if not view.unread:
+        return view.logs
+    found = {partition: dict(by_id) for partition, by_id in view.logs.items()}
+    for partition, by_id in view.unread.items():
+        groups = found.setdefault(partition, {})
+        for file_id, logs in by_id.items():
+            held = {log.name: log for log in (*logs, *groups.get(file_id, ()))}
+            groups[file_id] = in_order(held.values())
     return found
 
 

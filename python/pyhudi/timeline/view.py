@@ -60,8 +60,9 @@ class FileSystemView:
     be deleted before the instant completes, but would stay in the view. ``logs`` are all listed
     logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if no
     completed commit is active: then all active ones were rolled back, and only the archive shows
-    which files count. ``ends`` are the completion times of archived commits, where the slice of a
-    log depends on them.
+    which files count. ``unread`` are the logs that no slice has, since only writes that have not
+    committed wrote them: a clean deletes them with their version. ``ends`` are the completion times
+    of archived commits, where the slice of a log depends on them.
     """
 
     storage: Storage
@@ -72,6 +73,7 @@ class FileSystemView:
     lost: Lost = field(default_factory=dict)
     lost_logs: tuple[LostFile, ...] = ()
     archived: frozenset[InstantTime] = frozenset()
+    unread: Logs = field(default_factory=dict)
     ends: Mapping[InstantTime, InstantTime] = field(default_factory=dict)
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
 
@@ -312,11 +314,7 @@ def list_view(
             logs.append((log, file))
     check_not_torn(storage, timeline, hidden)
     promises = promises_of(storage, timeline, archive)
-    old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
-    if timeline.layout > 1:  # before, the name of a log does not say which write it is of
-        own = [(f, log.instant) for log, f in logs if not log.cdc and visible(log.instant)]
-        old += [(f, instant) for f, instant in own if instant not in promises.commits]
-    late = strays(old, timeline, archive) if archive and old else frozenset()
+    late = _late(bases, logs, timeline, visible, promises, archive)
     bases = [
         (base, file)
         for base, file in bases
@@ -324,9 +322,8 @@ def list_view(
     ]
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
-    log_groups = _logs((log, file) for log, file in logs if file.path not in late)
-    if timeline.layout == 1:
-        log_groups = without_failed_logs(log_groups, timeline, promises)
+    every = _logs((log, file) for log, file in logs if file.path not in late)
+    read = without_failed_logs(every, timeline, promises) if timeline.layout == 1 else every
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)
@@ -334,9 +331,10 @@ def list_view(
         for file_id, files in by_id.items()
     }
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
-    view = FileSystemView(storage, timeline, groups, log_groups, replaced, lost, (), archived)
+    view = FileSystemView(storage, timeline, groups, read, replaced, lost, (), archived)
     view = replace(
         view,
+        unread=_apart(every, read),
         lost_logs=lost_logs(view, promises, archive),
         ends=archived_ends(view, archive) if archive is not None else {},
     )
@@ -345,6 +343,35 @@ def list_view(
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
+
+
+def _late(
+    bases: Iterable[tuple[BaseFileName, StoredFile]],
+    logs: Iterable[tuple[LogFileName, StoredFile]],
+    timeline: Timeline,
+    visible: _Visibility,
+    promises: Promises,
+    archive: Archive | None,
+) -> frozenset[str]:
+    """The paths of files that count as archived, and that no archived commit names."""
+    if archive is None:
+        return frozenset()
+    old = [(f, base.instant) for base, f in bases if base.instant not in promises.commits]
+    if archive.config.logs_name_their_write:
+        own = [(f, log.instant) for log, f in logs if not log.cdc and visible(log.instant)]
+        old += [(f, instant) for f, instant in own if instant not in promises.commits]
+    return strays(old, timeline, archive) if old else frozenset()
+
+
+def _apart(every: Logs, read: Logs) -> Logs:
+    """The logs among ``every`` that are not in ``read``."""
+    found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
+    for partition, by_id in every.items() if every is not read else ():
+        for file_id, logs in by_id.items():
+            held = read.get(partition, {}).get(file_id, ())
+            if left := tuple(log for log in logs if log not in held):
+                found.setdefault(partition, {})[file_id] = left
+    return found
 
 
 def _logs(named: Iterable[tuple[LogFileName, StoredFile]]) -> Logs:

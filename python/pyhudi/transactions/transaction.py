@@ -296,7 +296,8 @@ class Transaction(RunningInstant):
             metadata = replace(metadata, extra={**metadata.extra, **MARK})
         self._check_conflicts(now, footprint, check_theirs)
         check_compactions(table, loaded, now, self.instant, metadata, self.revived)
-        if policy.conflicts.logs_pass and self.ordered:
+        deletes = any(stat.num_deletes for stat in metadata.stats)  # perhaps some that always win
+        if policy.conflicts.logs_pass and (self.ordered or deletes):
             check_order(table, now, self.instant, metadata)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)

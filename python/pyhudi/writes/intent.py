@@ -202,11 +202,17 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
         # As in Hudi 1.2.0: existing rows stay, or the write fails.
         found = Operation.INSERT
     if found is Operation.INSERT and looks_up and options.index_type is IndexType.BUCKET:
+        drops = options.insert_drop_duplicates
+        asked = (
+            f"{DROP_DUPLICATES} is true"
+            if drops
+            else f"{POLICY} is {options.duplicate_policy.value}"
+        )
         raise ConfigError(
-            f"{POLICY} is {options.duplicate_policy.value}, but the index is BUCKET, which looks "
+            f"{asked}, but the index is BUCKET, which looks "
             "up no keys: rows that the table has would be written again. Nothing was written. Use "
             "operation upsert without the policy, or MERGE INTO with WHEN NOT MATCHED.",
-            key=POLICY,
+            key=DROP_DUPLICATES if drops else POLICY,
         )
     return found
 

@@ -77,14 +77,14 @@ def check_order(table: Table, now: Timeline, instant: InstantTime, ours: CommitM
     for pending, plan in planned_compactions(table, now):
         for each in plan.operations:
             group = each.partition_path, each.file_id
-            named = [parse_log_file_name(path) for path in each.delta_file_paths]
+            named = [parse_log_file_name(path.rpartition("/")[2]) for path in each.delta_file_paths]
             later = [log.instant for log in named if log is not None and log.instant > instant]
             if group in logged and later:
                 raise CommitConflict(
                     f"Write {instant} put a log into file group {each.file_id}, of which the "
                     f"pending compaction {pending.time} merges the later log of {later[0]}: which "
                     f"rows win would change when it ends. {RETRY} By event time ordering "
-                    "(hoodie.write.record.merge.mode) only the operation delete meets this.",
+                    "(hoodie.record.merge.mode) only writes with deletes meet this.",
                     ours=instant,
                     theirs=pending.time,
                     overlap=(f"{group[0]}/{group[1]}" if group[0] else group[1],),
