@@ -11,7 +11,6 @@ from enum import Enum
 
 from pyhudi.config import (
     DuplicatePolicy,
-    IndexType,
     Operation,
     OverwriteMode,
     WriteOptions,
@@ -21,6 +20,7 @@ from pyhudi.config import (
 from pyhudi.errors import ConfigError, TableExists
 from pyhudi.format.instants import Action
 from pyhudi.format.table_config import TableConfig
+from pyhudi.index.kinds import kind_of
 from pyhudi.option_tables import SPARK_OVERWRITE_MODE
 from pyhudi.reads.conditions import Compare, Comparison, Filter
 from pyhudi.timeline.states import adding_action
@@ -201,7 +201,7 @@ def decide(intent: Intent, options: WriteOptions) -> Operation:
     if found is Operation.UPSERT and looks_up:
         # As in Hudi 1.2.0: existing rows stay, or the write fails.
         found = Operation.INSERT
-    if found is Operation.INSERT and looks_up and options.index_type is IndexType.BUCKET:
+    if found is Operation.INSERT and looks_up and kind_of(options).hashed:
         drops = options.insert_drop_duplicates
         asked = (
             f"{DROP_DUPLICATES} is true"

@@ -6,9 +6,10 @@ Invariant: such a write adds logs, to buckets that all writers name alike, and d
 
 from __future__ import annotations
 
-from pyhudi.config import ConcurrencyMode, IndexType, Operation, WriteOptions
+from pyhudi.config import ConcurrencyMode, Operation, WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.table_config import MergeMode, TableConfig, TableType
+from pyhudi.index.kinds import kind_of
 from pyhudi.transactions.pessimistic import MODE_KEY
 from pyhudi.writes.intent import REPLACING
 
@@ -54,7 +55,7 @@ def _of_the_table(config: TableConfig) -> str | None:
 
 def _of_the_write(options: WriteOptions, operation: Operation) -> str | None:
     instead = f"use {ConcurrencyMode.OPTIMISTIC.value}"
-    if options.index_type is not IndexType.BUCKET:
+    if not kind_of(options).hashed:
         return (
             f"hoodie.index.type is {options.index_type.value}: two writers would add one new key "
             "to two file groups. Set hoodie.index.type=BUCKET and "
