@@ -52,15 +52,15 @@ class Assignment:
     def updated(self) -> frozenset[Group]:
         """The groups that exist."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if exists(g))
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if _exists(g))
 
     def created(self) -> frozenset[Group]:
         """The groups that are new."""
         groups = self.groups.values()
-        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not exists(g))
+        return frozenset((g.partition_path, FileId(g.file_id)) for g in groups if not _exists(g))
 
 
-def exists(group: GroupPlan) -> bool:
+def _exists(group: GroupPlan) -> bool:
     """Whether the group has files: a new one begins with a base file or, in a bucket, a log."""
     return group.base_instant is not None
 

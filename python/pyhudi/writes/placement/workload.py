@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
-from pyhudi.writes.placement.assign import Assignment, exists
+from pyhudi.writes.placement.assign import Assignment
 from pyhudi.writes.write_context import Write
 
 
@@ -25,7 +25,7 @@ def workload(
     ]
     for ordinal, count in updates.items():
         group = assignment.groups[ordinal]
-        if exists(group):
+        if group.base_instant is not None:  # a new one has no file before
             stats.append(
                 WriteStat(
                     FileId(group.file_id),
