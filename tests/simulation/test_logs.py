@@ -11,9 +11,10 @@ from tests.simulation.compaction_guards import COMPACTION_CASES, COMPACTION_GUAR
 from tests.simulation.explore import Bound, explore, search_seeds, shrink
 from tests.simulation.guards import Case, off
 from tests.simulation.history import MOST_LINES, history, report
-from tests.simulation.invariants import LOG_INVARIANTS, PAGE, guard_line
+from tests.simulation.invariants import LOG_INVARIANTS
 from tests.simulation.log_guards import BOTH, COMPACT, LOG_CASES, LOG_GUARDS, ONE, world
 from tests.simulation.log_scenarios import LOG_ROWS
+from tests.simulation.published import check_published
 from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.world import Scenario
@@ -82,13 +83,7 @@ def test_logs_and_compactions_break_nothing_in_many_runs(row: Row) -> None:
 
 
 def test_the_published_page_has_each_configuration_of_logs_and_each_guard() -> None:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    for row in LOG_ROWS:
-        line = next(line for line in lines if line.startswith(f"| {row.name} |"))
-        assert line.split(" | ")[1:-1] == ["holds"] * (1 + len(LOG_INVARIANTS))
-    for case in CASES:
-        assert f"| {' | '.join(guard_line(case))} |" in lines
-        assert f"### {case.guard}" in lines
+    check_published(LOG_ROWS, lambda _: ["holds"] * (1 + len(LOG_INVARIANTS)), CASES)
 
 
 def test_each_guard_of_logs_names_a_mutant_that_there_is() -> None:

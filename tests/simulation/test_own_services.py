@@ -8,11 +8,12 @@ from tests.mutants.table import MUTANTS
 from tests.simulation.explore import Bound, explore
 from tests.simulation.guards import ONE_ROW, Case, off
 from tests.simulation.history import report
-from tests.simulation.invariants import PAGE, cells, guard_line
+from tests.simulation.invariants import cells
 from tests.simulation.own_guards import AT_ONCE, ONE_WRITE
 from tests.simulation.own_scenarios import OWN_ROWS
 from tests.simulation.own_services import OwnClean, OwnRestore, OwnSavepoint, OwnService, ReadLong
 from tests.simulation.own_worlds import ALL_OWN_CASES, ALL_OWN_GUARDS
+from tests.simulation.published import check_published
 from tests.simulation.residuals import LOCK
 from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind, Kind, Task
@@ -66,13 +67,7 @@ def test_a_cleaner_that_stops_anywhere_takes_no_file_of_a_query_with_a_lease() -
 
 
 def test_the_published_page_has_our_services_and_each_of_their_guards() -> None:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    for row in OWN_ROWS:
-        line = next(line for line in lines if line.startswith(f"| {row.name} |"))
-        assert line.split(" | ")[1:-1] == cells(row)
-    for case in ALL_OWN_CASES:
-        assert f"| {' | '.join(guard_line(case))} |" in lines
-        assert f"### {case.guard}" in lines
+    check_published(OWN_ROWS, cells, ALL_OWN_CASES)
 
 
 def test_each_guard_of_our_services_names_a_mutant_that_there_is() -> None:

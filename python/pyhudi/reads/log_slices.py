@@ -177,10 +177,11 @@ def plan_log_rows(
     """
     with_logs = [each for each in slices if each.logs]
     found = merges(query, with_logs, elsewhere)
-    passing = filtered(query, with_logs, found, filters)
+    orders = log_orders(query, with_logs)
+    passing = filtered(query, with_logs, orders, found, filters)
     spec, start = merge_spec(query, wanted), shown_root(query)
     pieces, sizes = [], []
-    for each, order in zip(with_logs, log_orders(query, with_logs), strict=True):
+    for each, order in zip(with_logs, orders, strict=True):
         kept = passing[_place(each)]
         if any(map(len, kept)):
             home = homes[f"{start}/{home_of(each)}"] if homes else None
@@ -192,27 +193,31 @@ def plan_log_rows(
 def filtered(
     query: Query,
     slices: Sequence[FileSlice],
+    orders: Sequence[LogSlice],
     found: Mapping[Place, Merged],
     filters: Sequence[Filter],
 ) -> Mapping[Place, tuple[Positions, ...]]:
     """Of each merged slice the rows of its logs that count, less those that filters leave out.
 
-    The columns that filters name are read here, unless that are too many bytes, and remembered.
+    ``orders`` are the ``slices`` as their workers get them. The columns that filters name are read
+    here, unless that are too many bytes, and remembered.
     """
     every = {place: state.kept for place, state in found.items()}
     schema = query.schema().with_meta_columns()
     asked = [each for each in parts_of(filters) if columns_of(each)]
     nothing = {field.name: pa.array([], field.type) for field in schema.arrow()}
     asked = [each for each in asked if evaluated(each, nothing) is not None]
-    some = [each for each in slices if found[_place(each)].rows]
-    if not asked or sum(log.size_bytes for each in some for log in each.logs) > FILTERED_BYTES:
+    pairs = zip(slices, orders, strict=True)
+    some = [(each, order) for each, order in pairs if found[_place(each)].rows]
+    if not asked or sum(log.size_bytes for each, _ in some for log in each.logs) > FILTERED_BYTES:
         return every
     names = set().union(*map(columns_of, asked))
     wanted = SparkSchema(tuple(c for c in schema.columns if c.name in names))
     spec = merge_spec(query, wanted)
     filesystem = spec.fs.open()
 
-    def passing(each: FileSlice, order: LogSlice) -> tuple[Positions, ...]:
+    def passing(pair: tuple[FileSlice, LogSlice]) -> tuple[Positions, ...]:
+        each, order = pair
         state = found[_place(each)]
         columns = _columns(query, spec, filesystem, order, state)
         stays = np.ones(state.rows, np.bool_)
@@ -225,8 +230,8 @@ def filtered(
         return tuple(kept[part] for kept, part in zip(state.kept, parts, strict=True))
 
     with ThreadPoolExecutor(max(1, min(THREADS, len(some)))) as pool:
-        kept = pool.map(passing, some, log_orders(query, some))
-        return {**every, **dict(zip(map(_place, some), kept, strict=True))}
+        kept = pool.map(passing, some)
+        return {**every, **dict(zip((_place(each) for each, _ in some), kept, strict=True))}
 
 
 def _columns(
