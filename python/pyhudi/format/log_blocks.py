@@ -77,7 +77,7 @@ class FoundBlock:
     at: int
     length: int
 
-    def content(self, source: Bytes) -> Raw:
+    def content(self, source: RandomAccess) -> Raw:
         """Its content."""
         return source.read_at(self.length, self.at)
 
@@ -86,7 +86,7 @@ class FoundBlock:
 Raw: TypeAlias = "bytes | memoryview[int]"
 
 
-class Bytes(Protocol):
+class RandomAccess(Protocol):
     """Random access to a file, as of ``pyarrow.NativeFile``; fewer bytes come only at its end."""
 
     def size(self) -> int: ...
@@ -116,7 +116,7 @@ def read_blocks(data: bytes) -> Iterator[LogBlock]:
         yield LogBlock(found.block_type, found.header, bytes(found.content(source)))
 
 
-def find_blocks(source: Bytes) -> Iterator[FoundBlock]:
+def find_blocks(source: RandomAccess) -> Iterator[FoundBlock]:
     """The same, without reading their contents."""
     size = source.size()
     at = _next_magic(source, 0, size)
@@ -130,7 +130,7 @@ def find_blocks(source: Bytes) -> Iterator[FoundBlock]:
         at = _next_magic(source, end, size)
 
 
-def _next_magic(source: Bytes, at: int, size: int) -> int:
+def _next_magic(source: RandomAccess, at: int, size: int) -> int:
     """Where the next magic begins, -1 if there is none; mostly it is at ``at``."""
     if source.read_at(len(MAGIC), at) == MAGIC:
         return at
@@ -142,7 +142,7 @@ def _next_magic(source: Bytes, at: int, size: int) -> int:
     return -1
 
 
-def _block(source: Bytes, at: int, size: int) -> tuple[FoundBlock | None, int]:
+def _block(source: RandomAccess, at: int, size: int) -> tuple[FoundBlock | None, int]:
     """(block, its end) at the magic in ``at``; no block if its lengths contradict each other."""
     begin = at + len(MAGIC) + _LONG_BYTES
     if begin > size:
@@ -169,7 +169,7 @@ def _block(source: Bytes, at: int, size: int) -> tuple[FoundBlock | None, int]:
     return FoundBlock(BlockType(kind), header, here, held), end
 
 
-def _header(source: Bytes, at: int) -> tuple[dict[int, str], int]:
+def _header(source: RandomAccess, at: int) -> tuple[dict[int, str], int]:
     (count,) = struct.unpack(_INT, source.read_at(_INT_BYTES, at))
     at += _INT_BYTES
     entries: dict[int, str] = {}

@@ -22,10 +22,10 @@ from pyhudi.format.delete_block import Deleted, deleted_keys
 from pyhudi.format.log_blocks import (
     COUNT_BYTES,
     BlockType,
-    Bytes,
     FoundBlock,
     HeaderKey,
     InMemory,
+    RandomAccess,
     Raw,
     avro_count,
     avro_spans,
@@ -68,7 +68,7 @@ class LogPart:
     def __init__(
         self,
         found: FoundBlock,
-        source: Bytes,
+        source: RandomAccess,
         path: str,
         names: FileNames | None,
         latest: Latest | None = None,
@@ -248,7 +248,9 @@ class LogPart:
 
 
 def parts_of(
-    spec: MergeSpec, logs: Sequence[tuple[str, bytes | Bytes]], names: Mapping[str, FileNames]
+    spec: MergeSpec,
+    logs: Sequence[tuple[str, bytes | RandomAccess]],
+    names: Mapping[str, FileNames],
 ) -> list[LogPart]:
     """The parts of a slice's logs, each a path and its bytes, in the order of the merge.
 
