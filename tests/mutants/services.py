@@ -126,7 +126,7 @@ SERVICES: Final = (
                 "_planned_and_done",
                 (
                     (
-                        "        latest = _proposal(run, now, rules, ranges, only)\n        return",
+                        "        latest = proposal_of(run.writer, now, rules, ranges, only)\n        return",
                         "        return",
                     ),
                 ),
@@ -189,13 +189,13 @@ SERVICES: Final = (
             ),
             Mutant(
                 "a slice is planned twice",
-                "_busy",
+                "compacting_groups",
                 (("found |= {(o.partition_path, o.file_id): why for o in plan.operations}", ""),),
                 ("test_the_logs_of_a_group_of_another_plan_wait_for_it",),
             ),
             Mutant(
                 "a plan that cannot be read hides what it has",
-                "_waits",
+                "unreadable_plan",
                 (("pending not in readable", "False"),),
                 ("test_nothing_is_planned_beside_a_plan_that_cannot_be_read",),
             ),

@@ -25,7 +25,7 @@ from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_requested_replace
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
-from pyhudi.services.clustering import SORT_KEY
+from pyhudi.services.clustering_schedule import SORT_KEY
 from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.open import open_storage

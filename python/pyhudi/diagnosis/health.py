@@ -27,7 +27,7 @@ from pyhudi.diagnosis.files_health import (
     versions,
 )
 from pyhudi.diagnosis.leftovers import left_behind, lock, metadata_table, pending
-from pyhudi.diagnosis.measure import Measure, on_merge_on_read
+from pyhudi.diagnosis.measure import Measure
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.services.file_systems import FileSystems, filesystems
@@ -68,10 +68,7 @@ def table_health(
     """The same for an opened table; ``files`` opens its data files."""
     options = resolve_write(given, table.config.raw, session)
     view = table.now(lambda found: found)
-    found = _measures(table, view, files, clock, options)
-    if table.config.table_type is TableType.MERGE_ON_READ:
-        found = map(on_merge_on_read, found)
-    return Listing(Measure, found)
+    return Listing(Measure, _measures(table, view, files, clock, options))
 
 
 def _measures(
