@@ -50,7 +50,6 @@ from pyhudi.timeline.pending import planned_compactions
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.writable import refuse_kind_of
 from pyhudi.transactions.writer import Writer
 
@@ -207,8 +206,6 @@ def _refuse(table: Table, timeline: Timeline) -> None:
         feature = f"a table with {feature}"
     elif config.cdc_enabled:
         feature = "a table with change data capture"
-    elif is_pessimistic(config):
-        feature = "a table of pessimistic writers"
     if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
