@@ -23,17 +23,20 @@ from integration.test_log_reads import (
     MIXED,
     SOFT,
     Story,
+    Write,
     beside,
+    soft,
 )
 from integration.test_log_reads import FIRST as START
 from pyhudi.clock import SystemClock
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.table import open_table
+from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
 from tests import golden_tables
 from tests.services.folder_table import FolderTable, Values
 from tests.services.logged_table import LoggedTable
-from tests.services.test_clustering import die_while_it_runs
+from tests.services.test_clustering import Beside, die_while_it_runs
 from tests.services.test_clustering_heals import overtaken
 
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
@@ -232,6 +235,31 @@ def test_all_read_the_same_rows_after_logs_are_clustered_and_write_on(
         peers(writer).write(path, LATER.table(), of.given(LATER))
         rows = {row["id"]: row["v"] for row in agreed(peers, path).rows}
         assert (rows[0], rows[1], rows[6]) == ("x0", "x1", "x6")
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_write_of_logs_takes_its_group_out_of_the_clustering(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    of, path = with_logs(version), tmp_path / "clustered"
+    written_logs(peers, path, of, WITH_LOGS)
+    table = LoggedTable(golden_tables.ALL[0], path)
+    table.clock.advance((SystemClock().now_ms() - table.clock.now_ms()) / 1000)
+    write = Write("upsert", [(0, 30, "w0")], columns=soft(False))
+    seen: list[Any] = []
+
+    def changes_p0() -> None:
+        peers("pyhudi").write(path, write.table(), of.given(write))
+        now = table.table().timeline()
+        ((_, plan),) = planned_clusterings(table.table(), now)
+        seen.extend([agreed(peers, path), {partition for partition, _ in groups_of(plan)}])
+
+    found = table.cluster(Beside(changes_p0), **{"class": "ALL", "sort_columns": "v"})
+
+    before, planned = seen
+    assert planned == {"p1"}
+    assert {(f.partition, f.fate.value) for f in found} == {("p0", "left"), ("p1", "clustered")}
+    assert kept(agreed(peers, path)) == kept(before)
 
 
 @pytest.mark.parametrize("version", [9, 6])

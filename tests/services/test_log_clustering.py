@@ -24,12 +24,13 @@ from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.clustering import ClusteredFile, ClusteringFate
 from pyhudi.services.compaction import CompactionStep
+from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.timeline.active import COMMITS
 from pyhudi.transactions.instants import take_time
 from tests import golden_tables
 from tests.golden_tables import GoldenTable
 from tests.services.logged_table import LoggedTable, logged
-from tests.services.test_clustering import Beside, as_apache_hudi_plans
+from tests.services.test_clustering import Beside, as_apache_hudi_plans, die_while_it_runs
 
 MERGED = [t for t in golden_tables.ALL if t.merge_on_read and t.expected() is not None]
 TABLES = [t for t in MERGED if "bucket" not in t.table]
@@ -231,5 +232,18 @@ def test_a_restore_brings_the_slices_with_logs_back(table: LoggedTable) -> None:
     last = table.table().timeline().commits[-1]
     table.cluster(**ALL)
     pyhudi.restore(str(table.root), str(last.time))
+    assert table.on_disk() == old
+    assert table.rows() == before
+
+
+def test_a_clustering_that_died_is_taken_back_and_the_logs_stay(
+    table: LoggedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, old = table.rows(), table.on_disk()
+    dead = die_while_it_runs(table, monkeypatch, **ALL)
+    assert table.on_disk() > old
+    monkeypatch.setattr("pyhudi.services.dead_clusterings.has_passed", lambda *_: True)
+    (found,) = settle_and_tell(table.writer())
+    assert (found.instant, found.outcome) == (dead, Outcome.ROLLED_BACK)
     assert table.on_disk() == old
     assert table.rows() == before
