@@ -13,9 +13,30 @@ import pyhudi as package
 from integration.peers import SparkPeer
 from integration.peers.hudi_rs import HudiRs
 from integration.test_clean import options as without_services
+from integration.test_compaction import agreed, kept
+from integration.test_compaction import written as written_logs
+from integration.test_log_reads import (
+    AVRO_LOGS,
+    EVENT_TIME,
+    GONE,
+    LATER,
+    MIXED,
+    SOFT,
+    Story,
+    Write,
+    beside,
+    soft,
+)
+from integration.test_log_reads import FIRST as START
 from pyhudi.clock import SystemClock
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.pending import pending_clusterings
+from pyhudi.timeline.table import open_table
+from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
+from tests import golden_tables
 from tests.services.folder_table import FolderTable, Values
-from tests.services.test_clustering import die_while_it_runs
+from tests.services.logged_table import LoggedTable
+from tests.services.test_clustering import Beside, die_while_it_runs
 from tests.services.test_clustering_heals import overtaken
 
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
@@ -142,3 +163,144 @@ def test_apache_hudi_finishes_a_plan_of_pyhudi_whose_program_died(
     )
     for reader in (hudi, pyhudi, HudiRs()):
         assert seen(reader, path) == expected
+
+
+# --- merge-on-read --------------------------------------------------------------------------------
+
+WHOLE = {
+    "hoodie.clustering.plan.strategy.class": "ALL",
+    "hoodie.clustering.plan.strategy.sort.columns": "v",
+}
+CHANGES = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.read.begin.instanttime": "earliest",
+    "hoodie.datasource.query.incremental.format": "cdc",
+}
+PLANS_CLUSTERING = {
+    "hoodie.clustering.schedule.inline": "true",
+    "hoodie.clustering.inline.max.commits": "1",
+    "hoodie.clustering.async.max.commits": "1",
+    "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true",
+    "hoodie.clustering.plan.strategy.sort.columns": "v",
+}
+WITH_LOGS = [START, MIXED, SOFT]
+
+
+def with_logs(version: int) -> Story:
+    return Story("clustered", "hudi-1.2.0", version, EVENT_TIME | AVRO_LOGS, set(), WITH_LOGS)
+
+
+def by_hudi(peers: Callable[[str], SparkPeer], path: Path, version: int, op: str) -> None:
+    """Let Apache Hudi plan or run clusterings; without the options it would upgrade the table."""
+    settings = (
+        f"hoodie.write.table.version={version},hoodie.write.auto.upgrade=false,"
+        "hoodie.metadata.enable=false,hoodie.clean.automatic=false,"
+        "hoodie.clustering.plan.strategy.single.group.clustering.enabled=true"
+    )
+    call = f"call run_clustering(path => '{path}', op => '{op}', options => '{settings}')"
+    peers("hudi-1.2.0").sql(call)
+    assert open_table(LocalStorage(str(path))).config.version == version
+
+
+def changes(peers: Callable[[str], SparkPeer], path: Path) -> list[Any]:
+    """What each commit did to each row."""
+    found = peers("pyhudi").read(path, CHANGES).without_meta().rows
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_read_the_same_rows_after_logs_are_clustered_and_write_on(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    of, path = with_logs(version), tmp_path / "clustered"
+    written_logs(peers, path, of, WITH_LOGS)
+    peers("pyhudi").write(path, GONE.table(), of.given(GONE))
+    before, told = agreed(peers, path), changes(peers, path)
+
+    found = package.cluster(str(path), options=WHOLE)
+
+    assert {f.fate.value for f in found} == {"clustered"}
+    assert sum(f.logs for f in found) > 0
+    assert kept(agreed(peers, path)) == kept(before)
+    if version == 6:
+        old = peers("hudi-0.15.0").read(path).without_meta().rows
+        assert old == before.without_meta().rows
+    assert changes(peers, path) == told
+    last = {**CHANGES, "hoodie.datasource.query.incremental.format": "latest_state"}
+    last["hoodie.datasource.read.begin.instanttime"] = sorted(
+        each.instant for each in package.history(str(path))
+    )[-2]
+    assert not peers("pyhudi").read(path, last).rows
+    for writer in ("hudi-1.2.0", "pyhudi"):
+        peers(writer).write(path, LATER.table(), of.given(LATER))
+        rows = {row["id"]: row["v"] for row in agreed(peers, path).rows}
+        assert (rows[0], rows[1], rows[6]) == ("x0", "x1", "x6")
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_write_of_logs_takes_its_group_out_of_the_clustering(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    of, path = with_logs(version), tmp_path / "clustered"
+    written_logs(peers, path, of, WITH_LOGS)
+    table = LoggedTable(golden_tables.ALL[0], path)
+    table.clock.advance((SystemClock().now_ms() - table.clock.now_ms()) / 1000)
+    write = Write("upsert", [(0, 30, "w0")], columns=soft(False))
+    seen: list[Any] = []
+
+    def changes_p0() -> None:
+        peers("pyhudi").write(path, write.table(), of.given(write))
+        now = table.table().timeline()
+        ((_, plan),) = planned_clusterings(table.table(), now)
+        seen.extend([agreed(peers, path), {partition for partition, _ in groups_of(plan)}])
+
+    found = table.cluster(Beside(changes_p0), **{"class": "ALL", "sort_columns": "v"})
+
+    before, planned = seen
+    assert planned == {"p1"}
+    assert {(f.partition, f.fate.value) for f in found} == {("p0", "left"), ("p1", "clustered")}
+    assert kept(agreed(peers, path)) == kept(before)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_pyhudi_runs_a_clustering_of_logs_that_apache_hudi_planned(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, version: int
+) -> None:
+    of, path = with_logs(version), tmp_path / "clustered"
+    written_logs(peers, path, of, [START, MIXED, beside(SOFT, PLANS_CLUSTERING)])
+    before = agreed(peers, path)
+    table = LoggedTable(golden_tables.ALL[0], path)
+    (planned,) = pending_clusterings(table.table(), table.table().timeline())
+
+    found = package.cluster(str(path))
+
+    assert {(f.fate.value, f.clustering) for f in found if f.group is not None} == {
+        ("clustered", planned)
+    }
+    assert kept(agreed(peers, path)) == kept(before)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_apache_hudi_clusters_logs_of_pyhudi_and_runs_its_plans(
+    peers: Callable[[str], SparkPeer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+) -> None:
+    of, path = with_logs(version), tmp_path / "clustered"
+    for number, write in enumerate([*WITH_LOGS, GONE]):
+        mode = "append" if number else "overwrite"
+        peers("pyhudi").write(path, write.table(), of.given(write), mode)
+    before = agreed(peers, path)
+    by_hudi(peers, path, version, "scheduleAndExecute")
+    assert kept(agreed(peers, path)) == kept(before)
+
+    peers("pyhudi").write(path, LATER.table(), of.given(LATER))
+    before = agreed(peers, path)
+    table = LoggedTable(golden_tables.ALL[0], path)
+    table.clock.advance((SystemClock().now_ms() - table.clock.now_ms()) / 1000)
+    dead = die_while_it_runs(table, monkeypatch, **{"class": "ALL", "sort_columns": "v"})
+    by_hudi(peers, path, version, "execute")
+    assert dead in {each.instant for each in package.history(str(path))}
+    assert not table.table().timeline().pending
+    assert kept(agreed(peers, path)) == kept(before)

@@ -97,6 +97,15 @@ def test_columns_that_pyhudi_alters_are_the_same_for_hudi(
     if kind == "MERGE_ON_READ":
         after(f"call pyhudi.system.run_compaction(table => '{path}', op => 'scheduleAndRun')")
         assert max(pyhudi.history(str(path)), key=lambda i: i.instant).operation == "compact"
+    now[1]["cost"] = 7.5
+    after("update {t} set cost = 7.5 where id = 1")
+    whole = {"class": "ALL", "sort.columns": "cost"}
+    keys = {f"hoodie.clustering.plan.strategy.{key}": value for key, value in whole.items()}
+    assert {each.fate.value for each in pyhudi.cluster(str(path), options=keys)} == {"clustered"}
+    seen("a clustering")
+    for ride in now.values():
+        ride["fare"] = ride.pop("cost")
+    after("alter table {t} rename column cost to fare")
 
 
 def test_readers_that_know_no_ids_lose_renamed_values_and_bring_dropped_ones_back(

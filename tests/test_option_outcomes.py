@@ -21,7 +21,7 @@ from pyhudi.locks.open import LockOpener, zookeeper_place
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 from pyhudi.services.archiver import rules_of
 from pyhudi.services.clean import retention_of
-from pyhudi.services.clustering import rules_of as clustering_rules
+from pyhudi.services.clustering_schedule import rules_of as clustering_rules
 from pyhudi.services.compaction_schedule import rules_of as compaction_rules
 from pyhudi.services.rewriting import bloom_spec
 from pyhudi.storage.memory import MemoryStorage

@@ -22,7 +22,6 @@ from pyhudi.diagnosis.advice import (
     as_measures,
 )
 from pyhudi.diagnosis.measure import Level
-from pyhudi.errors import UnsupportedTable
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.slices.files import BaseFile
@@ -292,8 +291,38 @@ def test_the_command_says_that_there_is_nothing_to_advise(
     assert sorted(root.rglob("*")) == before
 
 
-def test_merge_on_read_tables_are_refused(tmp_path: Path) -> None:
-    name = next(each for each in golden_tables.BY_NAME if "v9-mor" in each)
-    root = golden_tables.BY_NAME[name].unzip(tmp_path)
-    with pytest.raises(UnsupportedTable, match="copy-on-write tables only"):
-        pyhudi.advise(str(root))
+def log(groups: Iterable[int], rows: int, count: int = 1) -> CommitMetadata:
+    """An upsert that adds ``count`` logs to each of ``groups``."""
+    stats = tuple(
+        replace(stat, path=f"p0/.{stat.file_id}_{t(number + 1)}.log.1_0-1-0", log_version=1)
+        for number in range(count)
+        for stat in update(groups, 100 * MB, rows).stats
+    )
+    return CommitMetadata("UPSERT", stats)
+
+
+def test_logs_are_no_files_that_are_rewritten_or_added() -> None:
+    assert advice_on(facts([log([n], 1) for n in range(6)], live(10, 100 * MB))) == []
+    first = [log([n], 1).stats[0] for n in range(12)]
+    new = [replace(each, prev_commit=None, file_size_bytes=1_000) for each in first]
+    added = [CommitMetadata("UPSERT", (each,)) for each in new]
+    assert advice_on(facts(added, live(12, MB))) == []
+
+
+def test_a_group_with_several_logs_of_a_commit_is_changed_once() -> None:
+    options = replace(OPTIONS, index_type=IndexType.BLOOM)
+    commits = [log(range(3), 300, count=3) for _ in range(6)]
+    assert advice_on(facts(commits, live(10, 100 * MB), options)) == []
+    commits = [log(range(6), 300) for _ in range(6)]
+    found = only(advice_on(facts(commits, live(10, 100 * MB), options)))
+    assert (found.aspect, "changed 60% of the 10" in found.evidence) == (Aspect.INDEX, True)
+
+
+def test_a_compaction_is_no_write_since_the_rows_were_sorted() -> None:
+    compaction = replace(update(range(10), 100 * MB, 1), operation="COMPACT", compacted=True)
+    sorted_by = SortedBy(t(1), ("v",))
+    found = facts([CommitMetadata("CLUSTER"), compaction], live(10, 100 * MB, at=2))
+    assert advice_on(replace(found, sorted_by=sorted_by)) == []
+    written = replace(compaction, operation="UPSERT", compacted=False)
+    found = facts([CommitMetadata("CLUSTER"), written], live(10, 100 * MB, at=2))
+    assert only(advice_on(replace(found, sorted_by=sorted_by))).aspect is Aspect.CLUSTERING

@@ -13,7 +13,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.diagnosis import leftovers
 from pyhudi.diagnosis.commits_health import MANY_INSTANTS, timeline_length
 from pyhudi.diagnosis.files_health import MOST_FOOTERS, sampled
-from pyhudi.diagnosis.measure import CLUSTERING, Level, Measure, on_merge_on_read
+from pyhudi.diagnosis.measure import Level, Measure
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.locks.base import LockOwner
@@ -327,14 +327,12 @@ def test_a_metadata_table_that_lags_behind_warns(name: str, tmp_path: Path) -> N
     assert "miss the rows of later commits" in found().detail
 
 
-def test_clusterings_of_merge_on_read_tables_are_left_to_apache_hudi(tmp_path: Path) -> None:
+def test_folders_of_failed_writes_of_merge_on_read_tables_are_told(tmp_path: Path) -> None:
     root = golden_tables.BY_NAME["h120_v9-mor_sched_compact"].unzip(tmp_path)
     (root / ".hoodie" / ".temp" / t(1)).mkdir(parents=True)
     found = {each.measure: each for each in pyhudi.health(str(root))}
     assert found["marker folders left behind"].level is Level.WARN
     assert found["marker folders left behind"].mend.startswith("pyhudi clean --failed-writes")
-    clusters = on_merge_on_read(Measure("small files", 1, "files", Level.WARN, "", CLUSTERING))
-    assert clusters.mend.startswith("Apache Hudi: CALL run_clustering")
 
 
 @pytest.mark.parametrize("golden_table", golden_tables.ALL, ids=lambda each: each.name)

@@ -126,7 +126,7 @@ SERVICES: Final = (
                 "_planned_and_done",
                 (
                     (
-                        "        latest = _proposal(run, now, rules, ranges, only)\n        return",
+                        "        latest = proposal_of(run.writer, now, rules, ranges, only)\n        return",
                         "        return",
                     ),
                 ),
@@ -179,6 +179,42 @@ SERVICES: Final = (
         ),
     ),
     Guard(
+        "a clustering that loses rows of a log, brings deleted ones back, or takes rows out of their "
+        "bucket",
+        (
+            Mutant(
+                "a clustering reads base files alone",
+                "_opened",
+                (("of.base is not None and not of.logs", "of.base is not None"),),
+                ("test_a_golden_table_has_the_same_rows_after_its_clustering",),
+            ),
+            Mutant(
+                "commits between a plan and its request are not looked at",
+                "RunningClustering.planned",
+                (("self.timeline = timeline", "self.timeline = writer.table.timeline()"),),
+                ("test_a_log_that_came_between_the_plan_and_its_request_leaves_its_group_out",),
+            ),
+            Mutant(
+                "a clustering replaces what a compaction has",
+                "RunningClustering._left_out",
+                ((" | compacting_groups(self.table, now)", ""),),
+                ("test_a_group_that_a_compaction_took_up_meanwhile_is_left_to_it",),
+            ),
+            Mutant(
+                "a plan that lacks a log is carried out",
+                "_is_as_planned",
+                ((" and logs <= named", ""),),
+                ("test_a_slice_with_a_log_that_the_plan_of_apache_hudi_lacks_is_left",),
+            ),
+            Mutant(
+                "the files of buckets are clustered",
+                "has_buckets",
+                (("", "return False"),),
+                ("test_tables_with_buckets_are_refused_though_no_option_says_so",),
+            ),
+        ),
+    ),
+    Guard(
         "a compaction that misses a log, or merges one twice",
         (
             Mutant(
@@ -189,13 +225,13 @@ SERVICES: Final = (
             ),
             Mutant(
                 "a slice is planned twice",
-                "_busy",
+                "compacting_groups",
                 (("found |= {(o.partition_path, o.file_id): why for o in plan.operations}", ""),),
                 ("test_the_logs_of_a_group_of_another_plan_wait_for_it",),
             ),
             Mutant(
                 "a plan that cannot be read hides what it has",
-                "_waits",
+                "unreadable_plan",
                 (("pending not in readable", "False"),),
                 ("test_nothing_is_planned_beside_a_plan_that_cannot_be_read",),
             ),

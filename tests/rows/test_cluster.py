@@ -12,9 +12,11 @@ import pytest
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.bloom import FOOTER_MAX_KEY, FOOTER_MIN_KEY
+from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.cluster import cluster_files
 from pyhudi.rows.curves import HILBERT, LINEAR
-from pyhudi.rows.spec import GROUP, META_COLUMNS, BloomSpec, ClusterTask, WriteSpec
+from pyhudi.rows.log_spec import ClusterTask, LogSlice
+from pyhudi.rows.spec import GROUP, META_COLUMNS, BloomSpec, WriteSpec
 from tests.rows.workers import T1, T2, T3, Stat, content, footer, insert, rows_of, run, spec
 
 COPIED = META_COLUMNS[:3]
@@ -41,8 +43,8 @@ def two_files(root: Path, rows: int = 400) -> list[Stat]:
 def clustered(
     root: Path, stats: list[Stat], outputs: int = 1, *order: Any, **changes: Any
 ) -> list[Stat]:
-    paths = tuple(stat["path"] for stat in stats)
-    task = ClusterTask("p", paths, (None,) * len(paths), outputs, "new")
+    slices = tuple(LogSlice(Slice(stat["path"]), "", ()) for stat in stats)
+    task = ClusterTask("p", slices, outputs, "new")
     return run_task(spec(root, T3, **changes), task, *order)
 
 
@@ -105,7 +107,7 @@ def test_new_files_have_a_bloom_filter_if_the_index_needs_one(tmp_path: Path) ->
 
 def test_files_without_rows_become_no_file(tmp_path: Path) -> None:
     old = [insert(spec(tmp_path, T1), table_of([1]), "p")]
-    empty = run_task(spec(tmp_path, T3), ClusterTask("p", (), (), 2, "none"))
+    empty = run_task(spec(tmp_path, T3), ClusterTask("p", (), 2, "none"))
     assert empty == []
     assert len(clustered(tmp_path, old)) == 1
 

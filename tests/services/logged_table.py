@@ -1,4 +1,4 @@
-"""Golden merge-on-read tables on disk, to compact without Spark, and what is in them."""
+"""Golden merge-on-read tables on disk, to compact and to cluster without Spark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from pyhudi.config import resolve_write
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import parse_base_file_name, parse_data_file_name
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.listing import Listing
 from pyhudi.locks.in_process import InProcessLock, InProcessLocks
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.services.budget import NO_BUDGET, Budget
+from pyhudi.services.clustering import ClusteredFile, Clustering, Tasks, TasksHere, clustered
 from pyhudi.services.compaction import (
     CompactedSlice,
     Compaction,
@@ -77,6 +78,18 @@ class LoggedTable:
     ) -> Listing[CompactedSlice]:
         return compacted(self.run(**more), step, dry_run)
 
+    def cluster(
+        self, tasks: Tasks | None = None, dry_run: bool = False, again: int = 0, **options: str
+    ) -> Listing[ClusteredFile]:
+        """Cluster; ``options`` are the last words of their keys."""
+        prefix = "hoodie.clustering.plan.strategy."
+        given = {prefix + key.replace("_", "."): text for key, text in options.items()}
+        writer = self.writer()
+        resolved = resolve_write(given, writer.table.config.raw, {})
+        place = FileSystemSpec(), str(self.root)
+        run = Clustering(writer, resolved, place, tasks or TasksHere(), again=again)
+        return clustered(run, dry_run)
+
     def rows(self, as_of: str | None = None) -> list[dict[str, Any]]:
         found = [
             {n: row.get(n) for n in NAMES if n in row} for row in rows(opened(self.root, as_of))
@@ -102,6 +115,12 @@ class LoggedTable:
             if name is not None and name.instant in times:
                 path.unlink()
         return times
+
+    def on_disk(self) -> set[str]:
+        """The data files by their paths; metadata tables have some, too."""
+        files = (p.relative_to(self.root) for p in self.root.rglob("*") if p.is_file())
+        named = (p for p in files if p.parts[0] != ".hoodie")
+        return {str(p) for p in named if parse_data_file_name(p.name) is not None}
 
     def plans(self) -> list[str]:
         return sorted(p.name for p in (self.root / ".hoodie").rglob("*.compaction.*"))

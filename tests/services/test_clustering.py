@@ -26,7 +26,8 @@ from pyhudi.format.plans import (
 )
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.in_process import InProcessLock
-from pyhudi.rows.spec import ClusterTask, WriteSpec
+from pyhudi.rows.log_spec import ClusterTask
+from pyhudi.rows.spec import WriteSpec
 from pyhudi.services.clustering import ClusteredFile, TasksHere
 from pyhudi.services.failed_writes import Outcome, settle_and_tell
 from pyhudi.storage.faults import Call, FaultyStorage
@@ -38,6 +39,7 @@ from pyhudi.transactions.heartbeat import Heartbeat
 from pyhudi.transactions.instants import put_instant, take_time
 from pyhudi.transactions.transaction import Transaction
 from tests.services.folder_table import FolderTable
+from tests.services.logged_table import LoggedTable
 from tests.transactions.world import NEVER, VERSIONS
 
 PREFERS_WRITES = STRATEGIES[ConflictRule.PREFER_WRITER]
@@ -355,7 +357,9 @@ def test_a_clustering_that_apache_hudi_took_over_is_not_committed_twice(
 # --- after a death --------------------------------------------------------------------------------
 
 
-def die_while_it_runs(table: FolderTable, monkeypatch: pytest.MonkeyPatch) -> InstantTime:
+def die_while_it_runs(
+    table: FolderTable | LoggedTable, monkeypatch: pytest.MonkeyPatch, **options: str
+) -> InstantTime:
     """A clustering whose process is gone after it wrote its files; its instant."""
 
     class Gone(BaseException):
@@ -368,7 +372,7 @@ def die_while_it_runs(table: FolderTable, monkeypatch: pytest.MonkeyPatch) -> In
         patch.setattr("pyhudi.services.clustering_run.RunningClustering.abort", lambda self: None)
         patch.setattr(Heartbeat, "go_on", lambda self: None)
         with pytest.raises(Gone):
-            table.cluster(Beside(dies))
+            table.cluster(Beside(dies), **options)
     (pending,) = pending_clusterings(table.table(), table.table().timeline())
     return pending
 
@@ -461,10 +465,12 @@ def test_a_request_that_landed_at_the_time_of_a_commit_goes_without_the_commits_
     assert table.rows() == ROWS
 
 
-def as_apache_hudi_plans(table: FolderTable, monkeypatch: pytest.MonkeyPatch) -> InstantTime:
+def as_apache_hudi_plans(
+    table: FolderTable | LoggedTable, monkeypatch: pytest.MonkeyPatch, **options: str
+) -> InstantTime:
     """A clustering that another program has requested, without a mark and a heartbeat."""
-    monkeypatch.setattr("pyhudi.services.clustering.YIELDS", "other")
-    dead = die_while_it_runs(table, monkeypatch)
+    monkeypatch.setattr("pyhudi.services.clustering_schedule.YIELDS", "other")
+    dead = die_while_it_runs(table, monkeypatch, **options)
     monkeypatch.undo()
     timeline = table.table().timeline()
     (pending,) = timeline.pending

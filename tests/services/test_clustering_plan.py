@@ -16,7 +16,7 @@ from pyhudi.services.clustering_plan import (
     outputs_of,
     plan_clustering,
 )
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import BaseFile, FileSlice
 
 T = InstantTime("20240101000000000")
 RULES = ClusteringRules(small_bytes=100, target_bytes=120, group_bytes=300, most_groups=9)
@@ -31,15 +31,15 @@ def file(name: str, size: int, partition: str = "p") -> BaseFile:
 
 def plan(*files: BaseFile, rules: ClusteringRules = RULES, **ranges: Range) -> ClusteringProposal:
     known = {f"p/{name}.parquet": (found,) for name, found in ranges.items()}
-    return plan_clustering(ClusteringFacts(files, {}, known), rules)
+    return plan_clustering(ClusteringFacts(tuple(map(FileSlice, files)), {}, known), rules)
 
 
 def groups(found: ClusteringProposal) -> list[list[str]]:
-    return [sorted(f.file_id for f in group.files) for group in found.groups]
+    return [sorted(s.file_id for s in group.slices) for group in found.groups]
 
 
 def why(found: ClusteringProposal, name: str) -> str:
-    return next(each.why for each in found.files if each.file.file_id == name)
+    return next(each.why for each in found.slices if each.slice.file_id == name)
 
 
 def test_small_files_go_together_up_to_the_size_of_a_group() -> None:
@@ -74,7 +74,8 @@ def test_a_group_that_would_have_as_many_files_as_before_is_left() -> None:
 def test_a_busy_or_too_large_file_is_left() -> None:
     files = (file("a", 10), file("b", 10), file("c", 10), file("d", 400))
     rules = ClusteringRules(ClusteringChoice.ALL, target_bytes=120, group_bytes=300)
-    found = plan_clustering(ClusteringFacts(files, {("p", FileId("b")): "it is busy"}), rules)
+    slices, busy = tuple(map(FileSlice, files)), {("p", FileId("b")): "it is busy"}
+    found = plan_clustering(ClusteringFacts(slices, busy), rules)
     assert groups(found) == [["a", "c"]]
     assert why(found, "b") == "it is busy"
     assert why(found, "d") == "it is larger than a group may be, 300 bytes"

@@ -16,7 +16,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Action
 from pyhudi.locks.base import TableLock
-from pyhudi.rows.spec import ClusterTask, WriteSpec
+from pyhudi.rows.log_spec import ClusterTask
+from pyhudi.rows.spec import WriteSpec
 from pyhudi.services.budget import Allowance, Budget
 from pyhudi.services.clustering import TasksHere
 from pyhudi.services.file_systems import filesystems

@@ -10,12 +10,12 @@ from collections.abc import Collection
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from pyhudi.services import clustering
-from pyhudi.services.clustering import Clustering
+from pyhudi.services import clustering_schedule
 from pyhudi.services.clustering_plan import ClusteringProposal, ClusteringRules, Group
 from pyhudi.services.column_ranges import ColumnRanges
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
+from pyhudi.transactions.writer import Writer
 from tests.simulation.explore import Bound
 from tests.simulation.guards import LIVE, LOST, SETTLES, Case, Guards, nothing
 from tests.simulation.hudi_cluster import HudiCluster
@@ -31,21 +31,21 @@ RUN: Final = "pyhudi.services.clustering_run"
 REVERSAL: Final = "pyhudi.services.reversal._Reversal"
 DEAD: Final = "pyhudi.services.dead_clusterings"
 
-_proposal = clustering._proposal
+_proposal = clustering_schedule.proposal_of
 _PROPOSALS: WeakKeyDictionary[Storage, ClusteringProposal] = WeakKeyDictionary()
 
 
 def _proposed_beforehand(
-    run: Clustering,
+    writer: Writer,
     timeline: Timeline,
     rules: ClusteringRules,
     ranges: ColumnRanges,
     only: Collection[Group] | None = None,
 ) -> ClusteringProposal:
     """The groups that were chosen before the lock was asked for."""
-    storage = run.table.storage
-    if not run.writer.lock.held():
-        _PROPOSALS[storage] = _proposal(run, timeline, rules, ranges, only)
+    storage = writer.table.storage
+    if not writer.lock.held():
+        _PROPOSALS[storage] = _proposal(writer, timeline, rules, ranges, only)
     return _PROPOSALS[storage]
 
 
@@ -70,7 +70,7 @@ _UNFENCED: Final = {
 }
 
 CLUSTERING_GUARDS: Final[Guards] = {
-    "a clustering is planned under the lock": {f"{CLUSTERING}._proposal": _proposed_beforehand},
+    "a clustering is planned under the lock": {f"{CLUSTERING}.proposal_of": _proposed_beforehand},
     "a clustering leaves out what changed": {f"{RUN}.RunningClustering._changed": _nobody},
     "a write leaves the plans of clusterings": {
         "pyhudi.transactions.transaction.leave_plans": nothing

@@ -17,7 +17,8 @@ from pyhudi.errors import CommitConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
-from pyhudi.rows.spec import ClusterTask, FileSystemSpec, WriteSpec
+from pyhudi.rows.log_spec import ClusterTask
+from pyhudi.rows.spec import FileSystemSpec, WriteSpec
 from pyhudi.services.clustering import Clustering, clustered
 from pyhudi.services.reversal import put_back
 from pyhudi.storage.base import Storage
@@ -58,8 +59,9 @@ class JsonTasks:
             self.clock.sleep(self.lasts_s)
         for _, task in sorted(tasks.items()):
             rows: dict[str, list[str]] = {}
-            for path in task.files:
-                rows |= json.loads(self.storage.read(path))
+            for each in task.slices:
+                assert each.base is not None
+                rows |= json.loads(self.storage.read(each.base.path))
             group = FileId(f"{task.prefix}-0")
             stats.append(put_file(spec.instant, self.storage, self.clock, group, rows))
         return stats

@@ -277,7 +277,16 @@ def test_logs_with_other_names_of_columns_are_read_and_compacted(
     assert rows() == expected
     assert compaction("scheduleAndRun") == ["compacted"]
     assert rows() == expected
-    assert [r.id for r in spark.table(name).where("name = 'due' and title = 'T'").collect()] == [2]
+    run(
+        "update TABLE set name = 'eins' where id = 1", "alter table TABLE rename column name to tag"
+    )
+    expected[0] = (1, "eins", 1, None)
+    whole = {"class": "ALL", "sort.columns": "tag"}
+    keys = {f"hoodie.clustering.plan.strategy.{key}": value for key, value in whole.items()}
+    (one,) = pyhudi.cluster(str(path), spark=spark, options=keys)
+    assert (one.fate.value, one.logs) == ("clustered", 1)
+    assert rows() == expected
+    assert [r.id for r in spark.table(name).where("tag = 'due' and title = 'T'").collect()] == [2]
 
 
 @pytest.mark.parametrize("version", [9, 6])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config import LockOptions
 from pyhudi.format.commit_metadata import CommitMetadata
@@ -22,7 +23,7 @@ from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.pessimistic import lock_names
 from tests.spark.racing import SlowInput, in_background
-from tests.spark.tables import HudiTable, Lake, refused
+from tests.spark.tables import OPTIONS, TYPE, HudiTable, Lake, refused
 
 MODE, MOST = "hoodie.write.concurrency.mode", "hoodie.write.lock.groups.max"
 PROPERTY, MARKED = "pyhudi.write.concurrency.mode", "PESSIMISTIC_CONCURRENCY_CONTROL"
@@ -107,6 +108,30 @@ def test_two_upserts_of_one_group_both_land_and_neither_writes_its_data_twice(
     assert ["pyhudi.conflict.retries" in c.extra for c in commits(table)] == [False] * 3
     assert files_rolled_back(table) == [0]
     assert list(Path(table.path, ".hoodie", ".locks", "groups").iterdir()) == []
+
+
+def test_a_compaction_beside_a_write_that_waits_for_its_groups_costs_it_nothing(
+    lake: Lake,
+) -> None:
+    options = {TYPE: "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = lake.table(options={**OPTIONS, **options}, **{RETRIES: "0"})
+    table.write([row(n, day="ab"[n % 2]) for n in range(4)], "bulk_insert", **{MODE: MARKED})
+    table.write([row(0, "old", ts=2), row(1, "old", "b", ts=2)], "upsert")
+    taken = lock_of_all_groups(table)
+    with in_background(table.write, [row(0, "new", ts=3)], "upsert") as write:
+        until(lambda: len(opened(table).timeline().pending) == 1)
+        assert [f.fate.value for f in pyhudi.compact(table.path)] == ["compacted"] * 2
+        taken.release()
+        write.result()
+
+    assert names(table) == {0: "new", 1: "old", 2: "x", 3: "x"}
+    assert [c.operation for c in commits(table)][-2:] in (
+        ["UPSERT", "COMPACT"],
+        ["COMPACT", "UPSERT"],
+    )
+    assert [c.extra.get(PROPERTY) for c in commits(table)] == [MARKED] * 4
+    assert [f.fate.value for f in pyhudi.compact(table.path)] == ["compacted"]
+    assert names(table) == {0: "new", 1: "old", 2: "x", 3: "x"}
 
 
 def test_two_first_writes_of_one_bucket_leave_one_file_group(

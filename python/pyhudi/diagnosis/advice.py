@@ -20,6 +20,7 @@ from pyhudi.diagnosis.measure import Level, Measure
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import InstantTime
 from pyhudi.index.kinds import kind_of
+from pyhudi.reads.change_slices import is_log
 from pyhudi.slices.files import BaseFile
 from pyhudi.text_table import size_text
 
@@ -87,7 +88,7 @@ class ShapeFacts:
 
     @cached_property
     def updates(self) -> list[list[WriteStat]]:
-        """Of each commit that changed rows by their keys, the files that it rewrote."""
+        """Of each commit that changed rows by their keys, the files that it wrote for them."""
         found = []
         for _, metadata in self.commits:
             if metadata.operation.lower() in UPDATING:
@@ -95,6 +96,15 @@ class ShapeFacts:
                 if rewritten:
                     found.append(rewritten)
         return found
+
+    @cached_property
+    def services(self) -> frozenset[InstantTime]:
+        """The clusterings and compactions: they write rows again that others wrote."""
+        return frozenset(
+            time
+            for time, each in self.commits
+            if each.compacted or each.operation.upper() == "CLUSTER"
+        )
 
     @cached_property
     def bucketed(self) -> bool:
@@ -127,8 +137,9 @@ def _changed(stat: WriteStat) -> int:
 
 def _smaller_files(facts: ShapeFacts) -> Iterator[Advice]:
     """If a file is rewritten for a row or two, a file of a quarter of the size halves the bytes."""
-    files = [stat for commit in facts.updates for stat in commit if _changed(stat)]
-    if facts.bucketed or len(facts.updates) < FEW_COMMITS or not files:
+    rewriting = [held for each in facts.updates if (held := [s for s in each if not is_log(s)])]
+    files = [stat for commit in rewriting for stat in commit if _changed(stat)]
+    if facts.bucketed or len(rewriting) < FEW_COMMITS or not files:
         return
     rows, size = median(map(_changed, files)), int(median(s.total_write_bytes for s in files))
     target = size // 4 // MB * MB
@@ -140,7 +151,7 @@ def _smaller_files(facts: ShapeFacts) -> Iterator[Advice]:
     yield Advice(
         Aspect.FILE_SIZE,
         f"Files of {size_text(target)} would be rewritten for the same rows at half of the cost.",
-        f"{len(facts.updates)} upserts and deletes wrote {size_text(written)} for {changed:,} "
+        f"{len(rewriting)} upserts and deletes wrote {size_text(written)} for {changed:,} "
         f"changed rows; the median rewritten file has {size_text(size)} and {rows:g} changed rows.",
         f"hoodie.parquet.max.file.size={target}, and half of it as hoodie.parquet.small.file.limit,"
         " in all writers; new files then have this size.",
@@ -152,9 +163,13 @@ def _larger_files(facts: ShapeFacts) -> Iterator[Advice]:
     options = facts.options
     new = [
         sizes
-        for _, metadata in facts.commits
-        if metadata.operation.upper() != "CLUSTER"
-        and (sizes := [s.file_size_bytes for s in metadata.stats if not s.prev_commit])
+        for time, metadata in facts.commits
+        if time not in facts.services
+        and (
+            sizes := [
+                s.file_size_bytes for s in metadata.stats if not s.prev_commit and not is_log(s)
+            ]
+        )
     ]
     if facts.bucketed or len(new) < FEW_COMMITS or _is_scattered(facts):
         return
@@ -186,7 +201,8 @@ def _index(facts: ShapeFacts) -> Iterator[Advice]:
         count = len(facts.files) if kind.everywhere else sum(held.get(p, 0) for p in partitions)
         if count:
             asked.append(count)
-            shares.append(min(1.0, len(commit) / count))
+            changed = {(stat.partition_path, stat.file_id) for stat in commit}
+            shares.append(min(1.0, len(changed) / count))
     if not asked:
         return
     share, groups = median(shares), int(median(asked))
@@ -260,8 +276,8 @@ def _sorted_again(facts: ShapeFacts) -> Iterator[Advice]:
     order = facts.sorted_by
     if order is None:
         return
-    clusterings = {t for t, each in facts.commits if each.operation.upper() == "CLUSTER"}
-    since = [f for f in facts.files if f.instant > order.instant and f.instant not in clusterings]
+    later = (f for f in facts.files if f.instant > order.instant)
+    since = [f for f in later if f.instant not in facts.services]
     size, all_of_it = sum(f.size_bytes for f in since), sum(f.size_bytes for f in facts.files)
     if len(since) < FEW_FILES or size < UNSORTED * all_of_it:
         return
@@ -286,8 +302,8 @@ def _partitions(facts: ShapeFacts) -> Iterator[Advice]:
     """If most partitions are smaller than a small file, fewer of them would hold full files."""
     touched = [
         len({stat.partition_path for stat in metadata.stats})
-        for _, metadata in facts.commits
-        if metadata.stats
+        for time, metadata in facts.commits
+        if metadata.stats and time not in facts.services
     ]
     if not _is_scattered(facts) or len(touched) < FEW_COMMITS:
         return

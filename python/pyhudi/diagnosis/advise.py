@@ -20,12 +20,11 @@ from pyhudi.diagnosis.files_health import (
     overlapping_share,
     sampled,
 )
-from pyhudi.errors import HudiError, UnsupportedTable
+from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_requested_replace
-from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
-from pyhudi.services.clustering import SORT_KEY
+from pyhudi.services.clustering_schedule import SORT_KEY
 from pyhudi.services.file_systems import FileSystems, filesystems
 from pyhudi.slices.files import BaseFile
 from pyhudi.storage.open import open_storage
@@ -46,7 +45,7 @@ def advise(
     files, and the option or the command that follows it; the list is empty if nothing speaks for a
     change. ``options`` are those of the table's writes (``hoodie.index.type`` and others), by which
     it is judged; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``TableCorrupt``, ``ConfigError``, ``UnsupportedTable`` for merge-on-read.
+    ``TableCorrupt``, ``ConfigError``.
     """
     settings = hadoop_options or {}
     table = open_table(open_storage(path, settings, SystemClock()))
@@ -57,12 +56,6 @@ def table_advice(
     table: Table, files: FileSystems, given: Mapping[str, str], session: Mapping[str, str]
 ) -> Listing[Advice]:
     """The same for an opened table; ``files`` opens its data files."""
-    if table.config.table_type is not TableType.COPY_ON_WRITE:
-        raise UnsupportedTable(
-            f"pyhudi advises on copy-on-write tables only, and {table.config.name} is "
-            "merge-on-read: its commits tell of log files. pyhudi health measures it.",
-            feature="advice on merge-on-read",
-        )
     options = resolve_write(given, table.config.raw, session)
     view = table.now(lambda found: found)
     live = live_files(view)

@@ -27,7 +27,7 @@ from pyhudi.diagnosis.files_health import (
     versions,
 )
 from pyhudi.diagnosis.leftovers import left_behind, lock, metadata_table, pending
-from pyhudi.diagnosis.measure import Measure, on_merge_on_read
+from pyhudi.diagnosis.measure import Measure
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.services.file_systems import FileSystems, filesystems
@@ -68,10 +68,7 @@ def table_health(
     """The same for an opened table; ``files`` opens its data files."""
     options = resolve_write(given, table.config.raw, session)
     view = table.now(lambda found: found)
-    found = _measures(table, view, files, clock, options)
-    if table.config.table_type is TableType.MERGE_ON_READ:
-        found = map(on_merge_on_read, found)
-    return Listing(Measure, found)
+    return Listing(Measure, _measures(table, view, files, clock, options))
 
 
 def _measures(
@@ -114,10 +111,8 @@ def _advice(
     chosen: list[BaseFile],
     ranges: list[KeyRange | None],
 ) -> Iterator[Measure]:
-    """Only for tables that pyhudi writes."""
-    if table.config.table_type is TableType.COPY_ON_WRITE:
-        facts = shape_facts(table, timeline, live, options, chosen, ranges)
-        yield from as_measures(advice_on(facts))
+    facts = shape_facts(table, timeline, live, options, chosen, ranges)
+    yield from as_measures(advice_on(facts))
 
 
 def _overlap(chosen: list[BaseFile], ranges: list[KeyRange | None] | None) -> Iterator[Measure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -11,7 +11,6 @@ FAILED_WRITES: Final = "pyhudi clean --failed-writes PATH"
 CLEAN: Final = "pyhudi clean PATH"
 ARCHIVE: Final = "pyhudi archive PATH"
 COMPACT: Final = "pyhudi compact --op run PATH"
-#: longer commands first, since a line may begin with one of them
 SORTING: Final = (
     "pyhudi cluster PATH --conf hoodie.clustering.plan.strategy.class=OVERLAP "
     "--conf hoodie.clustering.plan.strategy.sort.columns=KEY,COLUMNS"
@@ -51,18 +50,6 @@ def judged(
     level = Level.WARN if warn else Level.OK
     rounded = None if value is None else round(float(value), 2)
     return Measure(measure, rounded, unit, level, detail, mend if warn else "")
-
-
-def on_merge_on_read(found: Measure) -> Measure:
-    """The line with Apache Hudi's command where pyhudi's does not know merge-on-read tables."""
-    commands = {
-        SORTING: by_hudi("CALL run_clustering(table => 'TABLE', order => 'KEY COLUMNS')"),
-        CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE')"),
-    }
-    for ours, theirs in commands.items():
-        if found.mend.startswith(ours):
-            return replace(found, mend=theirs + found.mend.removeprefix(ours))
-    return found
 
 
 def by_hudi(command: str) -> str:

@@ -21,7 +21,6 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.row_filters import columns_of, evaluated, parts_of
-from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.slice_reader import LogPiece, log_columns, log_rows, merged
 from pyhudi.services.slice_memory import Key, SliceMemory, key_of
@@ -285,19 +284,7 @@ def shown_root(query: Query) -> str:
 
 def log_orders(query: Query, slices: Sequence[FileSlice]) -> list[LogSlice]:
     """The slices as their workers get them."""
-    schemas, schema = query.file_schemas(), query.schema()
-    instants = (each.base.instant if each.base is not None else None for each in slices)
-    logs = [(at, each.logs) for at, each in zip(instants, slices, strict=True)]
-    names = schemas.names_in_logs(schema, logs)
-    found = []
-    for each in slices:
-        base, paths = each.base, tuple(log.path for log in each.logs)
-        if base is None:
-            found.append(LogSlice(None, "", paths, names))
-            continue
-        own = schemas.names_of(base.instant, base.path, schema)
-        found.append(LogSlice(Slice(base.path, own), base.instant, paths, names))
-    return found
+    return query.file_schemas().orders(query.schema(), slices)
 
 
 def log_slice(query: Query, of: FileSlice) -> LogSlice:

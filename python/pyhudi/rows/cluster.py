@@ -1,7 +1,8 @@
-"""The worker function of a clustering: some files of a partition become others, in another order.
+"""The worker function of a clustering: some slices of a partition become files, in another order.
 
-Rows keep their commit time, sequence number and key, so nobody takes them for changed. If the rows
-of a task do not fit in memory, they are put in sorted buckets on the local disk first.
+Rows keep their commit time, sequence number and key, so nobody takes them for changed. What logs
+have replaced or deleted is left out, as in a read. If the rows of a task do not fit in memory, they
+are put in sorted buckets on the local disk first.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import pyarrow as pa
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
 from pyhudi.rows.curves import LINEAR, sorted_positions
 from pyhudi.rows.footer import Footer
+from pyhudi.rows.log_spec import ClusterTask, LogSlice
+from pyhudi.rows.merged_slice import MergedSlice
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.rows import single
-from pyhudi.rows.spec import GROUP, KEY_COLUMN, STAT_SCHEMA, ClusterTask, GroupPlan, WriteSpec
+from pyhudi.rows.spec import GROUP, KEY_COLUMN, STAT_SCHEMA, GroupPlan, WriteSpec
 from pyhudi.rows.spill import BucketStore
 from pyhudi.rows.stored_types import stored_schema
 from pyhudi.rows.task import Batches, current_task, reporting
@@ -57,21 +60,30 @@ def _rewritten(
     files: TableFiles, task: ClusterTask, columns: Sequence[str], layout: str
 ) -> Iterator[dict[str, object]]:
     schema = stored_schema(files.spec.schema)
-    old = [
-        OldFile(files, path, schema, names)
-        for path, names in zip(task.files, task.names, strict=True)
-    ]
+    old: list[OldFile | MergedSlice] = []
     try:
-        # Rows that keep their order keep their dictionaries; of sorted ones a sample decides.
-        coded = None if columns else frozenset[str]().union(*(each.coded for each in old))
+        for each in task.slices:
+            old.append(_opened(files, task, each, schema))
+        # Rows that keep their order keep their dictionaries; of others a sample decides.
+        keeps = not columns and any(each.base is not None for each in task.slices)
+        coded = frozenset[str]().union(*(each.coded for each in old)) if keeps else None
         outputs = _Outputs(files, task, schema, sum(each.rows for each in old), coded)
         units = _sorted(files.spec, old, columns, layout) if columns else _units(old)
         for unit in units:
             yield from outputs.add(unit)
         yield from outputs.finish()
     finally:
-        for each in old:
-            each.close()
+        for opened in old:
+            opened.close()
+
+
+def _opened(
+    files: TableFiles, task: ClusterTask, of: LogSlice, schema: pa.Schema
+) -> OldFile | MergedSlice:
+    if of.base is not None and not of.logs:
+        return OldFile(files, of.base.path, schema, of.base.names)
+    assert task.order is not None, "logs are merged by an order"
+    return MergedSlice(files, task.order, of, schema)
 
 
 class _Outputs:
@@ -128,13 +140,13 @@ class _Outputs:
         self._left = self._rows
 
 
-def _units(old: Sequence[OldFile]) -> Iterator[pa.Table]:
+def _units(old: Sequence[OldFile | MergedSlice]) -> Iterator[pa.Table]:
     for each in old:
         yield from each.units()
 
 
 def _sorted(
-    spec: WriteSpec, old: Sequence[OldFile], columns: Sequence[str], layout: str
+    spec: WriteSpec, old: Sequence[OldFile | MergedSlice], columns: Sequence[str], layout: str
 ) -> Iterator[pa.Table]:
     """All rows of ``old`` in their new order."""
     rows = sum(each.rows for each in old)
@@ -158,7 +170,11 @@ def _sorted(
 
 
 def _by_buckets(
-    spec: WriteSpec, old: Sequence[OldFile], columns: Sequence[str], layout: str, buckets: int
+    spec: WriteSpec,
+    old: Sequence[OldFile | MergedSlice],
+    columns: Sequence[str],
+    layout: str,
+    buckets: int,
 ) -> Iterator[pa.Table]:
     """The same, one of ``buckets`` ranges of the order at a time; the files are read twice."""
     keys = pa.concat_tables([_decoded(unit.select(columns)) for unit in _units(old)])

@@ -9,30 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
-from pyhudi.rows.damage import readable
 from pyhudi.rows.footer import Footer, reusable_filter
-from pyhudi.rows.log_parts import LogPart, chunks
+from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import CompactTask, Merged, MergeSpec
+from pyhudi.rows.merged_slice import merged_parts, rows_of_logs, rows_that_stay
 from pyhudi.rows.meta_columns import TEXT
 from pyhudi.rows.old_file import OldFile
-from pyhudi.rows.piece_reading import BATCH_ROWS
 from pyhudi.rows.rows import single
-from pyhudi.rows.slice_file import SliceFile
-from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.slice_reader import parts_in
-from pyhudi.rows.spec import (
-    COMMIT_TIME_COLUMN,
-    GROUP,
-    KEY_COLUMN,
-    SEQNO_COLUMN,
-    STAT_SCHEMA,
-    WriteSpec,
-)
+from pyhudi.rows.spec import GROUP, KEY_COLUMN, STAT_SCHEMA, WriteSpec
 from pyhudi.rows.stored_types import stored_schema
 from pyhudi.rows.task import Batches, current_task, reporting
 
@@ -64,23 +52,10 @@ def compact_slices(
 
 def _compacted(files: TableFiles, order: MergeSpec, task: CompactTask) -> dict[str, object]:
     schema, base = stored_schema(files.spec.schema), task.slice.base
-    paths = ", ".join([*([base.path] if base else []), *task.slice.logs])
-    with readable(paths):
-        parts = parts_in(order, files.fs, task.slice)
-        found = _merged(files, order, task, parts)
+    parts, found = merged_parts(files, order, task.slice)
     old = None if base is None else OldFile(files, base.path, schema, base.names)
     with nullcontext() if old is None else closing(old):
         return _written(files, task, schema, old, parts, found)
-
-
-def _merged(
-    files: TableFiles, order: MergeSpec, task: CompactTask, parts: Sequence[LogPart]
-) -> Merged:
-    base = task.slice.base
-    if base is None:
-        return merge(order, parts, None, "")
-    with files.fs.open_input_file(files.absolute(base.path)) as opened:
-        return merge(order, parts, SliceFile(opened, base), task.slice.base_instant)
 
 
 def _written(
@@ -92,7 +67,7 @@ def _written(
     found: Merged,
 ) -> dict[str, object]:
     """Write the rows that the merge leaves: those of the old file, then those of the logs."""
-    plan, bloom, masked = task.plan, files.spec.bloom, found.masked
+    plan, bloom = task.plan, files.spec.bloom
     most = found.rows + (old.rows if old is not None else 0)
     kept_filter = None
     if old is not None:
@@ -102,29 +77,17 @@ def _written(
     coded = old.coded if old is not None else None
     writer = BaseFileWriter(files, plan, schema, footer, coded)
     gone: list[pa.Array] = [pa.array([], TEXT)]
-    start = 0
-    for unit in old.units() if old is not None else ():
-        rows = unit.num_rows
-        low, high = np.searchsorted(masked, [start, start + rows])
-        if low < high:
-            keep = np.ones(rows, np.bool_)
-            keep[masked[low:high] - start] = False
-            gone.append(single(unit.column(KEY_COLUMN).filter(pa.array(~keep))))
-            unit = unit.filter(pa.array(keep))
+    for unit, dropped in rows_that_stay(old, found.masked) if old is not None else ():
+        gone.append(dropped)
         if unit.num_rows:
             footer.copied(single(unit.column(KEY_COLUMN)))
             writer.write(unit)
-        start += rows
     replaced = pa.concat_arrays(gone)
-    texts = [pa.field(name, TEXT) for name in (COMMIT_TIME_COLUMN, SEQNO_COLUMN, KEY_COLUMN)]
-    kind = pa.struct([*texts, *schema])
-    for part, kept in zip(parts, found.kept, strict=True):
-        for at in chunks(kept, BATCH_ROWS):
-            fresh = pa.table(part.images(at, kind).flatten(), names=[f.name for f in kind])
-            keys = single(fresh.column(KEY_COLUMN))
-            footer.added(keys)
-            writer.write(fresh)
-            writer.counts.updates += pc.sum(pc.is_in(keys, value_set=replaced)).as_py() or 0
+    for fresh in rows_of_logs(parts, found.kept, schema):
+        keys = single(fresh.column(KEY_COLUMN))
+        footer.added(keys)
+        writer.write(fresh)
+        writer.counts.updates += pc.sum(pc.is_in(keys, value_set=replaced)).as_py() or 0
     writer.counts.inserts = found.rows - writer.counts.updates
     writer.counts.deletes = len(replaced) - writer.counts.updates
     return writer.close()

@@ -36,7 +36,7 @@ class CountedInstants(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class LogSlice(ByValue):
-    """A slice with logs: its base file, that file's instant, and the paths of its logs in order.
+    """A slice: its base file, that file's instant, and the paths of its logs in order, if any.
 
     Paths are relative to the table. ``names`` has the names of columns by a block's instant, where
     they differ from the table's.
@@ -114,3 +114,18 @@ class CompactTask(ByValue):
 
     plan: GroupPlan
     slice: LogSlice
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTask(ByValue):
+    """Slices of one partition that become ``outputs`` new file groups.
+
+    The new file ids are ``prefix``, a dash and a number, the same in each attempt of a task.
+    ``order`` is how logs are merged, None if no slice has any.
+    """
+
+    partition_path: str
+    slices: tuple[LogSlice, ...]
+    outputs: int
+    prefix: str
+    order: MergeSpec | None = None

@@ -16,13 +16,19 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import CompactTask, CountedInstants, LogSlice, MergeSpec, SliceChange
+from pyhudi.rows.log_spec import (
+    ClusterTask,
+    CompactTask,
+    CountedInstants,
+    LogSlice,
+    MergeSpec,
+    SliceChange,
+)
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
     BloomSpec,
     ChangeLogSpec,
-    ClusterTask,
     FileSystemSpec,
     GroupPlan,
     WriteSpec,

@@ -153,21 +153,6 @@ class GroupPlan(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTask(ByValue):
-    """Base files of one partition that become ``outputs`` new file groups.
-
-    ``files`` are relative to the table, each with its ``names`` as in ``GroupPlan``. The new file
-    ids are ``prefix``, a dash and a number, the same in each attempt of a task.
-    """
-
-    partition_path: str
-    files: tuple[str, ...]
-    names: tuple[FileNames | None, ...]
-    outputs: int
-    prefix: str
-
-
-@dataclass(frozen=True, slots=True)
 class BloomSpec(ByValue):
     """The bloom filter of new files, for writers with the bloom index (spec/bloom_filters.md B2).
 

@@ -1,4 +1,4 @@
-"""Clusters a table: rewrites groups of its files, by a plan that is on the timeline first.
+"""Clusters a table: rewrites groups of its slices, by a plan that is on the timeline first.
 
 Invariants: the plan is made under the table's lock, on a view that does not change; a plan of
 pyhudi that is found has an owner that may live, or is rolled back (docs/decisions/clustering.md).
@@ -11,68 +11,69 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from pyhudi.choices import ClusteringChoice, ClusteringLayout
+from pyhudi.choices import ClusteringLayout
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, FileExists, HudiError, UnsupportedTable
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.format.plans import (
-    ClusteringGroup,
-    ClusteringPlan,
     ClusteringSlice,
-    ClusteringStrategy,
     RequestedReplace,
 )
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.index.bucket_names import has_buckets
 from pyhudi.index.kinds import kind_of
 from pyhudi.listing import Listing
 from pyhudi.rows.cluster import cluster_files
-from pyhudi.rows.spec import GROUP, ClusterTask, FileSystemSpec, WriteSpec
+from pyhudi.rows.log_spec import ClusterTask
+from pyhudi.rows.spec import GROUP, FileSystemSpec, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Allowance, Budget
 from pyhudi.services.clustering_plan import (
-    ClusteringFacts,
-    ClusteringProposal,
     ClusteringRules,
     Group,
-    PlannedFile,
     PlannedGroup,
-    plan_clustering,
+    ProposedSlice,
 )
-from pyhudi.services.clustering_run import Rewritten, RunningClustering, announced
+from pyhudi.services.clustering_run import Rewritten, RunningClustering
+from pyhudi.services.clustering_schedule import (
+    LAYOUT_KEY,
+    SORT_KEY,
+    proposal_of,
+    rendered,
+    rules_of,
+)
 from pyhudi.services.column_ranges import ColumnRanges
 from pyhudi.services.dead_clusterings import roll_back_dead
-from pyhudi.services.partition_choice import stated_partitions
 from pyhudi.services.rewriting import rewrite_spec
+from pyhudi.services.slice_merging import (
+    completed_slices,
+    counted_instants,
+    merge_spec,
+    unmergeable,
+)
+from pyhudi.services.written_columns import WrittenColumns, written_columns
 from pyhudi.services.written_files import stat_of
+from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import (
-    YIELDS,
-    groups_of,
     planned_clusterings,
     yields,
 )
 from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.phases import Phase
-from pyhudi.transactions.writable import refuse_service_on
+from pyhudi.transactions.writable import refuse_kind_of, refuse_writes_to
 from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-EXECUTION: Final = (
-    "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
-)
-CHOICE_KEY: Final = "hoodie.clustering.plan.strategy.class"
-SORT_KEY: Final = "hoodie.clustering.plan.strategy.sort.columns"
-TARGET_KEY: Final = "hoodie.clustering.plan.strategy.target.file.max.bytes"
-LAYOUT_KEY: Final = "hoodie.layout.optimize.strategy"
-MB: Final = 1 << 20
 NO_TIME: Final = "the time of this run was used up: the next one goes on"
 NONCE_BOUND: Final = 1_000_000_000
 Place = tuple[FileSystemSpec, str]
@@ -88,10 +89,11 @@ class ClusteringFate(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusteredFile:
-    """A file of the table, and what became of it.
+    """A file group of the table, and what became of it.
 
-    Files with one number in ``group`` are rewritten together; ``clustering`` is the instant that
-    did it.
+    ``file`` is its base file, or its first log if it has none; ``size_bytes`` counts its ``logs``,
+    so many, too. Those with one number in ``group`` are rewritten together; ``clustering`` is the
+    instant that did it.
     """
 
     partition: str
@@ -101,6 +103,7 @@ class ClusteredFile:
     group: int | None
     why: str
     clustering: InstantTime | None = None
+    logs: int = 0
 
 
 class Tasks(Protocol):
@@ -188,7 +191,7 @@ def clustered(run: Clustering, dry_run: bool = False) -> Listing[ClusteredFile]:
     _refuse(run, timeline, schema)
     ranges = ColumnRanges(run.place, rules.sort_columns)
     if dry_run:
-        planned = _proposal(run, timeline, rules, ranges).files
+        planned = proposal_of(run.writer, timeline, rules, ranges).slices
         return Listing(ClusteredFile, [_row(f, ClusteringFate.WOULD_BE) for f in planned])
     found = _settled(run, timeline)
     rows = _planned_and_done(run, rules, ranges, None)
@@ -210,19 +213,19 @@ def _planned_and_done(
     """One clustering of the table, or of ``only`` these file groups; an entry for each."""
     table = run.table
     # Most often nothing is due. Then the lock is not taken.
-    latest = _proposal(run, table.timeline(), rules, ranges, only)
+    latest = proposal_of(run.writer, table.timeline(), rules, ranges, only)
 
     def plan(now: Timeline) -> RequestedReplace | None:
         nonlocal latest
-        latest = _proposal(run, now, rules, ranges, only)
+        latest = proposal_of(run.writer, now, rules, ranges, only)
         return rendered(table, latest, run.options) if latest.groups else None
 
     running = RunningClustering.planned(run.writer, plan) if latest.groups else None
     if running is None:
-        return {_group_of(planned): _row(planned) for planned in latest.files}
+        return {_group_of(planned): _row(planned) for planned in latest.slices}
     columns, layout = rules.sort_columns, run.options.cluster_layout
     left = _carried_out(run, running, latest.groups, columns, layout)
-    return {_group_of(planned): _done(planned, left, running.instant) for planned in latest.files}
+    return {_group_of(planned): _done(planned, left, running.instant) for planned in latest.slices}
 
 
 def _was_changed(row: ClusteredFile) -> bool:
@@ -230,53 +233,22 @@ def _was_changed(row: ClusteredFile) -> bool:
     return row.fate is ClusteringFate.LEFT and row.group is not None and row.why != NO_TIME
 
 
-def rules_of(options: WriteOptions) -> ClusteringRules:
-    """The rules that the options state; ``ConfigError`` for a pattern that is none."""
-    selected, pattern = options.cluster_partitions, options.cluster_partition_regex
-    key = "hoodie.clustering.plan.strategy.partition.regex.pattern"
-    partitions, regex = stated_partitions(selected, pattern, key)
-    if options.cluster_choice is ClusteringChoice.OVERLAP and not options.cluster_columns:
-        raise ConfigError(
-            "Files overlap in the columns by which they are sorted, and no column is named. Set "
-            f"{SORT_KEY}.",
-            key=SORT_KEY,
-        )
-    return ClusteringRules(
-        choice=options.cluster_choice,
-        sort_columns=options.cluster_columns,
-        small_bytes=options.cluster_small_bytes,
-        target_bytes=options.cluster_target_bytes,
-        group_bytes=options.cluster_group_bytes,
-        most_groups=options.cluster_groups,
-        partitions=partitions,
-        regex=regex,
-    )
-
-
-def check_repeatable(options: WriteOptions) -> None:
-    """``ConfigError`` if each clustering by ``options`` would rewrite what the last one wrote."""
-    if options.cluster_choice is ClusteringChoice.ALL and options.cluster_columns:
-        raise ConfigError(
-            f"'{CHOICE_KEY}' is 'ALL', and columns to sort by are named, so each clustering would "
-            "rewrite the whole table. Choose SMALL_FILES or OVERLAP where clusterings are "
-            "repeated, or call pyhudi.cluster once.",
-            key=CHOICE_KEY,
-        )
-
-
 def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
     """The errors of ``clustered`` about the table and the columns."""
     table = run.table
-    refuse_service_on(table)
     feature = None
-    if kind_of(run.options).hashed:
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        refuse_kind_of(table)
+        feature = unmergeable(table.config)
+        feature = f"a table with {feature}" if feature is not None else None
+    else:
+        refuse_writes_to(table)
+    if kind_of(run.options).hashed or has_buckets(table.storage, table.view(timeline)):
         feature = "a table with the bucket index, whose rows have their file by a hash"
     elif table.config.cdc_enabled:
         feature = "a table with change data capture"
     elif is_pessimistic(table.config):
         feature = "a table of pessimistic writers"
-    elif SchemaHistory(table, timeline).current() is not None:
-        feature = "a table with a schema history"
     if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot cluster {feature} yet. Nothing was changed. Let Apache Hudi cluster "
@@ -294,49 +266,6 @@ def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
             )
 
 
-def _proposal(
-    run: Clustering,
-    timeline: Timeline,
-    rules: ClusteringRules,
-    ranges: ColumnRanges,
-    only: Collection[Group] | None = None,
-) -> ClusteringProposal:
-    table = run.table
-    view = table.view(timeline)
-    view.check()
-    latest = view.latest()
-    files = tuple(f for f in latest if only is None or (f.partition_path, f.file_id) in only)
-    busy: dict[Group, str] = announced(run.writer, timeline)
-    for pending, requested in planned_clusterings(table, timeline):
-        why = f"clustering {pending.time} is to rewrite it"
-        busy |= dict.fromkeys(groups_of(requested), why)
-    found = {}
-    if rules.sort_columns:
-        found = ranges.of(f.path for f in files if rules.chosen(f.partition_path))
-    return plan_clustering(ClusteringFacts(files, busy, found), rules)
-
-
-def rendered(table: Table, proposal: ClusteringProposal, options: WriteOptions) -> RequestedReplace:
-    """The plan as its file has it: absolute paths (spec/timeline.md T9)."""
-    root = table.storage.root
-    groups = []
-    for group in proposal.groups:
-        slices = tuple(
-            ClusteringSlice(f"{root}/{f.path}", (), f.file_id, f.partition_path, "")
-            for f in group.files
-        )
-        read = float(sum(f.size_bytes for f in group.files) // MB)
-        metrics = {"TOTAL_LOG_FILES": 0.0, "TOTAL_LOG_FILES_SIZE": 0.0}
-        metrics |= {"TOTAL_IO_READ_MB": read, "TOTAL_IO_WRITE_MB": read, "TOTAL_IO_MB": 2 * read}
-        groups.append(ClusteringGroup(slices, metrics, group.outputs))
-    params = {TARGET_KEY: str(options.cluster_target_bytes)}
-    if options.cluster_columns:
-        params[SORT_KEY] = ",".join(options.cluster_columns)
-        params[LAYOUT_KEY] = options.cluster_layout.value
-    plan = ClusteringPlan(tuple(groups), ClusteringStrategy(EXECUTION, params), {YIELDS: "true"})
-    return RequestedReplace("CLUSTER", plan, {}, 1)
-
-
 def _carried_out(
     run: Clustering,
     running: RunningClustering,
@@ -345,24 +274,13 @@ def _carried_out(
     layout: ClusteringLayout,
 ) -> dict[Group, str]:
     """Rewrite ``groups`` and commit; the input groups that were left out, and why."""
-    clock = run.writer.clock
     running.quiet = partial(run.tasks.ended, running.instant)
     with running:
         if running.phase is Phase.REQUESTED:
             running.put_inflight(b"")
-        schema = table_schema(run.table, running.timeline, None)
-        assert schema is not None
-        tasks = {
-            number: ClusterTask(
-                group.partition_path,
-                tuple(f.path for f in group.files),
-                (None,) * len(group.files),
-                group.outputs,
-                clock.uuid(),
-            )
-            for number, group in enumerate(groups)
-        }
-        spec = spec_of(run, running.instant, schema)
+        written = written_columns(run.table, run.place, running.timeline, running.instant)
+        tasks = _tasks(run, running, groups, written)
+        spec = spec_of(run, running.instant, written.schema)
         stats: list[WriteStat] = []
         begun: set[int] = set()
         bounded = run.allowance is not None and run.allowance.is_bounded
@@ -378,17 +296,43 @@ def _carried_out(
             by_prefix.setdefault(stat.file_id.rpartition("-")[0], []).append(stat)
         rewritten = [
             Rewritten(
-                frozenset((f.partition_path, f.file_id) for f in group.files),
+                frozenset((s.partition_path, s.file_id) for s in group.slices),
                 tuple(by_prefix.get(tasks[number].prefix, ())),
             )
             for number, group in enumerate(groups)
             if number in begun
         ]
-        metadata, left = running.complete(rewritten, schema)
+        metadata, left = running.complete(rewritten, written.schema, written.version)
         if metadata is None:
             running.abort()
-    late = (f for number, group in enumerate(groups) if number not in begun for f in group.files)
-    return {**dict.fromkeys(((f.partition_path, f.file_id) for f in late), NO_TIME), **left}
+    late = (s for number, group in enumerate(groups) if number not in begun for s in group.slices)
+    return {**dict.fromkeys(((s.partition_path, s.file_id) for s in late), NO_TIME), **left}
+
+
+def _tasks(
+    run: Clustering,
+    running: RunningClustering,
+    groups: Sequence[PlannedGroup],
+    written: WrittenColumns,
+) -> dict[int, ClusterTask]:
+    """A task for each group; logs are merged as a read of the plan's timeline merges them."""
+    every = [each for group in groups for each in group.slices]
+    order = None
+    if any(each.logs for each in every):
+        counted = counted_instants(run.table.view(running.timeline), None)
+        columns = written.schema.columns
+        order = merge_spec(run.table.config, run.place, columns, counted, SparkSchema())
+    slices = iter(written.files.orders(written.schema, every))
+    return {
+        number: ClusterTask(
+            group.partition_path,
+            tuple(islice(slices, len(group.slices))),
+            group.outputs,
+            run.writer.clock.uuid(),
+            order,
+        )
+        for number, group in enumerate(groups)
+    }
 
 
 def spec_of(run: Clustering, instant: InstantTime, schema: SparkSchema) -> WriteSpec:
@@ -423,21 +367,21 @@ def _finished(
     except FileExists:
         running.leave()
         return []
-    live = {(f.partition_path, f.file_id): f for f in table.view(running.timeline).latest()}
+    view = table.view(running.timeline)
+    live = {(each.partition_path, each.file_id): each for each in completed_slices(view)}
     groups: list[PlannedGroup] = []
-    rows: list[PlannedFile] = []
+    rows: list[ProposedSlice] = []
     for group in plan.input_groups:
-        files = [live.get((s.partition_path, s.file_id)) for s in group.slices]
-        named = [s.data_file_path.rpartition("/")[2] for s in group.slices]
-        known = [f for f, name in zip(files, named, strict=True) if f and f.name == name]
+        found = [live.get((s.partition_path, s.file_id)) for s in group.slices]
+        known = [f for f, s in zip(found, group.slices, strict=True) if f and _is_as_planned(f, s)]
         number = len(groups)
-        if known and len(known) == len(named) and not any(s.delta_file_paths for s in group.slices):
+        if known and len(known) == len(group.slices):
             groups.append(PlannedGroup(tuple(known), group.num_output_file_groups or 1))
             why = f"the plan of the pending clustering {pending.time} names it"
-            rows += [PlannedFile(f, number, why) for f in known]
+            rows += [ProposedSlice(f, number, why) for f in known]
         else:
             why = f"it is not as the clustering {pending.time} planned it"
-            rows += [PlannedFile(f, None, why) for f in files if f]
+            rows += [ProposedSlice(f, None, why) for f in found if f]
     params = plan.strategy.strategy_params if plan.strategy is not None else {}
     columns = tuple(name.strip() for name in params.get(SORT_KEY, "").split(",") if name.strip())
     layouts = {each.value.lower(): each for each in ClusteringLayout} | {
@@ -448,22 +392,38 @@ def _finished(
     return [_done(row, left, pending.time) for row in rows]
 
 
+def _is_as_planned(slice_: FileSlice, planned: ClusteringSlice) -> bool:
+    """Whether the plan names the base file and all logs that have completed.
+
+    It may name more: logs of writes that failed since.
+    """
+    base = slice_.base.name if slice_.base is not None else ""
+    named = {path.rpartition("/")[2] for path in planned.delta_file_paths or ()}
+    logs = {log.name for log in slice_.logs}
+    return (planned.data_file_path or "").rpartition("/")[2] == base and logs <= named
+
+
 # --- entries ------------------------------------------------------------------------------------
 
 
-def _row(planned: PlannedFile, goes: ClusteringFate = ClusteringFate.LEFT) -> ClusteredFile:
-    file = planned.file
-    fate = ClusteringFate.LEFT if planned.group is None else goes
+def _row(planned: ProposedSlice, goes: ClusteringFate = ClusteringFate.LEFT) -> ClusteredFile:
+    of = planned.slice
     return ClusteredFile(
-        file.partition_path, file.name, file.size_bytes, fate, planned.group, planned.why
+        of.partition_path,
+        of.files[0].name,
+        of.size_bytes,
+        ClusteringFate.LEFT if planned.group is None else goes,
+        planned.group,
+        planned.why,
+        logs=len(of.logs),
     )
 
 
-def _group_of(planned: PlannedFile) -> Group:
-    return planned.file.partition_path, planned.file.file_id
+def _group_of(planned: ProposedSlice) -> Group:
+    return planned.slice.partition_path, planned.slice.file_id
 
 
-def _done(planned: PlannedFile, left: Mapping[Group, str], instant: InstantTime) -> ClusteredFile:
+def _done(planned: ProposedSlice, left: Mapping[Group, str], instant: InstantTime) -> ClusteredFile:
     """The entry of a file after the commit."""
     own = left.get(_group_of(planned))
     if own is not None:

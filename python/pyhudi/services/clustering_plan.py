@@ -1,7 +1,7 @@
-"""Which files a clustering rewrites together, and why: a function of values.
+"""Which slices a clustering rewrites together, and why: a function of values.
 
-Invariant: the files of a group are in one partition, and together at most ``group_bytes``. So each
-group is one task, and needs no other.
+Invariant: the slices of a group are in one partition, and their files have together at most
+``group_bytes``. So each group is one task, and needs no other. A slice is taken with all its logs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyhudi.choices import ClusteringChoice
 from pyhudi.format.filenames import FileId
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.partition_choice import is_chosen
-from pyhudi.slices.files import BaseFile
+from pyhudi.slices.files import FileSlice
 
 #: (partition path, file id)
 Group = tuple[str, FileId]
@@ -27,10 +27,11 @@ Range = tuple[Any, Any] | None
 class ClusteringRules:
     """What a clustering looks for; sizes in bytes of files.
 
-    ``choice`` says which files are candidates: those below ``small_bytes``, those whose ranges of
-    the ``sort_columns`` overlap, or all; of the ``partitions``, or else those that ``regex``
-    matches as a whole, of all if both are None. A group holds at most ``group_bytes``, and a run
-    rewrites at most ``most_groups`` groups; after the files of ``budget`` no further one is taken.
+    ``choice`` says which slices are candidates: those whose rows take less than ``small_bytes``
+    (``merged_bytes``), those whose ranges of the ``sort_columns`` overlap, or all; of the
+    ``partitions``, or else those that ``regex`` matches as a whole, of all if both are None. A
+    group holds at most ``group_bytes``, logs included, and a run rewrites at most ``most_groups``
+    groups; after the files of ``budget`` no further one is taken.
     """
 
     choice: ClusteringChoice = ClusteringChoice.SMALL_FILES
@@ -53,62 +54,64 @@ class ClusteringRules:
 class ClusteringFacts:
     """The table that a clustering is planned for.
 
-    ``files`` are the newest base files of the live groups; ``busy`` has the groups that cannot be
-    taken, and why; ``ranges`` the values of the sort columns in a file, by its path.
+    ``slices`` are the newest slices of the live groups, with the logs that have completed;
+    ``busy`` has the groups that cannot be taken, and why; ``ranges`` the values of the sort columns
+    in a base file, by its path. Rows of logs may lie outside of them: then a plan misses an
+    overlap, and no row.
     """
 
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     busy: Mapping[Group, str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """A file of the table: ``group`` is the number of its group, None if it stays as it is."""
+class ProposedSlice:
+    """A slice of the table: ``group`` is the number of its group, None if it stays as it is."""
 
-    file: BaseFile
+    slice: FileSlice
     group: int | None
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """Files that become ``outputs`` new ones."""
+    """Slices that become ``outputs`` new files."""
 
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     outputs: int
 
     @property
     def partition_path(self) -> str:
-        return self.files[0].partition_path
+        return self.slices[0].partition_path
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringProposal:
-    """All files, by partition and file id, and the groups that are rewritten."""
+    """All slices, by partition and file id, and the groups that are rewritten."""
 
-    files: tuple[PlannedFile, ...]
+    slices: tuple[ProposedSlice, ...]
     groups: tuple[PlannedGroup, ...]
 
 
 def plan_clustering(facts: ClusteringFacts, rules: ClusteringRules) -> ClusteringProposal:
     """The plan of one clustering."""
-    planned: list[PlannedFile] = []
+    planned: list[ProposedSlice] = []
     groups: list[PlannedGroup] = []
     files_taken = bytes_taken = 0
-    by_partition: dict[str, list[BaseFile]] = {}
-    for file in facts.files:
-        by_partition.setdefault(file.partition_path, []).append(file)
-    for partition, files in sorted(by_partition.items()):
+    by_partition: dict[str, list[FileSlice]] = {}
+    for each in facts.slices:
+        by_partition.setdefault(each.partition_path, []).append(each)
+    for partition, slices in sorted(by_partition.items()):
         if not rules.chosen(partition):
-            planned += [PlannedFile(f, None, "its partition is not chosen") for f in files]
+            planned += [ProposedSlice(s, None, "its partition is not chosen") for s in slices]
             continue
         candidates = []
-        for file, why in _judged(files, facts, rules):
+        for each, why in _judged(slices, facts, rules):
             if why is None:
-                candidates.append(file)
+                candidates.append(each)
             else:
-                planned.append(PlannedFile(file, None, why))
+                planned.append(ProposedSlice(each, None, why))
         for group in _packed(candidates, facts, rules):
             why = _useless(group, rules)
             if why is None and len(groups) >= rules.most_groups:
@@ -117,16 +120,24 @@ def plan_clustering(facts: ClusteringFacts, rules: ClusteringRules) -> Clusterin
                 why = f"for the next clustering: this one takes {files_taken} files"
                 why += f" of {bytes_taken} bytes"
             if why is not None:
-                planned += [PlannedFile(f, None, why) for f in group]
+                planned += [ProposedSlice(s, None, why) for s in group]
                 continue
-            size = sum(f.size_bytes for f in group)
-            files_taken, bytes_taken = files_taken + len(group), bytes_taken + size
-            outputs = outputs_of(size, rules.target_bytes)
+            files_taken += sum(len(s.files) for s in group)
+            bytes_taken += sum(s.size_bytes for s in group)
+            outputs = _outputs(group, rules)
             what = _told(group, outputs, rules)
-            planned += [PlannedFile(f, len(groups), what) for f in group]
+            planned += [ProposedSlice(s, len(groups), what) for s in group]
             groups.append(PlannedGroup(tuple(group), outputs))
-    planned.sort(key=lambda each: (each.file.partition_path, each.file.file_id))
+    planned.sort(key=lambda one: (one.slice.partition_path, one.slice.file_id))
     return ClusteringProposal(tuple(planned), tuple(groups))
+
+
+def merged_bytes(of: FileSlice) -> int:
+    """About how many bytes the rows of a slice take in a base file: those of its own one.
+
+    Most logs have updates. A slice without a base file counts with its logs.
+    """
+    return of.base.size_bytes if of.base is not None else of.size_bytes
 
 
 def outputs_of(size_bytes: int, target_bytes: int) -> int:
@@ -134,112 +145,119 @@ def outputs_of(size_bytes: int, target_bytes: int) -> int:
     return max(1, (size_bytes + target_bytes // 2) // target_bytes)
 
 
+def _outputs(group: list[FileSlice], rules: ClusteringRules) -> int:
+    return outputs_of(sum(map(merged_bytes, group)), rules.target_bytes)
+
+
 def _judged(
-    files: list[BaseFile], facts: ClusteringFacts, rules: ClusteringRules
-) -> Iterator[tuple[BaseFile, str | None]]:
-    """Each file, with the reason for which it is no candidate, None if it is one."""
+    slices: list[FileSlice], facts: ClusteringFacts, rules: ClusteringRules
+) -> Iterator[tuple[FileSlice, str | None]]:
+    """Each slice, with the reason for which it is no candidate, None if it is one."""
     free = []
-    for file in files:
-        busy = facts.busy.get((file.partition_path, file.file_id))
+    for each in slices:
+        busy = facts.busy.get((each.partition_path, each.file_id))
         if busy is not None:
-            yield file, busy
-        elif file.size_bytes > rules.group_bytes:
-            yield file, f"it is larger than a group may be, {rules.group_bytes} bytes"
+            yield each, busy
+        elif each.size_bytes > rules.group_bytes:
+            yield each, f"it is larger than a group may be, {rules.group_bytes} bytes"
         else:
-            free.append(file)
+            free.append(each)
     if rules.choice is ClusteringChoice.OVERLAP:
         overlapping = _overlapping(free, facts)
-        for file in free:
+        for each in free:
             apart = "no other file overlaps its range of the sort columns"
-            yield file, None if file.path in overlapping else apart
+            yield each, None if each.file_id in overlapping else apart
         return
-    for file in free:
-        large = (
-            rules.choice is ClusteringChoice.SMALL_FILES and file.size_bytes >= rules.small_bytes
-        )
-        yield file, f"it is not below {rules.small_bytes} bytes" if large else None
+    for each in free:
+        small = merged_bytes(each) < rules.small_bytes
+        large = rules.choice is ClusteringChoice.SMALL_FILES and not small
+        yield each, f"it is not below {rules.small_bytes} bytes" if large else None
 
 
-def _overlapping(files: list[BaseFile], facts: ClusteringFacts) -> set[str]:
-    """The paths of files whose range overlaps that of another one; an unknown range does."""
-    found: set[str] = set()
-    ordered = _by_range(files, facts)
-    highest: BaseFile | None = None
-    for file in ordered:
-        if highest is not None and _meets(facts, highest, file):
-            found |= {highest.path, file.path}
-        if highest is None or _reaches(facts, file, highest):
-            highest = file
-    unknown = [f.path for f in files if _first(facts, f) is None]
-    if unknown:
-        return {f.path for f in files} if len(files) > 1 else set()
+def _overlapping(slices: list[FileSlice], facts: ClusteringFacts) -> set[FileId]:
+    """The groups whose range overlaps that of another one; an unknown range does."""
+    found: set[FileId] = set()
+    highest: FileSlice | None = None
+    for each in _by_range(slices, facts):
+        if highest is not None and _meets(facts, highest, each):
+            found |= {highest.file_id, each.file_id}
+        if highest is None or _reaches(facts, each, highest):
+            highest = each
+    if any(_first(facts, each) is None for each in slices):
+        return {each.file_id for each in slices} if len(slices) > 1 else set()
     return found
 
 
-def _first(facts: ClusteringFacts, file: BaseFile) -> Range:
-    """The range of the first sort column."""
-    ranges = facts.ranges.get(file.path, ())
+def _first(facts: ClusteringFacts, of: FileSlice) -> Range:
+    """The range of the first sort column in the base file."""
+    ranges = facts.ranges.get(of.base.path, ()) if of.base is not None else ()
     return ranges[0] if ranges else None
 
 
-def _by_range(files: Iterable[BaseFile], facts: ClusteringFacts) -> list[BaseFile]:
-    """By the least value of the first sort column; files without a known one come first."""
-    known = [f for f in files if _first(facts, f) is not None]
-    unknown = [f for f in files if _first(facts, f) is None]
-    known.sort(key=lambda f: ((_first(facts, f) or (None,))[0], f.file_id))
-    return [*sorted(unknown, key=lambda f: f.file_id), *known]
+def _by_range(slices: Iterable[FileSlice], facts: ClusteringFacts) -> list[FileSlice]:
+    """By the least value of the first sort column; those without a known one come first."""
+    known: list[FileSlice] = []
+    unknown: list[FileSlice] = []
+    for each in slices:
+        (unknown if _first(facts, each) is None else known).append(each)
+    known.sort(key=lambda each: ((_first(facts, each) or (None,))[0], each.file_id))
+    return [*sorted(unknown, key=lambda each: each.file_id), *known]
 
 
-def _meets(facts: ClusteringFacts, earlier: BaseFile, later: BaseFile) -> bool:
+def _meets(facts: ClusteringFacts, earlier: FileSlice, later: FileSlice) -> bool:
     """Whether the range of ``later``, which begins no earlier, begins before the other ends."""
     one, two = _first(facts, earlier), _first(facts, later)
     return one is None or two is None or two[0] < one[1]
 
 
-def _reaches(facts: ClusteringFacts, file: BaseFile, other: BaseFile) -> bool:
-    """Whether ``file`` ends after ``other``."""
-    one, two = _first(facts, file), _first(facts, other)
+def _reaches(facts: ClusteringFacts, this: FileSlice, other: FileSlice) -> bool:
+    """Whether ``this`` ends after ``other``."""
+    one, two = _first(facts, this), _first(facts, other)
     return one is None or (two is not None and one[1] > two[1])
 
 
 def _packed(
-    files: list[BaseFile], facts: ClusteringFacts, rules: ClusteringRules
-) -> Iterator[list[BaseFile]]:
-    """Neighbours together, up to the size of a group; files that do not overlap apart."""
-    group: list[BaseFile] = []
+    slices: list[FileSlice], facts: ClusteringFacts, rules: ClusteringRules
+) -> Iterator[list[FileSlice]]:
+    """Neighbours together, up to the size of a group; slices that do not overlap apart."""
+    group: list[FileSlice] = []
     size = 0
-    highest: BaseFile | None = None
-    for file in _by_range(files, facts):
+    highest: FileSlice | None = None
+    for each in _by_range(slices, facts):
         apart = (
             rules.choice is ClusteringChoice.OVERLAP
             and highest is not None
-            and not _meets(facts, highest, file)
+            and not _meets(facts, highest, each)
         )
-        if group and (apart or size + file.size_bytes > rules.group_bytes):
+        if group and (apart or size + each.size_bytes > rules.group_bytes):
             yield group
             group, size, highest = [], 0, None
-        group.append(file)
-        size += file.size_bytes
-        if highest is None or _reaches(facts, file, highest):
-            highest = file
+        group.append(each)
+        size += each.size_bytes
+        if highest is None or _reaches(facts, each, highest):
+            highest = each
     if group:
         yield group
 
 
-def _useless(group: list[BaseFile], rules: ClusteringRules) -> str | None:
+def _useless(group: list[FileSlice], rules: ClusteringRules) -> str | None:
     """Why it would be no gain to rewrite the group, None if it is one."""
     if rules.choice is ClusteringChoice.ALL and rules.sort_columns:
         return None
     if len(group) == 1:
         return "there is no other file to put it together with"
-    outputs = outputs_of(sum(f.size_bytes for f in group), rules.target_bytes)
+    outputs = _outputs(group, rules)
     if rules.choice is not ClusteringChoice.OVERLAP and outputs >= len(group):
         return f"its {len(group)} files would become {outputs} again"
     return None
 
 
-def _told(group: list[BaseFile], outputs: int, rules: ClusteringRules) -> str:
-    size = sum(f.size_bytes for f in group)
+def _told(group: list[FileSlice], outputs: int, rules: ClusteringRules) -> str:
+    size = sum(each.size_bytes for each in group)
+    logs = sum(len(each.logs) for each in group)
+    taken = f"{len(group)} files"
+    if logs:
+        taken = f"{len(group)} slices with {logs} {'log' if logs == 1 else 'logs'}"
     files = "1 file" if outputs == 1 else f"{outputs} files"
     order = f", sorted by {', '.join(rules.sort_columns)}" if rules.sort_columns else ""
-    return f"{len(group)} files of {size} bytes become {files}{order}"
+    return f"{taken} of {size} bytes become {files}{order}"

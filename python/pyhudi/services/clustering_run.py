@@ -8,7 +8,7 @@ commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.choices import FailedWrites
@@ -17,10 +17,12 @@ from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat,
 from pyhudi.format.filenames import FileId, parse_data_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
+from pyhudi.format.schema_history import LATEST_SCHEMA_KEY, SchemaVersion, render_version
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.locks.base import LockOwner
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clustering_plan import Group
+from pyhudi.services.planned_groups import compacting_groups
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.table import Table
@@ -86,7 +88,9 @@ class RunningClustering(Transaction):
                 self._beats(time)
                 writer.lock.check(writer.table.storage.put_timeout_s)
 
-            self.instant, self.timeline = take_time(writer, action, content, timeline, alive)
+            self.instant, _ = take_time(writer, action, content, timeline, alive)
+            # What a writer without the lock commits from here on is not in the plan.
+            self.timeline = timeline
         self._move(Phase.REQUESTED, State.REQUESTED)
         self._heartbeat.go_on()
         return self
@@ -114,13 +118,16 @@ class RunningClustering(Transaction):
         self._heartbeat.stop()
 
     def complete(
-        self, groups: Sequence[Rewritten], schema: SparkSchema
+        self,
+        groups: Sequence[Rewritten],
+        schema: SparkSchema,
+        version: SchemaVersion | None = None,
     ) -> tuple[CommitMetadata | None, dict[Group, str]]:
         """Commit the groups that nobody changed; why the others were left out, by input group.
 
-        ``schema`` is the table's of the new files. If nothing is left, nothing is committed, and
-        the caller has to ``abort``. ``CommitConflict`` if the table was restored, or its columns
-        changed; errors of ``FinalPut.send``.
+        ``schema`` is the table's of the new files, of the ``version`` if columns have ids. If
+        nothing is left, nothing is committed, and the caller has to ``abort``. ``CommitConflict``
+        if the table was restored, or its columns changed; errors of ``FinalPut.send``.
         """
         check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
         owner = LockOwner.this_process(self.instant)
@@ -129,7 +136,7 @@ class RunningClustering(Transaction):
             with while_there(self.table), kept(self.writer.lock):
                 now = self.table.timeline()
                 self._check_fences(now)
-                left = self._left_out(now, schema)
+                left = self._left_out(now, schema, version)
             for group in groups:
                 if hit := sorted(group.inputs & left.keys()):
                     why = f"{'/'.join(hit[0])} of its group is left out: {left[hit[0]]}"
@@ -143,7 +150,10 @@ class RunningClustering(Transaction):
             gone = [s.path for g in groups if g.inputs & left.keys() for s in g.stats]
             if gone:
                 delete_files(self.table.storage, gone)
-            metadata = _metadata(kept_ones, schema.declaration(self.table.config.name))
+            declared = {SCHEMA_KEY: schema.declaration(self.table.config.name)}
+            if version is not None:
+                declared[LATEST_SCHEMA_KEY] = render_version(version)
+            metadata = _metadata(kept_ones, declared)
 
             def compare(later: Timeline) -> None:
                 if grounds(later) == grounds(now):
@@ -163,7 +173,9 @@ class RunningClustering(Transaction):
         self._clean_up()
         return metadata, left
 
-    def _left_out(self, now: Timeline, schema: SparkSchema) -> dict[Group, str]:
+    def _left_out(
+        self, now: Timeline, schema: SparkSchema, version: SchemaVersion | None
+    ) -> dict[Group, str]:
         """The groups that must not be replaced, and why."""
         if was_rolled_back(self.table, now, self.instant):
             # Apache Hudi takes any pending clustering back to run it itself. What is pending under
@@ -175,7 +187,8 @@ class RunningClustering(Transaction):
                 instant=self.instant,
             )
         check_undoing(self.table, now, self.who, self.instant)
-        current = table_schema(self.table, now, None)
+        # Where columns have ids, the history says by the instant what the files hold.
+        current = table_schema(self.table, now, None if version is None else self.instant)
         if current is not None and not same_schema(current, schema):
             raise CommitConflict(
                 f"The columns of the table changed while {self.who} ran. Nothing of it is visible. "
@@ -183,8 +196,8 @@ class RunningClustering(Transaction):
                 ours=self.instant,
                 overlap=("schema",),
             )
-        writer = self.writer
-        return {**announced(writer, now, self.instant), **self._changed(now)}
+        busy = announced(self.writer, now, self.instant) | compacting_groups(self.table, now)
+        return {**busy, **self._changed(now)}
 
     def _changed(self, now: Timeline) -> dict[Group, str]:
         """The groups that commits since the plan changed; ``CommitConflict`` if one was undone."""
@@ -202,17 +215,18 @@ class RunningClustering(Transaction):
             if theirs.time == self.instant:
                 continue
             why = f"{metadata.operation.lower()} {theirs.time} changed it meanwhile"
-            found |= dict.fromkeys(footprint_of(theirs, metadata).updated, why)
+            changed = footprint_of(theirs, metadata)
+            found |= dict.fromkeys(changed.updated | changed.logged | changed.compacted, why)
         return found
 
 
-def _metadata(groups: Sequence[Rewritten], schema: str) -> CommitMetadata:
+def _metadata(groups: Sequence[Rewritten], extra: Mapping[str, str]) -> CommitMetadata:
     replaced: dict[str, list[FileId]] = {}
     for partition, file_id in sorted(i for g in groups for i in g.inputs):
         replaced.setdefault(partition, []).append(file_id)
     stats = tuple(stat for group in groups for stat in group.stats)
     by_partition = {partition: tuple(ids) for partition, ids in replaced.items()}
-    return CommitMetadata("CLUSTER", stats, {SCHEMA_KEY: schema}, by_partition)
+    return CommitMetadata("CLUSTER", stats, extra, by_partition)
 
 
 def announced(

@@ -20,7 +20,6 @@ from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
-from pyhudi.format.schema_history import SchemaVersion
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
@@ -41,18 +40,16 @@ from pyhudi.services.compaction_schedule import (
     rules_of,
     slices_to_compact,
 )
-from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
+from pyhudi.services.written_columns import WrittenColumns, written_columns
 from pyhudi.services.written_files import stat_of
 from pyhudi.slices.files import LogFile, in_order
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import planned_compactions
 from pyhudi.timeline.schema import table_schema
-from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.writable import refuse_kind_of
 from pyhudi.transactions.writer import Writer
 
@@ -209,8 +206,6 @@ def _refuse(table: Table, timeline: Timeline) -> None:
         feature = f"a table with {feature}"
     elif config.cdc_enabled:
         feature = "a table with change data capture"
-    elif is_pessimistic(config):
-        feature = "a table of pessimistic writers"
     if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
@@ -253,7 +248,7 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
     running.quiet = partial(run.tasks.ended, time)
     with running:
         view = run.table.view(running.timeline)
-        columns = _columns(run, running.timeline, time)
+        columns = written_columns(run.table, run.place, running.timeline, time)
         tasks, left = _tasks(view, plan, time, columns)
         if left and running.timeline.layout == 1:
             why = next(iter(left.values()))
@@ -278,30 +273,8 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns that a run writes, what files call them, and their version if they have ids."""
-
-    schema: SparkSchema
-    files: FileSchemas
-    version: SchemaVersion | None
-
-
-def _columns(run: Compaction, timeline: Timeline, time: InstantTime) -> _Columns:
-    """The newest columns; those of the plan's ``time`` if columns have ids.
-
-    Once the commit is archived, the history alone says what its files hold, and it goes by the
-    instant: a name that has come later would be another column there (spec/schema_evolution.md S5).
-    """
-    history = SchemaHistory(run.table, timeline, time)
-    version = history.current()
-    schema = table_schema(run.table, timeline, None if version is None else time)
-    assert schema is not None
-    return _Columns(schema, FileSchemas(lambda _: run.place, run.table, timeline, history), version)
-
-
 def _tasks(
-    view: FileSystemView, plan: CompactionPlan, time: InstantTime, columns: _Columns
+    view: FileSystemView, plan: CompactionPlan, time: InstantTime, columns: WrittenColumns
 ) -> tuple[dict[int, CompactTask], dict[Group, str]]:
     """The tasks of a plan, and the groups for which it does not hold any more, with the reason."""
     layout, counted = view.timeline.layout, counted_instants(view, time)

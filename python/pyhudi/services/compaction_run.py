@@ -48,6 +48,7 @@ from pyhudi.transactions.heartbeat import (
 from pyhudi.transactions.instants import path_of, put_instant, take_time
 from pyhudi.transactions.markers.markers import delete_files, delete_markers, files_of
 from pyhudi.transactions.metadata_table import drop_metadata_table
+from pyhudi.transactions.pessimistic import MARK, is_pessimistic
 from pyhudi.transactions.phases import Phase, check_move
 from pyhudi.transactions.presence import while_there
 from pyhudi.transactions.recovery.rollback import plan_for, read_metadata, rollback_of
@@ -257,6 +258,8 @@ class RunningCompaction(Transaction):
             if version is not None:
                 declared[SCHEMA_KEY] = schema.declaration(self.table.config.name)
                 declared[LATEST_SCHEMA_KEY] = render_version(version)
+            if is_pessimistic(self.table.config):
+                declared |= MARK  # so that its writers do not take it for a commit of others
             metadata = CommitMetadata("COMPACT", kept_ones, declared, None, compacted=True)
 
             def compare(later: Timeline) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -28,12 +27,10 @@ from pyhudi.services.compaction_plan import (
     plan_compaction,
 )
 from pyhudi.services.compaction_run import older_writes
-from pyhudi.services.slice_merging import counted_instants
-from pyhudi.slices.files import FileSlice
+from pyhudi.services.planned_groups import compacting_groups, unreadable_plan
+from pyhudi.services.slice_merging import completed_slices
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.table import Table
-from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
 from pyhudi.transactions.instants import path_of, take_time
 from pyhudi.transactions.recovery.settle import settled_timeline
@@ -44,7 +41,6 @@ log = logging.getLogger(__name__)
 
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS: Final = 10
-#: actions whose plans name slices
 
 
 def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRules:
@@ -65,25 +61,9 @@ def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRul
     )
 
 
-def _slices(view: FileSystemView, layout: int) -> Iterator[FileSlice]:
-    """The newest slices that have logs which have completed, with these alone."""
-    counted = counted_instants(view, None)
-    for each in view.slices():
-        logs = tuple(
-            log
-            for log in each.logs
-            if not log.named.cdc and (layout == 1 or log.instant in counted)
-        )
-        if logs:
-            yield replace(each, logs=logs)
-
-
 def _busy(table: Table, now: Timeline) -> dict[Group, str]:
     """The groups that other plans have, and which."""
-    found: dict[Group, str] = {}
-    for pending, plan in planned_compactions(table, now, COMPACTING):
-        why = f"the pending {pending.action.value} {pending.time} has it"
-        found |= {(o.partition_path, o.file_id): why for o in plan.operations}
+    found = compacting_groups(table, now)
     for pending, requested in planned_clusterings(table, now):
         why = f"the clustering {pending.time} is to rewrite it"
         found |= dict.fromkeys(groups_of(requested), why)
@@ -94,7 +74,7 @@ def slices_to_compact(
     table: Table, now: Timeline, rules: CompactionRules
 ) -> tuple[PlannedSlice, ...]:
     """The slices that have logs under ``now``, and which of them a plan would take."""
-    slices = tuple(_slices(table.view(now), table.config.layout))
+    slices = tuple(each for each in completed_slices(table.view(now)) if each.logs)
     planned = plan_compaction(CompactionFacts(slices, _busy(table, now)), rules)
     why = _waits(table, now)
     if why is None:
@@ -104,10 +84,9 @@ def slices_to_compact(
 
 def _waits(table: Table, now: Timeline) -> str | None:
     """Why no plan can be made now; None if one can."""
-    readable = {pending for pending, _ in planned_compactions(table, now, COMPACTING)}
-    for pending in now.pending:
-        if pending.action in COMPACTING and pending not in readable:
-            return f"the plan of the pending {pending.action.value} {pending.time} cannot be read"
+    hidden = unreadable_plan(table, now)
+    if hidden is not None:
+        return hidden
     running = older_writes(now) if now.layout == 1 else []
     if running:
         return f"in version 6 a compaction waits for writes, and {running[0].time} is pending"

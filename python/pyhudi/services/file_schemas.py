@@ -16,8 +16,10 @@ from pyhudi.errors import TableCorrupt
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.rows.change_spec import Slice
+from pyhudi.rows.log_spec import LogSlice
 from pyhudi.rows.spec import FileNames, FileSystemSpec
-from pyhudi.slices.files import BaseFile, LogFile
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.promises import vanished
@@ -88,6 +90,21 @@ class FileSchemas:
         for instant in self._archived(slices) - found.keys():
             found[instant] = names_in_file(self.history.held_then(current, instant))
         return {str(instant): names for instant, names in found.items() if names is not None}
+
+    def orders(self, current: SparkSchema, slices: Sequence[FileSlice]) -> list[LogSlice]:
+        """``slices`` as workers get them, to be read in the columns ``current``."""
+        instants = (each.base.instant if each.base is not None else None for each in slices)
+        logs = [(at, each.logs) for at, each in zip(instants, slices, strict=True)]
+        names = self.names_in_logs(current, logs)
+        found = []
+        for each in slices:
+            base, paths = each.base, tuple(log.path for log in each.logs)
+            if base is None:
+                found.append(LogSlice(None, "", paths, names))
+                continue
+            own = self.names_of(base.instant, base.path, current)
+            found.append(LogSlice(Slice(base.path, own), base.instant, paths, names))
+        return found
 
     def _has(self, instant: InstantTime) -> bool:
         return self.history.as_of is None or instant <= self.history.as_of

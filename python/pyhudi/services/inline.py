@@ -17,7 +17,8 @@ from pyhudi.listing import Listing
 from pyhudi.services.archiver import archive_table, rules_of
 from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
-from pyhudi.services.clustering import ClusteredFile, Clustering, check_repeatable, clustered
+from pyhudi.services.clustering import ClusteredFile, Clustering, clustered
+from pyhudi.services.clustering_schedule import check_repeatable
 from pyhudi.services.compaction import CompactedSlice, Compaction, compacted
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline

@@ -22,8 +22,10 @@ from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import RequestedReplace, render_requested_replace
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.table_config import TableType
+from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.curves import LINEAR
-from pyhudi.rows.spec import ClusterTask
+from pyhudi.rows.log_spec import ClusterTask, LogSlice
 from pyhudi.services.clustering import Clustering, spec_of
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -160,6 +162,8 @@ def _check_write(table: Table, now: Timeline, metadata: CommitMetadata, ours: Fo
     """``_No`` for a write or a table whose files say more than their rows."""
     if metadata.replaced or ours.replaced_partitions or ours.buckets:
         raise _No("the write replaces file groups, or has them by a hash")
+    if table.config.table_type is not TableType.COPY_ON_WRITE:
+        raise _No("the table is merge-on-read: rows of before may be in logs")
     if table.config.cdc_enabled or is_pessimistic(table.config):
         raise _No("the table has change logs, or pessimistic writers")
     if SchemaHistory(table, now).current() is not None:
@@ -212,7 +216,7 @@ def _carried_out(
     reversal.quiet = partial(run.tasks.ended, reversal.instant)
     reversal.put_inflight(b"")
     tasks = {
-        number: ClusterTask(file.partition_path, (file.path,), (None,), 1, prefix)
+        number: _copy(file.partition_path, file.path, prefix)
         for number, (file, prefix) in enumerate(plan.inputs)
     }
     restored = _written(run, reversal.instant, plan.schema, tasks)
@@ -244,7 +248,7 @@ def _moved(
         if (stat.partition_path, stat.file_id) in prefixes
     }
     tasks = {
-        number: ClusterTask(stat.partition_path, (stat.path,), (None,), 1, prefix)
+        number: _copy(stat.partition_path, stat.path, prefix)
         for number, (stat, prefix) in ours.items()
     }
     written = _written(run, write.instant, plan.schema, tasks)
@@ -261,6 +265,11 @@ def _moved(
             file_size_bytes=new.file_size_bytes,
         )
     return replace(metadata, stats=tuple(stats))
+
+
+def _copy(partition: str, path: str, prefix: str) -> ClusterTask:
+    """The order to put the rows of a base file into a new file group."""
+    return ClusterTask(partition, (LogSlice(Slice(path), "", ()),), 1, prefix)
 
 
 def _written(

@@ -24,9 +24,9 @@ from pyhudi.services.clustering import (
     ClusteringFate,
     Tasks,
     TasksHere,
-    check_repeatable,
     clustered,
 )
+from pyhudi.services.clustering_schedule import check_repeatable
 from pyhudi.services.compaction import (
     Compaction,
     CompactionFate,

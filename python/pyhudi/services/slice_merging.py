@@ -6,7 +6,8 @@ orders, so a compaction leaves what a snapshot gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import MergeMode, TableConfig
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec
+from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
 
@@ -31,6 +33,27 @@ def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants
     undone = rolled_back(view.storage, timeline) if timeline.layout == 1 else frozenset()
     completed = frozenset(active | view.archived)
     return CountedInstants(completed, first or "", until or "", undone - completed)
+
+
+def completed_slices(view: FileSystemView) -> Iterator[FileSlice]:
+    """The newest slice of each group, with only the logs whose writes have completed.
+
+    Errors as of ``FileSystemView.slices``.
+    """
+    counted = counted_instants(view, None) if view.logs else None
+    for each in view.slices():
+        if each.logs and counted is not None:
+            # In layout 1 the name has the slice's instant; the blocks say their own.
+            by_name = view.timeline.layout > 1
+            logs = tuple(
+                log
+                for log in each.logs
+                if not log.named.cdc and (not by_name or log.instant in counted)
+            )
+            if each.base is None and not any(log.instant in counted for log in logs):
+                continue
+            each = replace(each, logs=logs)
+        yield each
 
 
 def merge_spec(

@@ -31,18 +31,18 @@ def cluster(
 ) -> Listing[ClusteredFile]:
     """Put the rows of the table at ``path`` into fewer files, or into better sorted ones.
 
-    Returns an entry for each file: rewritten with which others, or left, and why. With ``dry_run``
-    nothing changes. Each group of files is a task of ``spark``, a session with pyhudi; without one
-    the groups are rewritten one after the other in this process. Groups that other writes change
-    meanwhile are left out, and clustered once more from their new files. After ``max_files`` files,
-    or ``max_bytes`` of them, no further group is planned. With ``max_cpu_minutes`` the groups are
-    rewritten one after the other, and none begins after so much CPU time, that of Spark's Python
-    workers included. The next clustering goes on. ``options`` are those of a write:
-    ``hoodie.clustering.plan.strategy.*`` say what is rewritten and how, and the lock must be that
-    of the table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings, which a session has
-    itself. Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``, ``LockTimeout``,
-    ``SetupError`` if the session is not attached, ``CommitConflict`` if the table was altered or
-    restored meanwhile.
+    Returns an entry for each file, which goes with its logs: rewritten with which others, or left,
+    and why. With ``dry_run`` nothing changes. Each group of files is a task of ``spark``, a session
+    with pyhudi; without one the groups are rewritten one after the other in this process. Groups
+    that other writes change meanwhile are left out, and clustered once more from their new files.
+    After ``max_files`` files, or ``max_bytes`` of them, no further group is planned. With
+    ``max_cpu_minutes`` the groups are rewritten one after the other, and none begins after so much
+    CPU time, that of Spark's Python workers included. The next clustering goes on. ``options`` are
+    those of a write: ``hoodie.clustering.plan.strategy.*`` say what is rewritten and how, and the
+    lock must be that of the table's writers; ``hadoop_options`` are ``fs.s3a.*`` settings, which a
+    session has itself. Errors: ``TableNotFound``, ``UnsupportedTable``, ``ConfigError``,
+    ``LockTimeout``, ``SetupError`` if the session is not attached, ``CommitConflict`` if the table
+    was altered or restored meanwhile.
     """
     budget = Budget(max_files, max_bytes)
     if spark is None:

@@ -32,12 +32,6 @@ def refuse_writes_to(table: Table) -> None:
     _refuse(table, _kind(config) or _merging(config) or _key_generation(config))
 
 
-def refuse_service_on(table: Table) -> None:
-    """The same for a service that does not know log files yet."""
-    _refuse(table, _merge_on_read(table.config))
-    refuse_writes_to(table)
-
-
 def refuse_kind_of(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that no file is written into, whether they are
     merge-on-read, and however they merge."""
@@ -51,11 +45,6 @@ def _refuse(table: Table, feature: str | None) -> None:
             "is not supported yet. Read it with pyhudi, write it with Apache Hudi.",
             feature=feature,
         )
-
-
-def _merge_on_read(config: TableConfig) -> str | None:
-    merges = config.table_type is TableType.MERGE_ON_READ
-    return "this service on merge-on-read tables" if merges else None
 
 
 def _kind(config: TableConfig) -> str | None:

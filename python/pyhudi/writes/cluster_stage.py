@@ -14,9 +14,9 @@ from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.instants import InstantTime
 from pyhudi.rows.cluster import cluster_files
 from pyhudi.rows.compact import compact_slices
-from pyhudi.rows.log_spec import CompactTask, MergeSpec
+from pyhudi.rows.log_spec import ClusterTask, CompactTask, MergeSpec
 from pyhudi.rows.shipping import Work, shipped
-from pyhudi.rows.spec import GROUP, ClusterTask, WriteSpec
+from pyhudi.rows.spec import GROUP, WriteSpec
 from pyhudi.rows.task import Batches
 from pyhudi.timeline.table import Table
 from pyhudi.writes.stage import Stage, tracked_key

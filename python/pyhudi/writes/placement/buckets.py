@@ -12,6 +12,7 @@ from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import bucket_number
 from pyhudi.format.table_config import TableConfig
+from pyhudi.index.bucket_names import named_for_buckets
 from pyhudi.index.lookup import ORDINAL
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.view import FileSystemView
@@ -20,8 +21,6 @@ from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.write_context import Write
 
 BUCKET = "_pyhudi_bucket"
-#: random file ids begin with digits by chance; with a number below this and in every file, hardly
-PLAUSIBLE_BUCKETS = 4096
 
 
 def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int], int]:
@@ -48,10 +47,7 @@ def bucket_files(files: Sequence[BaseFile], count: int) -> dict[tuple[str, int],
 
 def refuse_bucket_names(options: WriteOptions, view: FileSystemView) -> None:
     """``ConfigError`` if all names of a table's files are those of buckets."""
-    held = (*view.groups.values(), *view.logs.values())
-    numbers = (bucket_number(file_id) for groups in held for file_id in groups)
-    # One ordinary name is enough, so this ends at the first file of nearly every table.
-    if all(n is not None and n < PLAUSIBLE_BUCKETS for n in numbers) and view.slices():
+    if named_for_buckets(view) and view.slices():
         raise ConfigError(
             "The table's files are named for the buckets of a bucket index, but the index of this "
             f"write is {options.index_type.value}, whose new files would belong to no bucket. "
