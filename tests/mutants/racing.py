@@ -314,6 +314,15 @@ RACING: Final = (
                 (("other is not None and not same_schema(other, declared)", "False"),),
                 ("test_a_schema_that_a_later_instant_would_hide_is_written_again",),
             ),
+            Mutant(
+                "a file is taken to have the types that its commit declares",
+                "FileSchemas.of_file",
+                ((" or self._may_be_narrower(self._commits[instant], declared)", ""),),
+                (
+                    "test_a_base_file_of_a_writer_beside_which_types_widened_has_its_own_types",
+                    "test_types_that_widen_while_a_compaction_runs_are_the_tables_but_not_of_its_files",
+                ),
+            ),
         ),
     ),
     Guard(
