@@ -14,15 +14,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.format.column_ids import first_ids, identified, version_of
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, render_commit
 from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, State, instant_file_name
 from pyhudi.format.new_table import new_table_properties
 from pyhudi.format.properties import render_properties
+from pyhudi.format.schema_history import (
+    LATEST_SCHEMA_KEY,
+    SchemaVersion,
+    history_file,
+    render_version,
+)
 from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import KeyGenerator, MergeMode
 from pyhudi.rows.spec import COMMIT_TIME_COLUMN, META_COLUMNS
 from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.schema_history import extended
 from pyhudi.timeline.table import PROPERTIES
 from tests.reads.filed_table import at
 from tests.rows.logs import avro_block, delete_block, positions
@@ -50,6 +59,10 @@ class EvolvedTable:
     ordering: str = ""
     base: tuple[int, list[str]] | None = None
     logs: int = 0
+    #: whether columns have ids, and the newest version with the text of the history
+    ids: bool = False
+    known: SchemaVersion | None = None
+    history: str = ""
     storage: LocalStorage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +105,11 @@ class EvolvedTable:
     def declare(self, number: int, declared: Columns, done: int | None = None) -> None:
         """A commit without files."""
         self._commit(number, None, declared, done, "UPSERT", Action.DELTACOMMIT)
+
+    def begin(self, number: int) -> None:
+        """A write that is pending until it commits."""
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self._put(Instant(at(number), Action.DELTACOMMIT, state), b"")
 
     def append(
         self, number: int, held: Columns, rows: Sequence[Row], gone: Sequence[Any] = (),
@@ -142,11 +160,22 @@ class EvolvedTable:
             for name, kind in declared.items()
         ]
         text = canonical_json(spark_to_avro({"type": "struct", "fields": fields}, "t"))
+        extra = {SCHEMA_KEY: text}
+        completed = at(number if done is None else done)
+        if self.ids:
+            struct = SparkSchema.parse({"type": "struct", "fields": fields})
+            own = first_ids(struct) if self.known is None else identified(struct, self.known)
+            self.known = version_of(own, int(at(number)), self.known, self.layout)
+            self.history = extended(self.known, self.history)
+            path = history_file(at(number), completed, self.layout)
+            self.storage.put_if_absent(path, self.history.encode())
+            extra[LATEST_SCHEMA_KEY] = render_version(self.known)
         metadata = CommitMetadata(
-            operation, (stat,) if stat else (), {SCHEMA_KEY: text}, compacted=operation == "COMPACT"
+            operation, (stat,) if stat else (), extra, compacted=operation == "COMPACT"
         )
-        completed = at(number if done is None else done) if self.layout == 2 else None
-        instant = Instant(at(number), action, State.COMPLETED, completed)
+        instant = Instant(
+            at(number), action, State.COMPLETED, completed if self.layout == 2 else None
+        )
         self._put(instant, render_commit(metadata, self.layout))
 
     def _put(self, instant: Instant, data: bytes) -> None:

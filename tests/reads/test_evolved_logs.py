@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyhudi.errors import HistoryExpired
+from pyhudi.errors import CommitConflict, HistoryExpired
 from pyhudi.format.commit_metadata import WriteStat
+from pyhudi.format.instants import InstantTime
 from pyhudi.rows.log_spec import CompactTask, MergeSpec
 from pyhudi.rows.spec import WriteSpec
-from pyhudi.services.compaction import CompactionFate, SlicesHere
+from pyhudi.services.compaction import CompactionFate, CompactionStep, SlicesHere
 from tests.reads.evolved_table import EvolvedTable
 from tests.reads.filed_table import BEGIN, as_changes, asked, at, changes_at
 from tests.reads.merged_table import opened, rows
@@ -127,6 +128,21 @@ def test_a_compaction_of_several_schemas_leaves_the_rows_in_the_newest(
     assert types_in_files(tmp_path) == [TOLL]
 
 
+class Beside(SlicesHere):
+    """Has something done after a compaction has written its files."""
+
+    def __init__(self, work: Callable[[InstantTime], None]) -> None:
+        super().__init__()
+        self.work = work
+
+    def compact(
+        self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
+    ) -> list[WriteStat]:
+        stats = super().compact(spec, order, tasks)
+        self.work(InstantTime(spec.instant))
+        return stats
+
+
 @pytest.mark.parametrize("version", [8, 9])
 def test_types_that_widen_while_a_compaction_runs_are_the_tables_but_not_of_its_files(
     version: int, tmp_path: Path
@@ -135,17 +151,37 @@ def test_types_that_widen_while_a_compaction_runs_are_the_tables_but_not_of_its_
     table.insert(1, S1, [{"id": k, "n": 1, "x": 0.5} for k in "ab"])
     table.append(2, S1, [{"id": "b", "n": 2, "x": 1.5}])
 
-    class Beside(SlicesHere):
-        def compact(
-            self, spec: WriteSpec, order: MergeSpec, tasks: Mapping[int, CompactTask]
-        ) -> list[WriteStat]:
-            stats = super().compact(spec, order, tasks)
-            table.append(int(spec.instant[-5:]) + 1, WIDE, [{"id": "a", "n": BIG, "x": 0.1}])
-            return stats
+    def late(time: InstantTime) -> None:
+        table.append(int(time[-5:]) + 1, WIDE, [{"id": "a", "n": BIG, "x": 0.1}])
 
-    LoggedTable(None, tmp_path).compact(tasks=Beside())
+    LoggedTable(None, tmp_path).compact(tasks=Beside(late))
     assert types_in_files(tmp_path) == [S1]
     assert found(tmp_path) == [("a", BIG, 0.1, None), ("b", 2, 1.5, None)]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("ids", [False, True], ids=["by name", "by id"])
+def test_a_column_of_an_older_instant_that_came_while_a_compaction_ran_stays(
+    version: int, ids: bool, tmp_path: Path
+) -> None:
+    """The commit of the compaction has the greatest instant, so readers take its schema."""
+    table = EvolvedTable(tmp_path, version, ids=ids)
+    table.insert(1, WIDE, [{"id": k, "n": 1, "x": 0.5} for k in "ab"])
+    table.append(2, WIDE, [{"id": "b", "n": 2, "x": 1.5}])
+    table.begin(3)
+
+    def late(time: InstantTime) -> None:
+        row = {"id": "a", "n": 7, "x": 0.5, "toll": "t"}
+        table.append(3, TOLL, [row], done=int(time[-5:]) + 1)
+
+    compacting = LoggedTable(None, tmp_path)
+    if ids:
+        with pytest.raises(CommitConflict, match="columns of the table changed"):
+            compacting.compact(tasks=Beside(late))
+        compacting.compact(CompactionStep.RUN)
+    else:
+        compacting.compact(tasks=Beside(late))
+    assert found(tmp_path) == [("a", 7, 0.5, "t"), ("b", 2, 1.5, None)]
 
 
 # ---- the schema of a base file is not always the one that its commit declares
