@@ -18,10 +18,12 @@ from pyspark.sql import SparkSession
 import pyhudi
 from integration.peers import SparkPeer
 from integration.test_schema_cases import OPTIONS, RULE, VERSION, Story
+from pyhudi.errors import SchemaConflict
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.rows.log_spec import CompactTask, MergeSpec
 from pyhudi.rows.spec import WriteSpec
 from pyhudi.services.compaction import SlicesHere
+from pyhudi.transactions import transaction
 
 matrix = pytest.mark.matrix
 S1 = "ride string, city string, fare int, x float, v int"
@@ -107,6 +109,32 @@ def test_blocks_of_several_schemas_in_one_slice(
     rows = {ride: (float(row[0]), *row[1:]) for ride, row in rows.items()}
     rows["r4"] = (4.5, 0.25, 5, *last[5:])
     ends(story, names, rows)
+
+
+ORDER = "ride string, city string, fare int, v int, _hoodie_is_deleted boolean"
+WIDER = ORDER.replace("v int", "v long")
+
+
+@pytest.mark.parametrize("story", [("9", "simple"), pytest.param(("8", "simple"), marks=matrix)],
+                         indirect=True)  # fmt: skip
+def test_an_ordering_column_that_widens_over_deletes_is_not_read_by_apache_hudi(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.exists(ORDER, *((f"r{n}", "Porto", n, 5, False) for n in range(3)))
+    pyhudi.compact(str(story.table))
+    story.exists(ORDER, ("r0", "Porto", 0, 6, True), ("r1", "Porto", 1, 4, True))
+    wide = ("r2", "Porto", 2, BIG, False)
+    with pytest.raises(SchemaConflict, match="while logs have deletes"):
+        story.exists(WIDER, wide)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "check_ordering_types", lambda *given: None)
+        story.exists(WIDER, wide)
+    with pytest.raises(Exception, match="ClassCastException"):
+        story.hudi.read(story.table)
+    pyhudi.compact(str(story.table))
+    names = "ride, city, fare, v, _hoodie_is_deleted"
+    ends(story, names, {"r1": (1, 5, False), "r2": (2, BIG, False)})
 
 
 def beside(story: Story, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:

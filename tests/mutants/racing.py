@@ -326,6 +326,23 @@ RACING: Final = (
         ),
     ),
     Guard(
+        "deletes in logs whose ordering values Apache Hudi cannot compare with a wider column",
+        (
+            Mutant(
+                "the column widens over deletes in logs",
+                "check_ordering_types",
+                (("if path is not None:", "if False:"),),
+                ("test_an_ordering_column_does_not_widen_while_a_log_has_deletes",),
+            ),
+            Mutant(
+                "deletes of an older type are committed",
+                "check_ordering_types",
+                (("if declared != given and _deletes(ours):", "if False:"),),
+                ("test_a_write_whose_deletes_are_of_an_older_type_is_written_again",),
+            ),
+        ),
+    ),
+    Guard(
         "a column name that means another column in older files",
         (
             Mutant(
