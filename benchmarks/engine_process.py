@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cpu import tree_seconds
+from benchmarks.cpu import TreeClock
 from benchmarks.engines import ENGINES
 from benchmarks.results import Measurement
 from integration.peers import maven
@@ -58,6 +58,7 @@ class EngineProcess:
         if checkout is not None:
             env["PYTHONPATH"] = os.pathsep.join([str(REPO), str(checkout / "python")])
         self._process = LineProcess(self.name, command, env, scratch / "log")
+        self._clock = TreeClock(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -68,9 +69,10 @@ class EngineProcess:
         self, operation: str, number: int, method: str, times: int = 1, **params: Any
     ) -> tuple[Measurement, Any]:
         """Run ``method``, which does ``times`` operations, and also give its result."""
-        before = tree_seconds(self._process.pid)
+        # Spark ends Python workers that were idle for a minute: their seconds must not run back.
+        before = self._clock.look()
         answer = self.ask(method, **params)
-        cpu = (tree_seconds(self._process.pid) - before) / times
+        cpu = (self._clock.look() - before) / times
         return Measurement(operation, self.name, number, answer["seconds"], cpu), answer["result"]
 
     def ask(self, method: str, **params: Any) -> Any:

@@ -12,7 +12,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,16 @@ import numpy as np
 from benchmarks.data import KEY, ORDERING, PARTITION, orders, write_bulk, write_rows
 from benchmarks.engine_process import EngineProcess
 from benchmarks.engines import ENGINES
-from benchmarks.merge_on_read_report import AFRESH, DELETE, FOLDER, TINY, UPSERTS
+from benchmarks.merge_on_read_report import (
+    AFRESH,
+    BULK_INSERT,
+    COMPACTION,
+    DELETE,
+    FOLDER,
+    LOGGED,
+    TINY,
+    UPSERTS,
+)
 from benchmarks.report import write_page
 from benchmarks.results import Results
 from benchmarks.run import PROGRESS, REPO, Step, agree, change, rotated, run_steps
@@ -101,15 +110,16 @@ def steps_of(inputs: Inputs, table: str, samples: int) -> list[Step]:
             Step(f"range filter{after}", "range_filter", between, len(ranges), samples=samples),
         ]
 
-    # A compaction, once there is one, is a change that comes after the delete and has its reads.
     changes = [
-        change("bulk insert", "create", inputs.bulk),
+        change(BULK_INSERT, "create", inputs.bulk),
         *(change(n, "upsert", s) for n, s in zip(UPSERTS, inputs.upserts, strict=True)),
         change(DELETE, "delete", inputs.delete),
     ]
     steps = [s for each in changes for s in (each, *reads(f" after {each.operation}"))]
     copy = {"table": fresh(table), "original": table}
-    return [*steps, Step("write afresh", "copy", copy), *reads(AFRESH, fresh(table))]
+    steps += [Step("write afresh", "copy", copy), *reads(AFRESH, fresh(table))]
+    compaction = Step(COMPACTION, "compact", changes=True)
+    return steps + [replace(s, only=LOGGED) for s in (compaction, *reads(f" after {COMPACTION}"))]
 
 
 def fresh(table: str) -> str:

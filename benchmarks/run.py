@@ -33,6 +33,7 @@ class Step:
 
     ``params`` may name another table than that of the round.
     A round measures it ``samples`` times, in each of which the method does it ``times`` times.
+    ``only`` names the engines that take part; all by default.
     """
 
     operation: str
@@ -41,6 +42,7 @@ class Step:
     times: int = 1
     changes: bool = False
     samples: int = 1
+    only: tuple[str, ...] = ()
 
 
 def change(operation: str, method: str, source: Path) -> Step:
@@ -100,6 +102,8 @@ def run_steps(
         for sample in range(step.samples):
             answers = {}
             for engine in rotated(engines, number + turn + sample):
+                if step.only and engine.name not in step.only:
+                    continue
                 measured, answers[engine.name] = engine.measure(
                     step.operation, number, step.method, step.times,
                     **{"table": table, **step.params},
@@ -108,7 +112,8 @@ def run_steps(
                 tell(measured)
             if step.changes:
                 answers = {e.name: e.ask("checksum", table=table) for e in engines}
-            agree(step.operation, answers)
+            if answers:
+                agree(step.operation, answers)
         if step.method == "create":
             results.sizes = {e.name: e.ask("size", table=table) for e in engines}
     for engine in engines:

@@ -26,8 +26,8 @@ from benchmarks.report import write_page
 from benchmarks.run import agree, rotated
 from benchmarks.stream_report import Findings, Turn, line
 
-DEFAULT = ["pyhudi-sink", "hudi-sink", "hudi-log-sink", "delta-sink", "iceberg-sink",
-           "iceberg-deletes"]  # fmt: skip
+DEFAULT = ["pyhudi-sink", "pyhudi-log-sink", "hudi-sink", "hudi-log-sink", "delta-sink",
+           "iceberg-sink", "iceberg-deletes"]  # fmt: skip
 NAMES = {"append": WORKLOADS[0], "recent": WORKLOADS[1], "spread": WORKLOADS[2]}
 #: Spark keeps what it says of an epoch for so many of them
 MORE = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}

@@ -32,6 +32,8 @@ def operations(run: Results, value: Value, base: str = BASE) -> str:
 
 def _cell(run: Results, operation: str, engine: str, value: Value, base: str) -> str:
     found = [value(m) for m in run.of(operation, engine)]
+    if not found:
+        return "-"
     middle = statistics.median(found)
     text = f"{figure(middle)} ({figure(min(found))} to {figure(max(found))})"
     beside = [value(m) for m in run.of(operation, base)]

@@ -52,6 +52,10 @@ class Worker:
         """Delete by key."""
         return timed(lambda: self.engine.delete(table, self._rows(source)))
 
+    def compact(self, table: str) -> dict[str, Any]:
+        """Merge all logs into data files."""
+        return timed(lambda: self.engine.compact(table))
+
     def merge(self, table: str, source: str) -> dict[str, Any]:
         """MERGE INTO with three clauses."""
         return timed(lambda: self.engine.merge(table, self._rows(source)))

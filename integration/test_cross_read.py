@@ -42,15 +42,20 @@ Outcomes = dict[str, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def outcomes() -> Iterator[Outcomes]:
-    """Outcome of each step by cell; the result table is written when the whole matrix ran."""
+    """Outcome of each step by cell; they go to the page if all cells of a type of table ran."""
     found: Outcomes = {}
     yield found
-    if len(found) == len(all_cells()):
-        RESULTS.write_text(result_table(found))
+    cells = all_cells()
+    for merge_on_read in (False, True):
+        if {c.name for c in cells if c.merge_on_read is merge_on_read} <= found.keys():
+            RESULTS.write_text(result_table(found, RESULTS.read_text()))
 
 
-def result_table(found: Outcomes) -> str:
-    """Markdown: a line for each cell, its steps, and what was wrong where something was."""
+def result_table(found: Outcomes, before: str) -> str:
+    """Markdown: a line for each cell, its steps, and what was wrong where something was.
+
+    Cells that were not played now keep their lines of the page ``before``.
+    """
     lines = [
         "# Cross-reads",
         "",
@@ -59,14 +64,21 @@ def result_table(found: Outcomes) -> str:
         "| cell | steps with equal rows | else |",
         "|---|---|---|",
     ]
-    for cell, steps in found.items():
+    kept = {line.split(" ")[1]: line for line in before.splitlines() if line.startswith("| v")}
+    for cell in (cell.name for cell in all_cells()):
+        if cell not in found:
+            lines += [kept[cell]] if cell in kept else []
+            continue
+        steps = found[cell]
         equal = [step for step, outcome in steps.items() if outcome == "equal"]
         wrong = [f"{step}: {outcome}" for step, outcome in steps.items() if outcome != "equal"]
         lines.append(f"| {cell} | {len(equal)} of {len(steps)} | {'; '.join(wrong)} |")
     lines += ["", "Steps of each form, in order:", ""]
+    told = {line.split(":")[0]: line for line in before.splitlines() if line.startswith("* ")}
     for form in FORMS:
         longest = max((s for c, s in found.items() if f"-{form}-" in c), key=len, default={})
-        lines.append(f"* {form}: " + ", ".join(longest))
+        line, known = f"* {form}: " + ", ".join(longest), told.get(f"* {form}", "")
+        lines.append(max(line, known, key=lambda each: each.count(",")))
     return "\n".join(lines) + "\n"
 
 

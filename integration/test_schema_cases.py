@@ -241,6 +241,25 @@ def test_case_6_only_they_change_it(story: Story) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("story", RECONCILED, indirect=True)
+def test_case_6_with_a_column_that_they_widen(story: Story) -> None:
+    """Our file has the narrow type, though our commit declares the wide one.
+
+    theirs  [begins] ------ [commits fare double]
+    ours        [begins] ------------------------ [fare int: commits fare double]
+    table   fare int        fare double           fare double
+    """
+    story.exists(S1, ("r0", "Rome", 5, 1))
+    theirs = story.begins("theirs", DOUBLE, ("r1", "Porto", 8.5, 1))
+    ours = story.begins("ours", S1, ("r2", "Turin", 8, 1))
+    theirs.commits()
+    ours.commits()
+    story.ends(
+        "ride, city, fare, v",
+        ("r0", "Rome", 5.0, 1), ("r1", "Porto", 8.5, 1), ("r2", "Turin", 8.0, 1),
+    )  # fmt: skip
+
+
 @matrix
 @pytest.mark.parametrize("story", EITHER, indirect=True)
 def test_case_7_both_change_it_alike(story: Story) -> None:

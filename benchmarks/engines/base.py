@@ -86,6 +86,10 @@ class Engine(ABC):
     def delete(self, table: str, keys: DataFrame) -> None:
         """Remove the rows whose id and region are in ``keys`` (id, region, ts)."""
 
+    def compact(self, table: str) -> None:
+        """Merge all logs into data files; of engines that have logs."""
+        raise NotImplementedError(self.name)
+
     def merge(self, table: str, rows: DataFrame) -> None:
         """MERGE with ``MERGE_CLAUSES``: rows sent back go, others change, new ones come."""
         self.merge_into(self.sql_name(table), rows, MERGE_CLAUSES)

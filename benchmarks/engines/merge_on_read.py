@@ -22,6 +22,10 @@ class PyhudiLogTable(Pyhudi):
     notes = "the same on merge-on-read; `hoodie.compact.inline` off"
     extra: ClassVar[dict[str, str]] = {**LOGS, "hoodie.compact.inline": "false"}
 
+    def compact(self, table: str) -> None:
+        call = f"CALL pyhudi.system.run_compaction(table => '{self.path(table)}')"
+        self.spark.sql(call).collect()
+
 
 class HudiLogTable(ApacheHudi):
     """Apache Hudi's merge-on-read."""
@@ -33,6 +37,11 @@ class HudiLogTable(ApacheHudi):
         "off, which is the default"
     )
     extra = LOGS
+
+    def compact(self, table: str) -> None:
+        for op in ("schedule", "run"):
+            call = f"CALL run_compaction(op => '{op}', path => '{self.path(table)}')"
+            self.spark.sql(call).collect()
 
 
 class DeltaVectorTable(Delta):

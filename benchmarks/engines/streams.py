@@ -79,6 +79,15 @@ class PyhudiSink(HudiStreams, Pyhudi):
     notes = "its sink; operations bulk_insert and upsert"
 
 
+class PyhudiLogSink(PyhudiSink):
+    """pyhudi's own sink on merge-on-read."""
+
+    name = "pyhudi-log-sink"
+    label = "pyhudi, MOR"
+    notes = "the same on merge-on-read, with the compaction between epochs that is its default"
+    extra: ClassVar[dict[str, str]] = {**HudiStreams.keyed, **LOGS}
+
+
 class PyhudiBatches(HudiStreams, Pyhudi):
     """pyhudi's batch writes, an epoch each."""
 
@@ -108,10 +117,7 @@ class HudiLogSink(HudiSink):
     name = "hudi-log-sink"
     label = "Apache Hudi 1.2.0, MOR"
     notes = "the same on merge-on-read, with the compaction beside the stream that is its default"
-    extra: ClassVar[dict[str, str]] = {
-        **HudiStreams.keyed,
-        **LOGS,
-    }
+    extra: ClassVar[dict[str, str]] = {**HudiStreams.keyed, **LOGS}
 
 
 class DeltaSink(Delta, Streams):
@@ -194,7 +200,7 @@ def heap_megabytes(engine: Engine) -> float:
 STREAMS: dict[str, type[Engine]] = {
     engine.name: engine
     for engine in (
-        PyhudiSink, PyhudiBatches, HudiSink, HudiLogSink, DeltaSink, DeltaVectors, IcebergSink,
-        IcebergDeletes,
+        PyhudiSink, PyhudiLogSink, PyhudiBatches, HudiSink, HudiLogSink, DeltaSink, DeltaVectors,
+        IcebergSink, IcebergDeletes,
     )
 }  # fmt: skip

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.format import avro_columns
 from pyhudi.format.avro_bytes import encoder
 from pyhudi.format.avro_columns import AvroColumns
 from pyhudi.format.avro_values import decoder
@@ -205,15 +206,18 @@ def test_a_wanted_field_is_decoded_without_the_others(name: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.none() | st.text(max_size=9),
-                          st.floats(allow_nan=False), st.none() | st.booleans())))  # fmt: skip
+                          st.floats(allow_nan=False), st.none() | st.booleans())),
+       st.sampled_from([1, 12, 1 << 18]))  # fmt: skip
 def test_any_values_survive_the_decoder_by_columns(
-    values: list[tuple[int, str | None, float, bool | None]],
+    values: list[tuple[int, str | None, float, bool | None]], at_once_bytes: int
 ) -> None:
     kinds = (("a", "long"), ("b", ["null", "string"]), ("c", "double"), ("d", ["boolean", "null"]))
     fields = [{"name": name, "type": kind} for name, kind in kinds]
     schema = {"type": "record", "name": "r", "fields": fields}
     rows = [dict(zip("abcd", value, strict=True)) for value in values]
-    assert columns_of(schema, rows) == rows
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(avro_columns, "_AT_ONCE_BYTES", at_once_bytes)
+        assert columns_of(schema, rows) == rows
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])

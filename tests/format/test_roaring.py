@@ -138,7 +138,7 @@ def test_the_golden_tables_have_a_position_for_each_record() -> None:
             data = base64.b64decode(block.header[HeaderKey.RECORD_POSITIONS])
             found = positions_in(data)
             if block.block_type is BlockType.AVRO_DATA:
-                records = avro_count(block, path)
+                records = avro_count(block.content, path)
             else:
                 records = len(deleted_keys(block.content, path))
             assert len(found) == records, path

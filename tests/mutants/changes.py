@@ -177,7 +177,7 @@ CHANGES: Final = (
             Mutant(
                 "a rollback's block is passed over",
                 "parts_of",
-                (("by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, \"\"), None)",
+                (("by_instant.pop(found.header.get(HeaderKey.TARGET_INSTANT_TIME, \"\"), None)",
                   "pass"),),
                 ("test_a_rollback_takes_the_blocks_before_it_but_none_that_a_retry_writes_later",),
             ),

@@ -283,6 +283,12 @@ FILES: Final = (
                     "test_a_file_of_an_instant_that_a_rollback_names_is_left_out",
                 ),
             ),
+            Mutant(
+                "a late state of a failed write hides archived commits",
+                "_archived",
+                (("if timeline.commits:", "if timeline.commits:\n        return frozenset()"),),
+                ("test_a_late_state_of_a_failed_write_hides_no_archived_commit",),
+            ),
         ),
     ),
     Guard(

@@ -314,6 +314,32 @@ RACING: Final = (
                 (("other is not None and not same_schema(other, declared)", "False"),),
                 ("test_a_schema_that_a_later_instant_would_hide_is_written_again",),
             ),
+            Mutant(
+                "a file is taken to have the types that its commit declares",
+                "FileSchemas.of_file",
+                ((" or self._may_be_narrower(self._commits[instant], declared)", ""),),
+                (
+                    "test_a_base_file_of_a_writer_beside_which_types_widened_has_its_own_types",
+                    "test_types_that_widen_while_a_compaction_runs_are_the_tables_but_not_of_its_files",
+                ),
+            ),
+        ),
+    ),
+    Guard(
+        "deletes in logs whose ordering values Apache Hudi cannot compare with a wider column",
+        (
+            Mutant(
+                "the column widens over deletes in logs",
+                "check_ordering_types",
+                (("if path is not None:", "if False:"),),
+                ("test_an_ordering_column_does_not_widen_while_a_log_has_deletes",),
+            ),
+            Mutant(
+                "deletes of an older type are committed",
+                "check_ordering_types",
+                (("if declared != given and _deletes(ours):", "if False:"),),
+                ("test_a_write_whose_deletes_are_of_an_older_type_is_written_again",),
+            ),
         ),
     ),
     Guard(

@@ -306,6 +306,12 @@ SERVICES: Final = (
                 ("test_rows_of_a_commit_that_was_undone_meanwhile_are_not_committed",),
             ),
             Mutant(
+                "a compaction hides columns that came with an earlier instant",
+                "RunningCompaction._check_columns",
+                (("if current != version:", "if False:"),),
+                ("test_a_column_of_an_older_instant_that_came_while_a_compaction_ran_stays",),
+            ),
+            Mutant(
                 "a base file and a compaction of its group are no conflict",
                 "_unless_swept",
                 (("if both:", "if False:"),),

@@ -2,7 +2,9 @@
 
 ``python -m tests.rows.memory_job make FOLDER ROWS GROUP_ROWS`` writes the base file;
 ``... merge FOLDER SHARE GROUP_ROWS MEMORY_BYTES`` upserts that share of its rows and prints a line
-of JSON. Rows are made batch by batch, so that the peak is the worker's own. A base file of 1 GB:
+of JSON. ``... logs FOLDER`` merges all logs there, and reads the rows that are left.
+
+Rows are made batch by batch, so that the peak is the worker's own. A base file of 1 GB:
 ``make FOLDER 18500000 131072``, then ``merge FOLDER 1 131072 100663296``.
 """
 
@@ -20,7 +22,9 @@ import pyarrow.compute as pc
 
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
-from pyhudi.rows.spec import GROUP, KEY_COLUMN, PARTITION_COLUMN
+from pyhudi.rows.log_spec import CountedInstants, LogSlice, MergeSpec
+from pyhudi.rows.slice_reader import LogPiece, log_rows, merged
+from pyhudi.rows.spec import GROUP, KEY_COLUMN, PARTITION_COLUMN, FileSystemSpec
 from tests.rows.workers import T1, T2, plan_of, spec
 
 SCHEMA = pa.schema(
@@ -93,6 +97,21 @@ def merge(folder: Path, share: float, group_rows: int, memory_bytes: int) -> Non
     sys.stdout.write(json.dumps(result) + "\n")
 
 
+def logs(folder: Path) -> None:
+    paths = tuple(sorted(path.name for path in folder.glob(".*.log.*")))
+    kind = pa.struct([(KEY_COLUMN, pa.string()), ("v", pa.string())])
+    counted = CountedInstants(frozenset(), "3")
+    order = MergeSpec(str(folder), FileSystemSpec(), counted, kind, pa.struct([]))
+    of, filesystem = LogSlice(None, "", paths), order.fs.open()
+    found = merged(order, filesystem, of)
+    last, rows = None, 0
+    for batch in log_rows(order, filesystem, LogPiece(of, found.kept)):
+        last, rows = batch, rows + batch.num_rows
+    assert last is not None
+    result = {"peak_bytes": peak_bytes(), "rows": rows, "last": last["v"][-1].as_py()}
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
 def peak_bytes() -> int:
     """The most memory that this process ever had resident."""
     status = Path("/proc/self/status")
@@ -107,5 +126,7 @@ if __name__ == "__main__":
     command, target, *arguments = sys.argv[1:]
     if command == "make":
         make(Path(target), *map(int, arguments))
+    elif command == "logs":
+        logs(Path(target))
     else:
         merge(Path(target), float(arguments[0]), *map(int, arguments[1:]))

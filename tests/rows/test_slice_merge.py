@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import TableCorrupt
+from pyhudi.rows import slice_merge
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_parts import LogPart, parts_of
 from pyhudi.rows.log_spec import Merged, MergeSpec
@@ -193,15 +194,27 @@ def log_of(
     return data
 
 
-def parts_in(spec: MergeSpec, data: bytes) -> list[LogPart]:
-    return parts_of(spec, [(LOG, data)], {})
+#: rows that are merged at once, and whether the log is held in memory
+BOUNDS = st.sampled_from([(slice_merge.EVENTS_AT_ONCE, True), (1, True), (3, False)])
 
 
-def left(spec: MergeSpec, data: bytes, base: Sequence[Event] | None) -> list[str]:
+def parts_in(spec: MergeSpec, data: bytes, in_memory: bool = True) -> list[LogPart]:
+    return parts_of(spec, [(LOG, data if in_memory else pa.BufferReader(data))], {})
+
+
+def left(
+    spec: MergeSpec,
+    data: bytes,
+    base: Sequence[Event] | None,
+    bounds: tuple[int, bool] = (slice_merge.EVENTS_AT_ONCE, True),
+) -> list[str]:
     """The names of the rows that a merge leaves."""
-    parts = parts_in(spec, data)
+    at_once, in_memory = bounds
+    parts = parts_in(spec, data, in_memory)
     file = None if base is None else base_file(base)
-    found = merge(spec, parts, file, T1 if base is not None else "")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(slice_merge, "EVENTS_AT_ONCE", at_once)
+        found = merge(spec, parts, file, T1 if base is not None else "")
     rows = [] if base is None else base
     names = [row.name for at, row in enumerate(rows) if at not in set(found.masked.tolist())]
     assert (np.diff(found.masked) > 0).all()
@@ -216,26 +229,30 @@ def left(spec: MergeSpec, data: bytes, base: Sequence[Event] | None) -> list[str
 
 
 @settings(max_examples=400, deadline=None)
-@given(BASES, BLOCKS, st.sampled_from(ORDERINGS))
+@given(BASES, BLOCKS, st.sampled_from(ORDERINGS), BOUNDS)
 def test_a_merge_by_key_leaves_what_apache_hudi_leaves(
-    base: list[Event] | None, blocks: list[list[Event]], ordering: tuple[str, ...]
+    base: list[Event] | None,
+    blocks: list[list[Event]],
+    ordering: tuple[str, ...],
+    bounds: tuple[int, bool],
 ) -> None:
     first, *rest = named(base or [], blocks)
     events = [(event.key, event) for block in rest for event in block]
     spec = logs.spec(*ordering, kinds=KINDS)
     data = log_of(rest, ordering, ())
-    found = left(spec, data, first if base is not None else None)
+    found = left(spec, data, first if base is not None else None, bounds)
     assert found == expected(ordering, first, events, "key")
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.data(), draws(8), BLOCKS, st.sampled_from(ORDERINGS), st.booleans())
+@given(st.data(), draws(8), BLOCKS, st.sampled_from(ORDERINGS), st.booleans(), BOUNDS)
 def test_a_merge_by_position_leaves_what_apache_hudi_leaves(
     data: st.DataObject,
     base: list[Event],
     blocks: list[list[Event]],
     ordering: tuple[str, ...],
     doubled: bool,
+    bounds: tuple[int, bool],
 ) -> None:
     if not doubled:
         base = list({row.key: row for row in base}.values())
@@ -256,7 +273,7 @@ def test_a_merge_by_position_leaves_what_apache_hudi_leaves(
         for event, at in zip(rows, held, strict=True)
     ]
     spec = logs.spec(*ordering, kinds=KINDS)
-    found = left(spec, log_of(placed, ordering, places), first)
+    found = left(spec, log_of(placed, ordering, places), first, bounds)
     assert found == expected(ordering, first, events, "position")
     if not doubled:
         assert left(spec, log_of(placed, ordering, ()), first) == found

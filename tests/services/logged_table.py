@@ -38,9 +38,9 @@ NAMES = (*META, "_hoodie_partition_path", "id", "name", "price", "ts", "dt")
 
 @dataclass
 class LoggedTable:
-    """A golden table, unzipped to ``root``."""
+    """The table at ``root``, for example a golden one that was unzipped there."""
 
-    golden: GoldenTable
+    golden: GoldenTable | None
     root: Path
     policy: WriterPolicy = POLICY
     clock: FakeClock = field(default_factory=FakeClock)

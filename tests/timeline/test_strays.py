@@ -12,6 +12,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
+from pyhudi.services.slice_merging import counted_instants
 from pyhudi.slices.files import base_files
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -25,7 +26,7 @@ from pyhudi.timeline.view import list_view
 from tests.archiver import archive
 from tests.fakes import FakeClock
 from tests.golden_tables import BY_NAME, COPY_ON_WRITE, GoldenTable
-from tests.transactions.world import World
+from tests.transactions.world import World, put_instant
 from tests.undoing import Undoing
 
 ARCHIVED = ["h0150_v6-cow_clean_archive", "h120_v6-cow_clean_archive", "h120_v9-cow_clean_archive"]
@@ -261,6 +262,36 @@ def test_archived_rows_stay_where_every_active_commit_was_rolled_back(version: i
         assert [f.instant for f in world.view().latest(old.instant)] == [old.instant]
         world.upsert({"k": "2"})
         assert world.rows() == {"k": "2", "j": "1"}, "its key was found"
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_late_state_of_a_failed_write_hides_no_archived_commit(
+    version: int, state: State
+) -> None:
+    """Found by the explorer: a writer that stood still until the archive had passed its rollback
+    puts its state then, and hid the commits above it until it had undone itself."""
+    world = World(version)
+    try:
+        old = world.upsert({"k": "1"})
+        world.clock.advance(1)
+        newer = world.upsert({"j": "1"})
+        world.upsert({"i": "1"})
+        table = world.table()
+        archive(table, old.instant, newer.instant)
+        late = Instant(InstantTime(between(old.instant, newer.instant)), Action.COMMIT, state)
+        put_instant(world, late)
+        name = BaseFileName(FileId("stray-0"), "9-9-9", late.time).render()
+        world.memory.put_if_absent(f"a/{name}", b"{}")
+
+        assert table.timeline().first_time == late.time
+        assert world.rows() == {"k": "1", "j": "1", "i": "1"}
+        seen = {file.instant for file in world.view().latest(newer.instant)}
+        assert seen == {old.instant, newer.instant}
+        counted = counted_instants(world.view(), None)
+        assert (newer.instant in counted, late.time in counted) == (True, False)
     finally:
         world.close()
 

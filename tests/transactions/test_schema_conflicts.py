@@ -13,13 +13,17 @@ from dataclasses import replace
 
 import pytest
 
-from pyhudi.choices import SchemaConflicts
+from pyhudi.choices import ConflictRule, SchemaConflicts
 from pyhudi.errors import CommitConflict, SchemaConflict
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, render_commit
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.timeline.schema import table_schema
+from pyhudi.transactions.conflicts.comparison import footprint
 from pyhudi.transactions.conflicts.schema_conflicts import settled
 from pyhudi.transactions.transaction import Transaction
-from tests.transactions.world import NEVER, World, finish, work
+from tests.transactions.test_non_blocking import log, passing
+from tests.transactions.world import NEVER, World, finish, put_instant, work
 
 NewWorld = Callable[..., World]
 
@@ -191,3 +195,96 @@ def test_files_of_a_failed_schema_change_are_gone(new_world: NewWorld) -> None:
 
     assert world.data_files() == before
     assert world.leftovers() == []
+
+
+# ---- merge-on-read: all writers append to one bucket, and only their schemas can conflict
+
+
+LOGS = {"hoodie.table.type": "MERGE_ON_READ"}
+
+
+def begin_log(world: World, rule: SchemaConflicts = SchemaConflicts.SIMPLE) -> Transaction:
+    """A writer without coordination."""
+    policy = replace(NEVER, schemas=rule, conflicts=passing(ConflictRule.SIMPLE))
+    return world.begin(policy=policy, action=Action.DELTACOMMIT)
+
+
+def append(transaction: Transaction, columns: str, **types: str) -> None:
+    """Commit a log of the bucket that all writers share."""
+    extra = {SCHEMA_KEY: avro(columns, **types)}
+    metadata = CommitMetadata("UPSERT", (log(time=transaction.instant),), extra)
+    transaction.inflight(None)
+    transaction.seal(lambda timeout_s: True, [])
+    transaction.commit(metadata, footprint(transaction.who, metadata, frozenset(), True))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("rule", SchemaConflicts)
+@pytest.mark.parametrize(
+    ("case", "start", "meanwhile", "ours", "simple", "reconciled"),
+    CASES,
+    ids=[f"case {case[0]}" for case in CASES],
+)
+def test_the_eight_cases_between_writers_without_coordination(
+    new_world: NewWorld, version: int, rule: SchemaConflicts, case: int,
+    start: str, meanwhile: str, ours: str, simple: str, reconciled: str,
+) -> None:  # fmt: skip
+    world = new_world(version, LOGS)
+    if start:
+        append(begin_log(world), start)
+    theirs, mine = begin_log(world, rule), begin_log(world, rule)
+    if meanwhile:
+        append(theirs, meanwhile)
+    outcome = simple if rule is SchemaConflicts.SIMPLE else reconciled
+
+    if outcome.startswith("conflict on "):
+        with pytest.raises(SchemaConflict) as failed:
+            append(mine, ours)
+        assert failed.value.facts["column"] == outcome.removeprefix("conflict on ")
+        mine.abort()
+        assert columns_of(world) == meanwhile
+        return
+    append(mine, ours)
+    assert columns_of(world) == outcome
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("rule", SchemaConflicts)
+def test_a_new_schema_is_written_again_if_a_compaction_with_a_later_instant_was_first(
+    new_world: NewWorld, version: int, rule: SchemaConflicts
+) -> None:
+    """Apache Hudi, too, takes the table's schema from the commit of a compaction."""
+    world = new_world(version, LOGS)
+    append(begin_log(world), S1)
+    mine = begin_log(world, rule)
+    compact(world, S1)
+    with pytest.raises(CommitConflict, match="readers follow the later instant"):
+        append(mine, WITH_A)
+    mine.abort()
+    append(begin_log(world, rule), WITH_A)
+    assert columns_of(world) == WITH_A
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_writer_of_the_old_schema_commits_beside_a_compaction_of_the_new_one(
+    new_world: NewWorld, version: int
+) -> None:
+    world = new_world(version, LOGS)
+    append(begin_log(world), S1)
+    mine = begin_log(world)
+    append(begin_log(world), WITH_A)
+    compact(world, WITH_A)
+    append(mine, S1)
+    assert columns_of(world) == WITH_A
+
+
+def compact(world: World, columns: str) -> None:
+    """The commit of a compaction with the next instant, by another program."""
+    writer = world.writer()
+    time = InstantTime(writer.next_time(world.table().timeline()))
+    metadata = CommitMetadata("COMPACT", (), {SCHEMA_KEY: avro(columns)}, None, compacted=True)
+    layout = world.table().config.layout
+    for state in (State.REQUESTED, State.INFLIGHT):
+        put_instant(world, Instant(time, Action.COMPACTION, state))
+    done = Instant(time, Action.COMMIT, State.COMPLETED, time if layout == 2 else None)
+    put_instant(world, done, render_commit(metadata, layout))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from pyhudi.format.schemas import avro_to_arrow
 Octets = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 
+#: of texts that are copied together; the processor's cache holds the index for them
+_AT_ONCE_BYTES: Final = 1 << 18
 _MILLIS = ("timestamp-millis", "local-timestamp-millis")
 
 
@@ -41,7 +43,7 @@ class AvroColumns:
 
     def decode(
         self,
-        data: bytes,
+        data: bytes | memoryview[int],
         starts: Positions,
         ends: Positions,
         wanted: Collection[str] | None = None,
@@ -224,9 +226,18 @@ def _spans(data: Octets, at: Positions) -> tuple[pa.Buffer, pa.Buffer]:
     sizes = _sizes(data, at)
     offsets = np.zeros(len(at) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    places = np.repeat(at - offsets[:-1], sizes) + np.arange(offsets[-1])
+    octets = np.empty(offsets[-1], np.uint8)
+    begins, first = at - offsets[:-1], 0
+    # An index takes eight bytes a byte, so some rows at a time.
+    while first < len(at):
+        most = np.searchsorted(offsets, offsets[first] + _AT_ONCE_BYTES, side="right")
+        last = max(first + 1, int(most) - 1)
+        low, high = offsets[first], offsets[last]
+        places = np.repeat(begins[first:last], sizes[first:last]) + np.arange(low, high)
+        octets[low:high] = data[places]
+        first = last
     at += sizes
-    return pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data[places]))
+    return pa.py_buffer(offsets), pa.py_buffer(octets)
 
 
 def _texts(data: Octets, at: Positions) -> pa.Array:

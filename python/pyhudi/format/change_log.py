@@ -109,7 +109,7 @@ def logged_changes(data: bytes, path: str) -> Iterator[LoggedChanges]:
 
 
 def _of_block(block: LogBlock, path: str) -> LoggedChanges:
-    starts, ends = avro_spans(block, path)
+    starts, ends = avro_spans(block.content, path)
     try:
         columns = AvroColumns(block.header.get(HeaderKey.SCHEMA, ""))
         found = columns.decode(block.content, starts, ends)

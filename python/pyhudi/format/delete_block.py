@@ -55,7 +55,7 @@ class Deleted:
     order: tuple[tuple[str, Any], ...]
 
 
-def deleted_keys(content: bytes, path: str) -> list[Deleted]:
+def deleted_keys(content: bytes | memoryview[int], path: str) -> list[Deleted]:
     """The deletes of a block, in its order.
 
     ``UnsupportedTable`` for a block from before Hudi 0.14, which holds serialized Java objects;
@@ -64,7 +64,7 @@ def deleted_keys(content: bytes, path: str) -> list[Deleted]:
     try:
         version, size = struct.unpack_from(_HEAD, content)
         _check(version, path)
-        data = content[_HEAD_BYTES : _HEAD_BYTES + size]
+        data = bytes(content[_HEAD_BYTES : _HEAD_BYTES + size])
         if len(data) != size:
             raise ValueError(f"it announces {size} bytes and has {len(data)}")
         found, _ = _decoder()(data, 0)

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,13 @@ Positions = npt.NDArray[np.int64]
 MAGIC = b"#HUDI#"
 LOG_VERSION = 1
 AVRO_BLOCK_VERSION = 3
+#: of an Avro data block's content, that say how many records it has
+COUNT_BYTES: Final = 8
 # Texts: a compiled form cannot be sent to workers by value.
 _LONG, _INT, _INT2 = ">q", ">i", ">ii"
 _LONG_BYTES, _INT_BYTES, _INT2_BYTES = 8, 4, 8
+#: of a file that are searched for a magic at once
+_WINDOW_BYTES: Final = 1 << 20
 
 
 class BlockType(IntEnum):
@@ -63,52 +68,117 @@ class LogBlock:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class FoundBlock:
+    """A block whose content is still in its file, ``length`` bytes from ``at`` on."""
+
+    block_type: BlockType
+    header: Mapping[int, str]
+    at: int
+    length: int
+
+    def content(self, source: RandomAccess) -> Raw:
+        """Its content."""
+        return source.read_at(self.length, self.at)
+
+
+#: bytes, or a view of some
+Raw: TypeAlias = "bytes | memoryview[int]"
+
+
+class RandomAccess(Protocol):
+    """Random access to a file, as of ``pyarrow.NativeFile``; fewer bytes come only at its end."""
+
+    def size(self) -> int: ...
+
+    def read_at(self, nbytes: int, offset: int) -> Raw: ...
+
+
+class InMemory:
+    """Bytes in memory, which its pieces share if it is given a view of them."""
+
+    def __init__(self, data: Raw) -> None:
+        self._data = data
+
+    def size(self) -> int:
+        """Their number."""
+        return len(self._data)
+
+    def read_at(self, nbytes: int, offset: int) -> Raw:
+        """``nbytes`` from ``offset`` on, or as many as there are."""
+        return self._data[offset : offset + nbytes]
+
+
 def read_blocks(data: bytes) -> Iterator[LogBlock]:
     """The complete blocks of a log file, in order; incomplete ones are skipped."""
-    at = data.find(MAGIC)
+    source = InMemory(data)
+    for found in find_blocks(source):
+        yield LogBlock(found.block_type, found.header, bytes(found.content(source)))
+
+
+def find_blocks(source: RandomAccess) -> Iterator[FoundBlock]:
+    """The same, without reading their contents."""
+    size = source.size()
+    at = _next_magic(source, 0, size)
     while at >= 0:
-        block, end = _block(data, at)
+        block, end = _block(source, at, size)
         if block is None:
             # Not past the magic: an incomplete "#HUDI" may share its last byte with a complete one.
-            at = data.find(MAGIC, at + 1)
+            at = _next_magic(source, at + 1, size)
             continue
         yield block
-        at = data.find(MAGIC, end)
+        at = _next_magic(source, end, size)
 
 
-def _block(data: bytes, at: int) -> tuple[LogBlock | None, int]:
+def _next_magic(source: RandomAccess, at: int, size: int) -> int:
+    """Where the next magic begins, -1 if there is none; mostly it is at ``at``."""
+    if source.read_at(len(MAGIC), at) == MAGIC:
+        return at
+    while at < size:
+        found = bytes(source.read_at(_WINDOW_BYTES, at)).find(MAGIC)
+        if found >= 0:
+            return at + found
+        at += _WINDOW_BYTES - len(MAGIC) + 1
+    return -1
+
+
+def _block(source: RandomAccess, at: int, size: int) -> tuple[FoundBlock | None, int]:
     """(block, its end) at the magic in ``at``; no block if its lengths contradict each other."""
     begin = at + len(MAGIC) + _LONG_BYTES
-    if begin > len(data):
+    if begin > size:
         return None, at
-    (size,) = struct.unpack_from(_LONG, data, begin - _LONG_BYTES)
-    end = begin + size
-    if size < _LONG_BYTES or end > len(data):
+    (length,) = struct.unpack(_LONG, source.read_at(_LONG_BYTES, begin - _LONG_BYTES))
+    end = begin + length
+    if length < _LONG_BYTES or end > size:
         return None, at
-    if struct.unpack_from(_LONG, data, end - _LONG_BYTES)[0] != size + len(MAGIC):
+    if struct.unpack(_LONG, source.read_at(_LONG_BYTES, end - _LONG_BYTES))[0] != (
+        length + len(MAGIC)
+    ):
         return None, at
     try:
-        version, kind = struct.unpack_from(_INT2, data, begin)
+        version, kind = struct.unpack(_INT2, source.read_at(_INT2_BYTES, begin))
         if version != LOG_VERSION:
             return None, at
-        header, here = _header(data, begin + _INT2_BYTES)
-        (length,) = struct.unpack_from(_LONG, data, here)
-        content = data[here + _LONG_BYTES : here + _LONG_BYTES + length]
-        if length < 0 or len(content) != length:
-            return None, at
-        return LogBlock(BlockType(kind), header, content), end
+        header, here = _header(source, begin + _INT2_BYTES)
+        (held,) = struct.unpack(_LONG, source.read_at(_LONG_BYTES, here))
     except (struct.error, ValueError):
         return None, at
+    here += _LONG_BYTES
+    if held < 0 or here + held > size:
+        return None, at
+    return FoundBlock(BlockType(kind), header, here, held), end
 
 
-def _header(data: bytes, at: int) -> tuple[dict[int, str], int]:
-    (count,) = struct.unpack_from(_INT, data, at)
+def _header(source: RandomAccess, at: int) -> tuple[dict[int, str], int]:
+    (count,) = struct.unpack(_INT, source.read_at(_INT_BYTES, at))
     at += _INT_BYTES
     entries: dict[int, str] = {}
     for _ in range(count):
-        key, length = struct.unpack_from(_INT2, data, at)
+        key, length = struct.unpack(_INT2, source.read_at(_INT2_BYTES, at))
         at += _INT2_BYTES
-        entries[key] = data[at : at + length].decode("utf-8")
+        if length < 0:
+            raise ValueError("a header's text has a length below 0")
+        entries[key] = str(source.read_at(length, at), "utf-8")
         at += length
     return entries, at
 
@@ -118,26 +188,27 @@ def avro_records(block: LogBlock, path: str) -> Iterator[bytes]:
 
     ``TableCorrupt`` if the content does not have the announced records.
     """
-    for start, end in zip(*(spans.tolist() for spans in avro_spans(block, path)), strict=True):
+    starts, ends = avro_spans(block.content, path)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         yield block.content[start:end]
 
 
-def avro_count(block: LogBlock, path: str) -> int:
+def avro_count(content: Raw, path: str) -> int:
     """How many records an Avro data block announces; ``TableCorrupt`` if it does not."""
     rule = "an Avro data block begins with the number of its records"
     try:
-        count = int(struct.unpack_from(_INT2, block.content, 0)[1])
+        count = int(struct.unpack_from(_INT2, content, 0)[1])
     except struct.error as cause:
-        raise corrupt(path, rule, f"it ends after {len(block.content)} bytes") from cause
+        raise corrupt(path, rule, f"it ends after {len(content)} bytes") from cause
     if count < 0:
         raise corrupt(path, rule, f"it announces {count} records")
     return count
 
 
-def avro_spans(block: LogBlock, path: str) -> tuple[Positions, Positions]:
+def avro_spans(content: Raw, path: str) -> tuple[Positions, Positions]:
     """Where the records of an Avro data block begin and end in its content; errors as above."""
     rule = "an Avro data block holds its announced records"
-    content, size = block.content, len(block.content)
+    size = len(content)
     length_at, found = struct.Struct(_INT).unpack_from, []
     try:
         _, count = struct.unpack_from(_INT2, content, 0)

@@ -1,7 +1,7 @@
 """The worker function of a compaction: a slice's base file and logs become one base file.
 
 Rows keep their commit time, sequence number and key, so nobody takes them for changed. The old base
-file is read one unit at a time; the logs of a slice are in memory whole, as when they are read.
+file is read one unit at a time, and large logs block by block, as when they are read.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,16 @@ from pyhudi.format.avro_columns import AvroColumns
 from pyhudi.format.corruption import corrupt
 from pyhudi.format.delete_block import Deleted, deleted_keys
 from pyhudi.format.log_blocks import (
+    COUNT_BYTES,
     BlockType,
+    FoundBlock,
     HeaderKey,
-    LogBlock,
+    InMemory,
+    RandomAccess,
+    Raw,
     avro_count,
     avro_spans,
-    read_blocks,
+    find_blocks,
 )
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
@@ -41,29 +46,71 @@ _WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
 
-class LogPart:
-    """One block with rows or deletes."""
+class Latest:
+    """Of the parts of logs that are not held in memory, the one that is; they share it."""
 
-    def __init__(self, block: LogBlock, path: str, names: FileNames | None) -> None:
-        self._block, self.path, self._names = block, path, names
+    def __init__(self) -> None:
+        self._part: LogPart | None = None
+
+    def put(self, part: LogPart) -> None:
+        """``part`` is read: forget what another one has read."""
+        if self._part is not None and self._part is not part:
+            self._part.forget()
+        self._part = part
+
+
+class LogPart:
+    """One block with rows or deletes; its content is read when it is asked for.
+
+    If it shares a ``latest`` with other parts, it forgets its content when one of them is asked.
+    """
+
+    def __init__(
+        self,
+        found: FoundBlock,
+        source: RandomAccess,
+        path: str,
+        names: FileNames | None,
+        latest: Latest | None = None,
+    ) -> None:
+        self._found, self._source, self._latest = found, source, latest
+        self.path, self._names = path, names
+        self.forget()
+
+    def forget(self) -> None:
+        """Give back the memory of what was read."""
+        self._held: Raw | None = None
         self._file: SliceFile | None = None
         self._whole: pa.StructArray | None = None
         self._spans: tuple[Positions, Positions] | None = None
         self._deletes: list[Deleted] | None = None
 
     @property
+    def _content(self) -> Raw:
+        if self._latest is not None:
+            self._latest.put(self)
+        if self._held is None:
+            self._held = self._found.content(self._source)
+        return self._held
+
+    @property
     def instant(self) -> str:
         """The instant that wrote it."""
-        return self._block.header[HeaderKey.INSTANT_TIME]
+        return self._found.header[HeaderKey.INSTANT_TIME]
+
+    @property
+    def replaced(self) -> str | None:
+        """The instants that it replaces, with commas, if a log compaction wrote it."""
+        return self._found.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
 
     @property
     def deletes(self) -> bool:
         """Whether all it holds are deletes."""
-        return self._block.block_type is BlockType.DELETE
+        return self._found.block_type is BlockType.DELETE
 
     def positions(self, base_instant: str) -> Positions | None:
         """The places of its rows in the base file of that instant; None if it does not say."""
-        header = self._block.header
+        header = self._found.header
         if header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) != base_instant:
             return None
         text = header.get(HeaderKey.RECORD_POSITIONS)
@@ -133,14 +180,15 @@ class LogPart:
         """How many rows or deletes it holds."""
         if self.deletes:
             return len(self._deleted())
-        if self._block.block_type is BlockType.AVRO_DATA:
-            return avro_count(self._block, self.path)
+        if self._found.block_type is BlockType.AVRO_DATA:
+            head = replace(self._found, length=min(self._found.length, COUNT_BYTES))
+            return avro_count(head.content(self._source), self.path)
         return self._opened().rows
 
     def _names_of_columns(self) -> set[str]:
         """The columns of its rows, by its schema."""
         try:
-            return set(AvroColumns(self._block.header.get(HeaderKey.SCHEMA, "")).names)
+            return set(AvroColumns(self._found.header.get(HeaderKey.SCHEMA, "")).names)
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 
@@ -166,18 +214,19 @@ class LogPart:
         ``TableCorrupt`` if they do not decode.
         """
         try:
-            if self._block.block_type is BlockType.PARQUET_DATA:
+            if self._found.block_type is BlockType.PARQUET_DATA:
                 if self._whole is None:
                     self._whole = self._opened().whole()
                 rows = self._whole
                 return rows if at is None else rows.take(pa.array(at))
+            content = self._content
             if self._spans is None:
-                self._spans = avro_spans(self._block, self.path)
+                self._spans = avro_spans(content, self.path)
             starts, ends = (each if at is None else each[at] for each in self._spans)
-            columns = AvroColumns(self._block.header.get(HeaderKey.SCHEMA, ""))
+            columns = AvroColumns(self._found.header.get(HeaderKey.SCHEMA, ""))
             # One column at least: without any, the number of rows would be lost.
             held = set(wanted) & set(columns.names) or columns.names[:1]
-            found = columns.decode(self._block.content, starts, ends, held)
+            found = columns.decode(content, starts, ends, held)
             return pa.StructArray.from_arrays(list(found.values()), list(found))
         except (ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
             raise corrupt(self.path, RULE, f"a block does not decode ({error!r})") from error
@@ -185,7 +234,7 @@ class LogPart:
     def _opened(self) -> SliceFile:
         if self._file is None:
             try:
-                source = pa.BufferReader(self._block.content)
+                source = pa.BufferReader(self._content)
                 self._file = SliceFile(source, Slice(self.path))
             except pa.ArrowException as error:
                 reason = f"a block is no Parquet file ({error!r})"
@@ -194,42 +243,47 @@ class LogPart:
 
     def _deleted(self) -> list[Deleted]:
         if self._deletes is None:
-            self._deletes = deleted_keys(self._block.content, self.path)
+            self._deletes = deleted_keys(self._content, self.path)
         return self._deletes
 
 
 def parts_of(
-    spec: MergeSpec, logs: Sequence[tuple[str, bytes]], names: dict[str, FileNames]
+    spec: MergeSpec,
+    logs: Sequence[tuple[str, bytes | RandomAccess]],
+    names: Mapping[str, FileNames],
 ) -> list[LogPart]:
     """The parts of a slice's logs, each a path and its bytes, in the order of the merge.
 
+    Of logs that are not in memory one block is, at most: the latest that was asked for.
     ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
     """
-    by_instant: dict[str, list[tuple[str, LogBlock]]] = {}
+    latest = Latest()
+    by_instant: dict[str, list[LogPart]] = {}
     for path, data in logs:
-        for block in read_blocks(data):
-            if block.block_type is BlockType.COMMAND:
-                by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
-            elif block.block_type not in _WITHOUT_ROWS:
-                instant = block.header.get(HeaderKey.INSTANT_TIME)
+        held = isinstance(data, bytes)
+        source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
+        for found in find_blocks(source):
+            if found.block_type is BlockType.COMMAND:
+                by_instant.pop(found.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+            elif found.block_type not in _WITHOUT_ROWS:
+                instant = found.header.get(HeaderKey.INSTANT_TIME)
                 if not instant:
                     raise corrupt(path, "a block names its instant", "a block without one")
                 if instant in spec.counted:
-                    _check(block, path)
-                    by_instant.setdefault(instant, []).append((path, block))
-    return [
-        LogPart(block, path, names.get(instant))
-        for instant in _placed(by_instant)
-        for path, block in by_instant[instant]
-    ]
+                    _check(found, path)
+                    part = LogPart(
+                        found, source, path, names.get(instant), None if held else latest
+                    )
+                    by_instant.setdefault(instant, []).append(part)
+    return [part for instant in _placed(by_instant) for part in by_instant[instant]]
 
 
-def _placed(by_instant: dict[str, list[tuple[str, LogBlock]]]) -> list[str]:
+def _placed(by_instant: dict[str, list[LogPart]]) -> list[str]:
     """The instants in the order of the merge: what a log compaction replaced is left out."""
     result_of: dict[str, str] = {}
     placed: list[str] = []
     for instant in reversed(by_instant):
-        replaced = by_instant[instant][0][1].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        replaced = by_instant[instant][0].replaced
         if replaced is not None:
             last = result_of.get(instant, instant)
             result_of.update(dict.fromkeys(replaced.split(","), last))
@@ -240,7 +294,7 @@ def _placed(by_instant: dict[str, list[tuple[str, LogBlock]]]) -> list[str]:
     return placed[::-1]
 
 
-def _check(block: LogBlock, path: str) -> None:
+def _check(block: FoundBlock, path: str) -> None:
     feature = None
     if block.block_type not in (*_DATA, BlockType.DELETE):
         feature = f"log blocks of the type {block.block_type.name}"

@@ -6,7 +6,7 @@ Only the row groups that hold the wanted rows are read, and of these only the wa
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +63,13 @@ class SliceFile:
 
     def keys(self) -> pa.Array:
         """The record keys of all rows."""
-        groups = range(len(self._starts) - 1)
-        return pa.concat_arrays(
-            [pa.array([], pa.string()), *(self._texts(group, KEY_COLUMN) for group in groups)]
-        )
+        found = [keys for _, keys in self.keys_by_group()]
+        return pa.concat_arrays([pa.array([], pa.string()), *found])
+
+    def keys_by_group(self) -> Iterator[tuple[int, pa.Array]]:
+        """(position of the first, the record keys) of each row group."""
+        for group, start in enumerate(self._starts[:-1].tolist()):
+            yield start, self._texts(group, KEY_COLUMN)
 
     def keys_at(self, at: Positions) -> pa.Array:
         """The record keys at ``at``, in this order."""

@@ -7,58 +7,126 @@ with others: by its position where all blocks say it, by its key where one does 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.rows.hashing import key_hashes
 from pyhudi.rows.log_parts import LogPart, check_places, every, ordering_columns
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
+
+#: rows and deletes of logs that are merged at once: each takes about 200 bytes
+EVENTS_AT_ONCE: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Of all rows of logs those whose key or place falls to one of ``of`` passes.
+
+    A pass has all rows of a key, so it merges them as if there were no others.
+    """
+
+    number: int
+    of: int
+
+    def of_places(self, at: Positions) -> Positions:
+        """Which of the rows with these places it has."""
+        return np.flatnonzero(at % self.of == self.number)
+
+    def of_keys(self, keys: pa.Array) -> Positions:
+        """Which of the rows with these keys it has."""
+        if self.of == 1:
+            return np.arange(len(keys))
+        return np.flatnonzero(key_hashes(keys) % np.uint64(self.of) == np.uint64(self.number))
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """The rows and deletes of some logs: which ``rows`` of each part; for each of them, one part
+    after the other, the number (``ids``) of its key, and for each number the place ``at`` of the
+    base file's row, -1 if it has none."""
+
+    rows: list[Positions]
+    ids: Positions
+    at: Positions
 
 
 def merge(
     spec: MergeSpec, parts: Sequence[LogPart], base: SliceFile | None, instant: str
 ) -> Merged:
-    """The merge of ``parts``, in their order, over the base file that ``instant`` wrote."""
+    """The merge of ``parts``, in their order, over the base file that ``instant`` wrote.
+
+    More than ``EVENTS_AT_ONCE`` rows are merged in several passes, to bound the memory.
+    """
     placed = every(parts, instant) if base is not None else None
-    sizes = [part.size for part in parts] if placed is None else list(map(len, placed))
-    if not sum(sizes):
-        return Merged(np.zeros(0, np.int64), (np.zeros(0, np.int64),) * len(parts))
     if base is not None and placed is not None:
         check_places(spec, parts, placed, base.rows)
-        ids, at = _by_position(placed)
-    else:
-        ids, at = _by_key(parts, base)
+    total = sum(part.size for part in parts) if placed is None else sum(map(len, placed))
+    passes = -(-total // EVENTS_AT_ONCE)
+    found = [
+        _of_share(spec, parts, base, placed, _Share(number, passes)) for number in range(passes)
+    ]
+    if passes == 1:
+        return found[0]
+    none = np.zeros(0, np.int64)
+    masked = np.sort(np.concatenate([none, *(each.masked for each in found)]))
+    kept = (
+        np.sort(np.concatenate([none, *(each.kept[at] for each in found)]))
+        for at in range(len(parts))
+    )
+    return Merged(masked, tuple(kept))
+
+
+def _of_share(
+    spec: MergeSpec,
+    parts: Sequence[LogPart],
+    base: SliceFile | None,
+    placed: Sequence[Positions] | None,
+    share: _Share,
+) -> Merged:
+    events = _by_key(parts, base, share) if placed is None else _by_position(placed, share)
+    if not len(events.ids):
+        none = np.zeros(0, np.int64)
+        return Merged(none, (none,) * len(parts))
     if spec.ordering_paths:
-        winners, stays = _by_event_time(spec, parts, base, ids, at)
+        winners, stays = _by_event_time(spec, parts, base, events)
     else:
-        winners, stays = _last_of_each(ids), None
-    held = at[ids[winners]]
+        winners, stays = _last_of_each(events.ids), None
+    held = events.at[events.ids[winners]]
     if stays is not None:
         winners, held = winners[stays], held[stays]
     masked = np.unique(held[held >= 0])
-    return Merged(masked, _kept(spec, parts, sizes, winners))
+    return Merged(masked, _kept(spec, parts, events.rows, winners))
 
 
-def _by_position(placed: Sequence[Positions]) -> tuple[Positions, Positions]:
-    """(for each event the number of its row, for each number the row's position)."""
-    at, ids = np.unique(np.concatenate(placed), return_inverse=True)
-    return ids.reshape(-1), at
+def _by_position(placed: Sequence[Positions], share: _Share) -> _Events:
+    rows = [share.of_places(each) for each in placed]
+    own = [each[of] for each, of in zip(placed, rows, strict=True)]
+    at, ids = np.unique(np.concatenate(own), return_inverse=True)
+    return _Events(rows, ids.reshape(-1), at)
 
 
-def _by_key(parts: Sequence[LogPart], base: SliceFile | None) -> tuple[Positions, Positions]:
-    """(for each event the number of its key, for each number its position or -1)."""
-    encoded = pa.concat_arrays([part.keys() for part in parts]).dictionary_encode()
+def _by_key(parts: Sequence[LogPart], base: SliceFile | None, share: _Share) -> _Events:
+    rows, keys = [], [pa.array([], pa.string())]
+    for part in parts:
+        every_key = part.keys()
+        rows.append(share.of_keys(every_key))
+        keys.append(every_key if share.of == 1 else every_key.take(pa.array(rows[-1])))
+    encoded = pa.concat_arrays(keys).dictionary_encode()
     ids = np.asarray(encoded.indices).astype(np.int64)
     at = np.full(len(encoded.dictionary), -1, np.int64)
-    if base is not None:
-        found = pc.index_in(base.keys(), value_set=encoded.dictionary)
-        places = np.flatnonzero(np.asarray(found.is_valid()))
+    for start, stored in base.keys_by_group() if base is not None else ():
+        found = pc.index_in(stored, value_set=encoded.dictionary)
+        places = np.flatnonzero(np.asarray(found.is_valid())) + start
         numbers = np.asarray(found.drop_null()).astype(np.int64)
         # A key that a file has twice: the first row meets the log, as in Apache Hudi.
-        at[numbers[::-1]] = places[::-1]
-    return ids, at
+        new = at[numbers] < 0
+        at[numbers[new][::-1]] = places[new][::-1]
+    return _Events(rows, ids, at)
 
 
 def _last_of_each(ids: Positions) -> Positions:
@@ -72,23 +140,24 @@ def _by_event_time(
     spec: MergeSpec,
     parts: Sequence[LogPart],
     base: SliceFile | None,
-    ids: Positions,
-    at: Positions,
+    events: _Events,
 ) -> tuple[Positions, np.ndarray]:
     """(the winner among the events of each number, whether it wins against the base file's row).
 
     The logs are merged first, and their winner meets the base file, as in Apache Hudi: that counts
     where a delete that always wins stands between two rows.
     """
+    ids, at = events.ids, events.at
     columns: list[list[pa.Array]] = [[] for _ in spec.ordering_paths]
     forced, deletes = [], []
-    for part in parts:
+    for part, rows in zip(parts, events.rows, strict=True):
         found, always = part.ordering(spec)
-        found = _zeroed(found)
+        found = _zeroed([values.take(pa.array(rows)) for values in found])
         for column, values in zip(columns, found, strict=True):
             column.append(values)
-        forced.append(np.asarray(always) | (_valueless(found) & part.taken_away(spec)))
-        deletes.append(np.full(len(always), part.deletes))
+        gone = _valueless(found) & part.taken_away(spec)[rows]
+        forced.append(np.asarray(always)[rows] | gone)
+        deletes.append(np.full(len(rows), part.deletes))
     held = np.flatnonzero(at >= 0)
     if base is not None and len(held):
         stored = ordering_columns(base.images(at[held], spec.ordering), spec)
@@ -181,18 +250,17 @@ def _as_integers(column: pa.Array) -> pa.Array:
 
 
 def _kept(
-    spec: MergeSpec, parts: Sequence[LogPart], sizes: Sequence[int], winners: Positions
+    spec: MergeSpec, parts: Sequence[LogPart], rows: Sequence[Positions], winners: Positions
 ) -> tuple[Positions, ...]:
-    """Of each part the rows among ``winners`` that are no deletes, ascending."""
-    ends = np.cumsum([0, *sizes])
+    """Of each part's ``rows`` those among ``winners`` that are no deletes, ascending."""
+    ends = np.cumsum([0, *map(len, rows)])
     ascending = np.sort(winners)
     kept = []
-    for number, part in enumerate(parts):
+    for number, (part, own) in enumerate(zip(parts, rows, strict=True)):
         low, high = np.searchsorted(ascending, ends[number : number + 2])
-        own = ascending[low:high] - ends[number]
-        if part.deletes or not len(own):
+        won = own[ascending[low:high] - ends[number]]
+        if part.deletes or not len(won):
             kept.append(np.zeros(0, np.int64))
         else:
-            gone = part.taken_away(spec)
-            kept.append(own[~gone[own]])
+            kept.append(won[~part.taken_away(spec)[won]])
     return tuple(kept)

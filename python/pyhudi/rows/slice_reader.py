@@ -26,8 +26,10 @@ from pyhudi.rows.task import Batches
 MERGED_SCHEMA: Final = pa.schema(
     [("slice", pa.int64()), ("masked", pa.binary()), ("kept", pa.list_(pa.binary()))]
 )
-
-
+#: of a slice's logs that are held in memory
+MOST_HELD_BYTES: Final = 64 << 20
+#: a larger piece of a log is not kept
+WINDOW_BYTES: Final = 64 << 10
 #: the column by which a statement finds a row's file
 FILE_NUMBER = "_file-number"
 
@@ -129,13 +131,56 @@ def decoded(masked: bytes, kept: Sequence[bytes]) -> Merged:
     return Merged(np.frombuffer(masked, "<i8"), tuple(np.frombuffer(each, "<i8") for each in kept))
 
 
+class LargeLog:
+    """A log that is not held in memory. Small pieces come from a window that it keeps.
+
+    It is opened for each piece: a slice may have more logs than a process may have open files.
+    """
+
+    def __init__(self, filesystem: pa.fs.FileSystem, path: str) -> None:
+        self._fs, self._path = filesystem, path
+        with self._fs.open_input_file(path) as opened:
+            self._size = int(opened.size())
+        self._start, self._window = 0, b""
+
+    def size(self) -> int:
+        """Its bytes."""
+        return self._size
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """``nbytes`` from ``offset`` on, or as many as the file has."""
+        nbytes = min(nbytes, self._size - offset)
+        if nbytes > WINDOW_BYTES:
+            return self._read(nbytes, offset)
+        if not self._start <= offset <= offset + nbytes <= self._start + len(self._window):
+            most = min(WINDOW_BYTES, self._size - offset)
+            self._start, self._window = offset, self._read(most, offset)
+        at = offset - self._start
+        return self._window[at : at + nbytes]
+
+    def _read(self, nbytes: int, offset: int) -> bytes:
+        with self._fs.open_input_file(self._path) as opened:
+            return bytes(opened.read_at(nbytes, offset))
+
+
 def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
-    """The blocks of a slice's logs that count, in the order of their merge."""
-    logs = []
+    """The blocks of a slice's logs that count, in the order of their merge.
+
+    Logs of ``MOST_HELD_BYTES`` together are held in memory, the others are read block by block.
+    """
+    logs: list[tuple[str, bytes | LargeLog]] = []
+    left = MOST_HELD_BYTES
     for path in of.logs:
-        with filesystem.open_input_stream(f"{spec.root}/{path}") as source:
-            logs.append((path, source.read()))
-    return parts_of(spec, logs, dict(of.names))
+        place, data = f"{spec.root}/{path}", b""
+        if left > 0:
+            with filesystem.open_input_stream(place) as source:
+                data = source.read(left + 1)
+        if 0 < len(data) <= left:
+            logs.append((path, data))
+        else:
+            logs.append((path, LargeLog(filesystem, place)))
+        left -= len(data)
+    return parts_of(spec, logs, of.names)
 
 
 def _reading(of: LogSlice) -> AbstractContextManager[None]:

@@ -32,6 +32,7 @@ from pyhudi.services.clustering_run import is_alive
 from pyhudi.services.compaction_plan import Group
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.comparison import footprint_of
@@ -234,8 +235,9 @@ class RunningCompaction(Transaction):
         Left out is a group of which a commit with an earlier instant time has written a base file
         since the plan: the compaction's would hide it. The commit declares the ``version`` of
         ``schema``, if columns have ids, otherwise the table's newest columns. Errors of
-        ``FinalPut.send``; ``CommitConflict`` if a commit was undone meanwhile, and in layout 1
-        instead of leaving anything out, since logs there name the compaction's file.
+        ``FinalPut.send``; ``CommitConflict`` if a commit was undone meanwhile, if a commit with an
+        earlier instant time changed columns with ids, and in layout 1 instead of leaving anything
+        out, since logs there name the compaction's file.
         """
         check_move(self.phase, Phase.COMMITTED, State.COMPLETED)
         owner = LockOwner.this_process(self.instant)
@@ -246,6 +248,7 @@ class RunningCompaction(Transaction):
                 self._check_fences(now)
                 self._check_not_taken(now)
                 left = self._left_out(now, stats)
+                self._check_columns(now, version)
                 current = table_schema(self.table, now, None) or schema
             completion = self.writer.next_time(now)
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
@@ -271,6 +274,18 @@ class RunningCompaction(Transaction):
             self._release()
         self._clean_up()
         return metadata, left
+
+    def _check_columns(self, now: Timeline, version: SchemaVersion | None) -> None:
+        """``CommitConflict`` if an earlier instant has declared other columns than ``version``.
+
+        Readers take the columns of the greatest instant, and so would miss that change. Without
+        ids the commit declares the table's newest columns, whatever its files hold.
+        """
+        if version is None:
+            return
+        current = SchemaHistory(self.table, now, self.instant).current()
+        if current != version:
+            raise self._conflict("the columns of the table changed while it ran", ["schema"])
 
     def _check_not_taken(self, now: Timeline) -> None:
         """``WriterFenced`` if another program has taken this run back, and may run the plan."""

@@ -1,21 +1,26 @@
 """The schema in which each data file was written.
 
-A file's commit declares it; for files of archived commits one footer per instant is read. In a
-table with a schema history it is put in the table's names and order, by the columns' ids.
+A file's commit declares it; for files of archived commits one footer per instant is read. So it is
+where types changed while a write ran: such a commit declares the table's schema, with wider types
+than its files have. In a table with a schema history the schema is put in the table's names and
+order, by the columns' ids.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import TableCorrupt
 from pyhudi.format.column_ids import names_in_file
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.format.widening import same_type
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import LogSlice
 from pyhudi.rows.spec import FileNames, FileSystemSpec
@@ -23,7 +28,7 @@ from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.promises import vanished
-from pyhudi.timeline.schema import schema_of
+from pyhudi.timeline.schema import declared_schemas, schema_of
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
@@ -47,6 +52,7 @@ class FileSchemas:
         self._timeline = timeline
         self.history = history
         self._commits = {i.time: i for i in timeline.commits}
+        self._completions = sorted(i.completion_time or i.time for i in timeline.commits)
         self._by_text: dict[str, int] = {}
         self.found: list[SparkSchema] = []
 
@@ -65,16 +71,17 @@ class FileSchemas:
 
     def of_file(self, instant: InstantTime, path: str, current: SparkSchema) -> SparkSchema:
         """The columns of ``current`` that a file holds; without ids, the file's own columns."""
-        commit = self._commits.get(instant)
-        declared = schema_of(self._table, self._timeline, commit) if commit else None
-        own = declared if declared is not None else self._of_footer(path)
-        return self.history.held(current, instant, own)
+        declared = self._declared(instant)
+        if declared is None or self._may_be_narrower(self._commits[instant], declared):
+            declared = self._of_footer(path)
+        return self.history.held(current, instant, declared)
 
     def names_of(self, instant: InstantTime, path: str, current: SparkSchema) -> FileNames | None:
         """The names of the columns of ``current`` in a file; None if they are its own names."""
         if self.history.current() is None:
             return None
-        return names_in_file(self.of_file(instant, path, current))
+        own = self._declared(instant) or self._of_footer(path)
+        return names_in_file(self.history.held(current, instant, own))
 
     def names_in_logs(
         self, current: SparkSchema, slices: Iterable[tuple[InstantTime | None, Iterable[LogFile]]]
@@ -105,6 +112,34 @@ class FileSchemas:
             own = self.names_of(base.instant, base.path, current)
             found.append(LogSlice(Slice(base.path, own), base.instant, paths, names))
         return found
+
+    def _declared(self, instant: InstantTime) -> SparkSchema | None:
+        """The schema that a commit declares; None if it is archived, or declares none."""
+        commit = self._commits.get(instant)
+        return schema_of(self._table, self._timeline, commit) if commit else None
+
+    def _may_be_narrower(self, commit: Instant, declared: SparkSchema) -> bool:
+        """Whether the files of a commit may have narrower types than it declares.
+
+        That is so if another commit changed types while its write ran (RFC-82, cases 6 and 8), or
+        while a compaction or a clustering ran.
+        """
+        done = commit.completion_time
+        if done is None:  # layout 1 does not tell which writes ran at once
+            return not all(_same_types(each, declared) for each in self._every_declared)
+        began, ended = (bisect_right(self._completions, time) for time in (commit.time, done))
+        if ended - began <= 1:
+            return False
+        before = (i for i in self._commits.values() if (i.completion_time or i.time) <= commit.time)
+        at_begin = max(before, key=lambda i: i.time, default=None)
+        # Without one, several writes made the table at once (case 3).
+        start = self._declared(at_begin.time) if at_begin is not None else None
+        return start is None or not _same_types(start, declared)
+
+    @cached_property
+    def _every_declared(self) -> list[SparkSchema]:
+        """The schemas that commits declare, each once."""
+        return declared_schemas(self._table, self._timeline)
 
     def _has(self, instant: InstantTime) -> bool:
         return self.history.as_of is None or instant <= self.history.as_of
@@ -151,3 +186,10 @@ class FileSchemas:
                 rule="spec/data_files.md D2",
             ) from e
         return SparkSchema.of_arrow(schema)
+
+
+def _same_types(one: SparkSchema, other: SparkSchema) -> bool:
+    """Whether the columns that both have are of the same types."""
+    known = one.by_lower_name()
+    both = ((c.type, known[c.lower_name].type) for c in other.columns if c.lower_name in known)
+    return all(same_type(mine, theirs) for mine, theirs in both)

@@ -44,7 +44,9 @@ def lost_logs(
     return tuple(each for each in found if each.instant > last)
 
 
-def without_failed_logs(logs: Logs, timeline: Timeline, promises: Promises) -> Logs:
+def without_failed_logs(
+    logs: Logs, timeline: Timeline, promises: Promises, archived: Set[InstantTime] = frozenset()
+) -> Logs:
     """``logs`` of layout 1 without those that only pending and failed writes have written.
 
     Their names do not tell. But all writes of a slice that begins at or after the first active one
@@ -58,8 +60,8 @@ def without_failed_logs(logs: Logs, timeline: Timeline, promises: Promises) -> L
     named = {(stat.partition_path, stat.path.rpartition("/")[2]) for stat in stats}
 
     def may_count(log: LogFile) -> bool:
-        known = log.instant < first or (log.partition_path, log.name) in named
-        return known or log.named.cdc
+        known = log.instant < first or log.instant in archived
+        return known or (log.partition_path, log.name) in named or log.named.cdc
 
     found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
     for partition, by_id in logs.items():

@@ -45,6 +45,16 @@ def schema_of(table: Table, timeline: Timeline, instant: Instant) -> SparkSchema
     return _parsed(text, timeline.file_of(instant)) if text else None
 
 
+def declared_schemas(table: Table, timeline: Timeline) -> list[SparkSchema]:
+    """The schemas that the completed commits declare, each once."""
+    found: dict[str, str] = {}
+    for instant in timeline.commits:
+        text = COMMITS.get(table.storage, timeline, instant).extra.get(SCHEMA_KEY)
+        if text:
+            found.setdefault(text, timeline.file_of(instant))
+    return [_parsed(text, path) for text, path in found.items()]
+
+
 @lru_cache(maxsize=1024)
 def _parsed(text: str, path: str) -> SparkSchema:
     try:

@@ -60,14 +60,13 @@ def files_as_of(view: FileSystemView, time: InstantTime) -> list[BaseFile | LogF
 
     In layout 1 a log may also have blocks of later commits.
     """
-    first = view.timeline.first_time
-    counted = {commit.time for commit in view.timeline.commits} | view.archived
     found: list[BaseFile | LogFile] = []
+    committed = view.committed()
     for each in view.slices(time):
         found += [each.base] if each.base is not None else []
         for log in each.logs:
-            done = log.instant in counted or (first is not None and log.instant < first)
-            if log.instant <= time and (done or view.timeline.layout == 1):
+            done = view.timeline.layout == 1 or committed(log.instant)
+            if log.instant <= time and done:
                 found.append(log)
     return found
 
@@ -78,15 +77,14 @@ def archived_ends(view: FileSystemView, archive: Archive) -> Mapping[InstantTime
     Empty for most tables: the archive is read only if a log began before the newest base file of
     its group, and its commit is archived. Layout 1 needs none.
     """
-    first = view.timeline.first_time
-    if view.timeline.layout == 1 or first is None:
+    if view.timeline.layout == 1:
         return {}
-    active = {commit.time for commit in view.timeline.commits}
+    active, committed = {commit.time for commit in view.timeline.commits}, view.committed()
     asked = {
         log.instant
         for partition, file_id, logs in _logs(view)
         for log in logs
-        if log.instant < first and log.instant not in active and not log.named.cdc
+        if log.instant not in active and committed(log.instant) and not log.named.cdc
         if any(s.instant > log.instant for s in view.groups.get(partition, {}).get(file_id, ()))
     }
     if not asked:
@@ -104,12 +102,10 @@ def _logs(view: FileSystemView) -> Iterator[tuple[str, FileId, tuple[LogFile, ..
 
 def _in_layout_1(view: FileSystemView) -> Begin:
     """The name of a log says its slice. Without a base file that may be a planned compaction."""
-    commits = {commit.time for commit in view.timeline.commits}
-    first = view.timeline.first_time
+    committed = view.committed()
 
     def begin(log: LogFile, bases: Sequence[InstantTime]) -> InstantTime | None:
-        known = log.instant in commits or (first is not None and log.instant < first)
-        return log.instant if known or log.instant in bases else None
+        return log.instant if committed(log.instant) or log.instant in bases else None
 
     return begin
 

@@ -8,7 +8,7 @@ lacks a file that an active commit promises, the question is refused (``promises
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from pyhudi.format.filenames import (
@@ -58,11 +58,11 @@ class FileSystemView:
 
     ``groups`` hold only base files that the timeline makes visible: a file of a pending instant may
     be deleted before the instant completes, but would stay in the view. ``logs`` are all listed
-    logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if no
-    completed commit is active: then all active ones were rolled back, and only the archive shows
-    which files count. ``unread`` are the logs that no slice has, since only writes that have not
-    committed wrote them: a clean deletes them with their version. ``ends`` are the completion times
-    of archived commits, where the slice of a log depends on them.
+    logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if
+    they must tell which files count: if no commit is active, since all active ones were rolled
+    back, or if a late write hides them. ``unread`` are the logs that no slice has, since only
+    writes that have not committed wrote them: a clean deletes them with their version. ``ends`` are
+    the completion times of archived commits, where the slice of a log depends on them.
     """
 
     storage: Storage
@@ -242,6 +242,10 @@ class FileSystemView:
         counts = [file.rows for file in self.with_rows(base_files(held))]
         return None if any(n < 0 for n in counts) else sum(counts)
 
+    def committed(self) -> Callable[[InstantTime], bool]:
+        """Tells of the instant of a data file whether it has completed."""
+        return self._visible(None)
+
     def _visible(self, as_of: InstantTime | None) -> _Visibility:
         return _Visibility(self.timeline, as_of, self.archived)
 
@@ -298,21 +302,19 @@ def list_view(
     """
     bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: list[tuple[LogFileName, StoredFile]] = []
-    hidden: set[InstantTime] = set()
-    archived = frozenset(archive.commits()) if archive and not timeline.commits else frozenset()
-    visible = _Visibility(timeline, None, archived)
     for file in (listing or StorageListing(storage)).files():
         base = parse_base_file_name(file.name)
         if base is not None:
-            if visible(base.instant):
-                bases.append((base, file))
-            else:
-                hidden.add(base.instant)
+            bases.append((base, file))
             continue
         log = parse_log_file_name(file.name)
         if log is not None:
             logs.append((log, file))
-    check_not_torn(storage, timeline, hidden)
+    instants = {base.instant for base, _ in bases}
+    archived = _archived(timeline, instants | {log.instant for log, _ in logs}, archive)
+    visible = _Visibility(timeline, None, archived)
+    check_not_torn(storage, timeline, {time for time in instants if not visible(time)})
+    bases = [(base, file) for base, file in bases if visible(base.instant)]
     promises = promises_of(storage, timeline, archive)
     late = _late(bases, logs, timeline, visible, promises, archive)
     bases = [
@@ -323,7 +325,9 @@ def list_view(
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
     every = _logs((log, file) for log, file in logs if file.path not in late)
-    read = without_failed_logs(every, timeline, promises) if timeline.layout == 1 else every
+    read = every
+    if timeline.layout == 1:
+        read = without_failed_logs(every, timeline, promises, archived)
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)
@@ -343,6 +347,28 @@ def list_view(
     if archive is None or view.whole:
         return view
     return replace(view, lost=still_promised(lost, timeline, archive.commits()))
+
+
+def _archived(
+    timeline: Timeline, instants: Set[InstantTime], archive: Archive | None
+) -> frozenset[InstantTime]:
+    """The archived commits, if they must tell which files of ``instants`` count.
+
+    They must if no commit is active. And they must if the first write is pending and there are
+    files above it of instants that are not active: an archive passes no pending write, but a write
+    that stood still may have put its state only after it was rolled back and passed.
+    """
+    if archive is None:
+        return frozenset()
+    if timeline.commits:
+        first, newest = timeline.first_time, timeline.commits[-1].time
+        pending = {instant.time for instant in timeline.pending}
+        known = {instant.time for instant in timeline.instants}
+        if first not in pending or not any(
+            first < time < newest for time in instants if time not in known
+        ):
+            return frozenset()
+    return frozenset(archive.commits())
 
 
 def _late(

@@ -42,6 +42,7 @@ from pyhudi.transactions.conflicts.judgement import (
     check_conflicts,
     declared_schema,
 )
+from pyhudi.transactions.conflicts.ordering_types import check_ordering_types
 from pyhudi.transactions.epochs import check_marks, fence_epoch, with_marks
 from pyhudi.transactions.markers.markers import (
     delete_files,
@@ -301,6 +302,7 @@ class Transaction(RunningInstant):
             check_order(table, now, self.instant, metadata)
         given = metadata.extra.get(SCHEMA_KEY)
         schema = declared_schema(table, loaded, now, self.instant, given, policy.schemas)
+        check_ordering_types(table, now, self.instant, metadata, schema)
         if schema is None or schema == given:
             return metadata
         return replace(metadata, extra={**metadata.extra, SCHEMA_KEY: schema})

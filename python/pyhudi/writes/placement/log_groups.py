@@ -84,14 +84,10 @@ def groups_of_logs(view: FileSystemView, partitions: Collection[str]) -> list[Ba
     """The groups that have logs of completed writes alone, each as a base file without a name."""
     if not view.logs:
         return []
-    timeline = view.timeline
-    first, done = timeline.first_time, {commit.time for commit in timeline.commits}
-    found = []
+    committed, found = view.committed(), []
     for each in view.slices(partitions=partitions):
         rows = [log for log in each.logs if not log.named.cdc]
-        if each.base is None and any(
-            log.instant in done or (first is not None and log.instant < first) for log in rows
-        ):
+        if each.base is None and any(committed(log.instant) for log in rows):
             place = each.partition_path, "", each.file_id
             found.append(BaseFile(*place, rows[0].instant, 0, 0))
     return found

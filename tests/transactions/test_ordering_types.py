@@ -1,0 +1,108 @@
+"""Ordering columns do not widen under deletes in logs, whose ordering values keep their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pyhudi.choices import ConflictRule
+from pyhudi.errors import CommitConflict, SchemaConflict
+from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pyhudi.format.instants import Action
+from pyhudi.format.table_config import MergeMode
+from pyhudi.transactions.conflicts.comparison import footprint
+from pyhudi.transactions.transaction import Transaction
+from tests.transactions.test_non_blocking import GROUP, base, log, passing
+from tests.transactions.test_schema_conflicts import avro, columns_of
+from tests.transactions.world import NEVER, World
+
+NewWorld = Callable[..., World]
+COLUMNS, WIDER = "key, ts", "key, ts, more"
+
+
+def ordered(new_world: NewWorld, version: int = 9, **more: str) -> World:
+    raw = {
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.ordering.fields": "ts",
+        "hoodie.table.precombine.field": "ts",
+        "hoodie.record.merge.mode": MergeMode.EVENT_TIME_ORDERING.value,
+        **more,
+    }
+    return new_world(version, raw)
+
+
+def begin(world: World) -> Transaction:
+    policy = replace(NEVER, conflicts=passing(ConflictRule.SIMPLE))
+    return world.begin(policy=policy, action=Action.DELTACOMMIT)
+
+
+def commit(
+    running: Transaction, kind: str, deletes: int = 0, operation: str = "UPSERT",
+    columns: str = COLUMNS, stat: WriteStat | None = None,
+) -> None:  # fmt: skip
+    """A log, or ``stat``, of a write whose ordering column is of the type ``kind``."""
+    found = stat or replace(log(time=running.instant), num_deletes=deletes)
+    running.table.storage.put_if_absent(found.path, b"x")
+    extra = {SCHEMA_KEY: avro(columns, ts=kind)}
+    metadata = CommitMetadata(operation, (found,), extra)
+    running.inflight(None)
+    running.seal(lambda timeout_s: True, [found.path])
+    running.commit(metadata, footprint(running.who, metadata, frozenset(), True))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_an_ordering_column_does_not_widen_while_a_log_has_deletes(
+    new_world: NewWorld, version: int
+) -> None:
+    world = ordered(new_world, version)
+    commit(begin(world), "int", deletes=1)
+    commit(begin(world), "int", columns=WIDER)
+    mine = begin(world)
+    with pytest.raises(SchemaConflict, match=r"from int to bigint.*pyhudi\.compact") as failed:
+        commit(mine, "long", columns=WIDER)
+    assert (failed.value.facts["column"], failed.value.facts["ours"]) == ("ts", "long")
+    mine.abort()
+    assert world.leftovers() == []
+    assert columns_of(world) == WIDER
+
+
+@pytest.mark.parametrize(
+    ("deletes", "operation", "more"),
+    [
+        (0, "UPSERT", {}),
+        (1, "DELETE", {}),
+        (1, "UPSERT", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}),
+    ],
+    ids=["no deletes", "deletes that always win", "by commit time"],
+)
+def test_it_widens_where_no_delete_has_an_ordering_value(
+    new_world: NewWorld, deletes: int, operation: str, more: dict[str, str]
+) -> None:
+    world = ordered(new_world, **more)
+    commit(begin(world), "int", deletes, operation)
+    commit(begin(world), "long", deletes=1)
+    assert columns_of(world) == COLUMNS
+
+
+def test_it_widens_once_the_deletes_are_compacted(new_world: NewWorld) -> None:
+    world = ordered(new_world)
+    commit(begin(world), "int", deletes=1)
+    later = world.begin(action=Action.DELTACOMMIT)
+    commit(later, "int", stat=base(GROUP, later.instant, later.instant))
+    commit(begin(world), "long")
+    assert columns_of(world) == COLUMNS
+
+
+def test_a_write_whose_deletes_are_of_an_older_type_is_written_again(new_world: NewWorld) -> None:
+    """RFC-82's case 6: the other writer has widened the ordering column meanwhile."""
+    world = ordered(new_world)
+    commit(begin(world), "int")
+    late, rows_alone = begin(world), begin(world)
+    commit(begin(world), "long")
+    with pytest.raises(CommitConflict, match="has deletes with int values"):
+        commit(late, "int", deletes=1)
+    late.abort()
+    commit(rows_alone, "int")
+    commit(begin(world), "long", deletes=1)
