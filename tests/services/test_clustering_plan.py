@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyhudi.choices import ClusteringChoice
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.format.instants import InstantTime
 from pyhudi.services.budget import Budget
 from pyhudi.services.clustering_plan import (
@@ -16,7 +16,7 @@ from pyhudi.services.clustering_plan import (
     outputs_of,
     plan_clustering,
 )
-from pyhudi.slices.files import BaseFile, FileSlice
+from pyhudi.slices.files import BaseFile, FileSlice, LogFile
 
 T = InstantTime("20240101000000000")
 RULES = ClusteringRules(small_bytes=100, target_bytes=120, group_bytes=300, most_groups=9)
@@ -105,3 +105,23 @@ def test_a_file_with_an_unknown_range_overlaps_all_others() -> None:
 
 def test_the_sizes_of_the_new_files_come_closest_to_the_target() -> None:
     assert [outputs_of(size, 100) for size in (1, 149, 150, 249, 1000)] == [1, 1, 2, 2, 10]
+
+
+def test_a_slice_counts_with_its_base_file_and_is_bounded_with_its_logs() -> None:
+    def slice_(name: str, base: int, *logs: int) -> FileSlice:
+        held = file(name, base) if base else None
+        named = (LogFileName(FileId(name), T, n, "0-1-0") for n in range(1, len(logs) + 1))
+        files = (LogFile("p", each, size) for each, size in zip(named, logs, strict=True))
+        return FileSlice(held, tuple(files))
+
+    slices = slice_("a", 85, 60), slice_("b", 0, 20, 20), slice_("c", 85, 40), slice_("d", 120, 1)
+    found = plan_clustering(ClusteringFacts(slices), RULES)
+    assert groups(found) == [["a", "b"]]
+    assert why(found, "a") == "2 slices with 3 logs of 185 bytes become 1 file"
+    assert why(found, "c") == "there is no other file to put it together with"
+    assert why(found, "d") == "it is not below 100 bytes"
+    large = plan_clustering(ClusteringFacts((slice_("a", 85, 300),)), RULES)
+    assert why(large, "a") == "it is larger than a group may be, 300 bytes"
+    whole = ClusteringRules(ClusteringChoice.ALL, ("x",))
+    alone = plan_clustering(ClusteringFacts((slice_("a", 85, 15),)), whole)
+    assert why(alone, "a") == "1 slice with 1 log of 100 bytes becomes 1 file, sorted by x"

@@ -20,7 +20,6 @@ from pyhudi.diagnosis.measure import Level, Measure
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import InstantTime
 from pyhudi.index.kinds import kind_of
-from pyhudi.reads.change_slices import is_log
 from pyhudi.slices.files import BaseFile
 from pyhudi.text_table import size_text
 
@@ -137,7 +136,7 @@ def _changed(stat: WriteStat) -> int:
 
 def _smaller_files(facts: ShapeFacts) -> Iterator[Advice]:
     """If a file is rewritten for a row or two, a file of a quarter of the size halves the bytes."""
-    rewriting = [held for each in facts.updates if (held := [s for s in each if not is_log(s)])]
+    rewriting = [held for each in facts.updates if (held := [s for s in each if not s.is_log])]
     files = [stat for commit in rewriting for stat in commit if _changed(stat)]
     if facts.bucketed or len(rewriting) < FEW_COMMITS or not files:
         return
@@ -167,7 +166,7 @@ def _larger_files(facts: ShapeFacts) -> Iterator[Advice]:
         if time not in facts.services
         and (
             sizes := [
-                s.file_size_bytes for s in metadata.stats if not s.prev_commit and not is_log(s)
+                s.file_size_bytes for s in metadata.stats if not s.prev_commit and not s.is_log
             ]
         )
     ]

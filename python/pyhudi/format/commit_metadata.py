@@ -14,7 +14,7 @@ from typing import Any
 
 from pyhudi.format.avro_file import is_avro, read_record, write_record
 from pyhudi.format.corruption import corrupt
-from pyhudi.format.filenames import FileId
+from pyhudi.format.filenames import FileId, parse_log_file_name
 
 SCHEMA_KEY = "schema"
 _RULE = "a commit holds write statistics by partition"
@@ -48,6 +48,11 @@ class WriteStat:
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
     cdc_stats: Mapping[str, int] | None = None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the file is a log."""
+        return parse_log_file_name(self.path.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from pyhudi.format.filenames import FileId, parse_base_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableType
-from pyhudi.reads.change_slices import Group, SlicesThen, is_log
+from pyhudi.reads.change_slices import Group, SlicesThen
 from pyhudi.reads.conditions import AllOf, AnyOf, Filter, Not, Unknown
 from pyhudi.reads.filters import may_match
 from pyhudi.reads.incremental import commits_of, range_of
@@ -185,7 +185,7 @@ class Finder:
             if stat.path:
                 by_group[stat.partition_path, stat.file_id].append(stat)
         for group, stats in by_group.items():
-            if self._then is not None and any(map(is_log, stats)):
+            if self._then is not None and any(stat.is_log for stat in stats):
                 yield self._then.logged(commit, group, stats, ops)
                 continue
             for stat in stats:

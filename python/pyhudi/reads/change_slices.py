@@ -30,11 +30,6 @@ from pyhudi.timeline.view import FileSystemView
 Group = tuple[str, FileId]
 
 
-def is_log(stat: WriteStat) -> bool:
-    """Whether a write statistic is that of a log."""
-    return parse_log_file_name(stat.path.rpartition("/")[2]) is not None
-
-
 class SlicesThen:
     """Finds the slices of one query's table as commits found and left them."""
 
@@ -51,7 +46,7 @@ class SlicesThen:
         ``HistoryExpired`` if a file of the slice has gone; ``UnsupportedTable`` if the commit also
         wrote a base file of the group.
         """
-        if not all(map(is_log, stats)):
+        if not all(stat.is_log for stat in stats):
             raise _unsupported(self._query, commit, "a base file and logs of one group in a commit")
         own = [parse_log_file_name(stat.path.rpartition("/")[2]) for stat in stats]
         newest = max(name.instant for name in own if name is not None)
@@ -104,7 +99,7 @@ class SlicesThen:
         listed = {log.path for log in logs}
         begins = base.instant if base is not None else InstantTime("")
         for at, stat in self._written.get(group, ()):
-            if is_log(stat):
+            if stat.is_log:
                 counts = self._when(at) <= then and begins <= self._place(stat, at) <= last
                 lost = counts and stat.path not in listed
             else:

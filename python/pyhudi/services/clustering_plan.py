@@ -255,9 +255,13 @@ def _useless(group: list[FileSlice], rules: ClusteringRules) -> str | None:
 def _told(group: list[FileSlice], outputs: int, rules: ClusteringRules) -> str:
     size = sum(each.size_bytes for each in group)
     logs = sum(len(each.logs) for each in group)
-    taken = f"{len(group)} files"
+    taken = _counted(len(group), "slice" if logs else "file")
     if logs:
-        taken = f"{len(group)} slices with {logs} {'log' if logs == 1 else 'logs'}"
-    files = "1 file" if outputs == 1 else f"{outputs} files"
+        taken += f" with {_counted(logs, 'log')}"
     order = f", sorted by {', '.join(rules.sort_columns)}" if rules.sort_columns else ""
-    return f"{taken} of {size} bytes become {files}{order}"
+    goes = "becomes" if len(group) == 1 else "become"
+    return f"{taken} of {size} bytes {goes} {_counted(outputs, 'file')}{order}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -204,9 +204,6 @@ def _refuse(table: Table, timeline: Timeline) -> None:
     feature = unmergeable(config)
     if feature is not None:
         feature = f"a table with {feature}"
-    elif config.cdc_enabled:
-        feature = "a table with change data capture"
-    if feature is not None:
         raise UnsupportedTable(
             f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
             f"{config.name}.",

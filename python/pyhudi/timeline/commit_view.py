@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhudi.format.filenames import FileId, parse_log_file_name
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -34,8 +34,7 @@ def view_of_commits(
         for stat in metadata.stats:
             if not stat.path:
                 continue
-            is_log = parse_log_file_name(stat.path.rsplit("/", 1)[-1]) is not None
-            if is_log or stat.file_size_bytes <= 0:
+            if stat.is_log or stat.file_size_bytes <= 0:
                 raise NeedsListing(stat.path)
         add_files(groups, touched, metadata)
         add_replaced(replaced, commit, metadata)

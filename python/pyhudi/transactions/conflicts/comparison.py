@@ -19,7 +19,6 @@ from pyhudi.format.filenames import (
     FileId,
     bucket_number,
     parse_base_file_name,
-    parse_log_file_name,
 )
 from pyhudi.format.instants import Instant
 
@@ -168,8 +167,7 @@ def footprint(
     for stat, group in groups:
         is_update = _is_update(stat.prev_commit)
         (updated if is_update else created).add(group)
-        is_log = parse_log_file_name(stat.path.rpartition("/")[2]) is not None
-        (logged if is_log else others).add(group)
+        (logged if stat.is_log else others).add(group)
         if is_update and parse_base_file_name(stat.path.rpartition("/")[2]) is not None:
             rebased.add(group)
     for partition, file_ids in (metadata.replaced or {}).items():
