@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.writes.stage import in_sql_workers
+from pyhudi.spark.jobs import SparkJobs
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,9 @@ def test_jobs_over_rdds_and_data_frames_share_their_workers(spark: SparkSession)
     context = spark.sparkContext
     before = dict(context.environment)
     frames = {row.daemon for row in spark.range(1).mapInArrow(of_rows, "daemon long").collect()}
-    tasks = in_sql_workers(context.parallelize([0], 1).mapPartitions(of_objects))
+    tasks = SparkJobs(spark).in_shared_workers(
+        context.parallelize([0], 1).mapPartitions(of_objects)
+    )
 
     assert set(tasks.collect()) == frames
     assert context.environment == before

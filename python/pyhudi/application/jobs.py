@@ -29,7 +29,10 @@ class Jobs(Protocol):
         """The same rows, in tasks whose attempts end only after their Python workers end."""
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
-        """``held`` for a Python RDD."""
+        """``held`` for a Python RDD, ``in_shared_workers``."""
+
+    def in_shared_workers(self, tasks: RDD[Any]) -> RDD[Any]:
+        """``tasks``, run by the Python workers that the functions of DataFrames run in."""
 
     def text_hash(self, text: Column) -> Column:
         """Java's hash of a text, as an int (spec/keys.md K6)."""

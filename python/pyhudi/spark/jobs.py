@@ -9,6 +9,7 @@ runs again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ from pyhudi.writes.stage import job
 
 #: its static method ``of`` is Java's ``String.hashCode``
 TEXT_HASH = "io.pyhudi.KeyHash"
+#: the variable that Spark sets for functions of DataFrames
+SIMPLIFIED_TRACEBACK: Final = "SPARK_SIMPLIFIED_TRACEBACK"
+_ENVIRONMENT_LOCK: Final = Lock()
 
 
 def live(spark: SparkSession) -> Any:
@@ -69,10 +73,30 @@ class SparkJobs:
         return DataFrame(self._of(result, "HeldAttempts").frame(result._jdf), result.sparkSession)
 
     def held_tasks(self, tasks: RDD[Any]) -> RDD[Any]:
-        """``held`` for a Python RDD."""
-        given: Any = tasks
+        """``held`` for a Python RDD, ``in_shared_workers``."""
+        given: Any = self.in_shared_workers(tasks)
         attempts = self._class(given.context, "HeldAttempts")
         return RDD(attempts.rows(given._jrdd), given.context, given._jrdd_deserializer)
+
+    def in_shared_workers(self, tasks: RDD[Any]) -> RDD[Any]:
+        """``tasks``, run by the Python workers that the functions of DataFrames run in.
+
+        Spark keeps workers apart by their environment, and those functions have one variable more.
+        In workers of their own, the tasks would start a second daemon, and a process for each core,
+        which import pyarrow again: 1.5 CPU seconds on two cores, and their memory.
+        """
+        given: Any = tasks
+        environment = given.context.environment
+        with _ENVIRONMENT_LOCK:
+            before = environment.get(SIMPLIFIED_TRACEBACK)
+            environment[SIMPLIFIED_TRACEBACK] = "1"
+            try:
+                given._jrdd  # noqa: B018 - it keeps the environment of the moment
+            finally:
+                del environment[SIMPLIFIED_TRACEBACK]
+                if before is not None:
+                    environment[SIMPLIFIED_TRACEBACK] = before
+        return tasks
 
     def text_hash(self, text: Column) -> Column:
         """Java's hash of a text, as an int (spec/keys.md K6)."""

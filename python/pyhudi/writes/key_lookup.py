@@ -31,7 +31,7 @@ from pyhudi.writes.orders import INSERTS
 from pyhudi.writes.placement.assign import Assignment
 from pyhudi.writes.placement.sizing import sizing_of
 from pyhudi.writes.placement.task_routes import task_count
-from pyhudi.writes.stage import in_sql_workers, job
+from pyhudi.writes.stage import job
 from pyhudi.writes.write_context import Write
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def find_keys(
     spread = [file for first in range(slices) for file in largest[first::slices]]
     with job(write.spark, write.describe(step)):
         tasks = context.parallelize(spread, slices).mapPartitions(telling(match_files(spec)))
-        return in_sql_workers(tasks).collect()
+        return write.runtime.jobs.in_shared_workers(tasks).collect()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.application.jobs import Jobs
@@ -29,10 +28,6 @@ from pyhudi.services.written_files import stat_of
 TRACKED = "pyhudi.write"
 #: what Spark says of a worker that ended without a word; its cause is a broken connection
 WORKER_LOST: Final = "Python worker exited unexpectedly"
-
-#: what Spark sets for the functions of DataFrames: an error is told without PySpark's own frames
-_SIMPLIFIED: Final = "SPARK_SIMPLIFIED_TRACEBACK"
-_ENVIRONMENT_LOCK: Final = Lock()
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
@@ -88,7 +83,7 @@ class Stage:
 
         def collect() -> list[dict[str, Any]]:
             spread: Any = self.spark.sparkContext.parallelize(blobs, len(blobs))
-            return self.jobs.held_tasks(in_sql_workers(spread.mapPartitions(run))).collect()
+            return self.jobs.held_tasks(spread.mapPartitions(run)).collect()
 
         return self._collected(collect)
 
@@ -211,28 +206,6 @@ class job:  # noqa: N801 - reads as a statement
     def __exit__(self, *_: object) -> None:
         for name, value in self._old.items():
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
-
-
-def in_sql_workers(tasks: RDD[Any]) -> RDD[Any]:
-    """``tasks``, to be run by the Python workers that also run the functions of DataFrames.
-
-    Spark keeps workers apart by their environment, and gives one variable more to those of
-    DataFrames. In workers of their own, these tasks would start a second daemon, and a process for
-    each core, which import pyarrow again: 1.5 CPU seconds on two cores, and their memory.
-    """
-    given: Any = tasks
-    context = given.context
-    with _ENVIRONMENT_LOCK:
-        before = context.environment.get(_SIMPLIFIED)
-        context.environment[_SIMPLIFIED] = "1"
-        try:
-            given._jrdd  # noqa: B018 - it keeps the environment of the moment
-        finally:
-            if before is None:
-                del context.environment[_SIMPLIFIED]
-            else:
-                context.environment[_SIMPLIFIED] = before
-    return tasks
 
 
 def checkpointed(rows: DataFrame, description: str) -> DataFrame:
