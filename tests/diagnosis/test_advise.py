@@ -12,17 +12,10 @@ import pyhudi
 from pyhudi.choices import IndexType
 from pyhudi.cli.main import main
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.advice import (
-    MB,
-    Advice,
-    Aspect,
-    ShapeFacts,
-    SortedBy,
-    advice_on,
-    as_measures,
-)
+from pyhudi.diagnosis.advice import MB, as_measures
+from pyhudi.diagnosis.advice import advice_on as all_advice_on
 from pyhudi.diagnosis.measure import Level
-from pyhudi.errors import UnsupportedTable
+from pyhudi.diagnosis.shape_facts import Advice, Aspect, ShapeFacts, SortedBy
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.slices.files import BaseFile
@@ -91,6 +84,11 @@ def facts(
     return ShapeFacts(
         tuple((t(n), each) for n, each in enumerate(commits, 1)), files, options, overlap
     )
+
+
+def advice_on(known: ShapeFacts) -> list[Advice]:
+    """All but advice on the type of table, which has tests of its own."""
+    return [each for each in all_advice_on(known) if each.aspect is not Aspect.TABLE_TYPE]
 
 
 def only(found: list[Advice]) -> Advice:
@@ -290,10 +288,3 @@ def test_the_command_says_that_there_is_nothing_to_advise(
     assert main(["advise", str(root)]) == 0
     assert "There is nothing to advise" in capsys.readouterr().out
     assert sorted(root.rglob("*")) == before
-
-
-def test_merge_on_read_tables_are_refused(tmp_path: Path) -> None:
-    name = next(each for each in golden_tables.BY_NAME if "v9-mor" in each)
-    root = golden_tables.BY_NAME[name].unzip(tmp_path)
-    with pytest.raises(UnsupportedTable, match="copy-on-write tables only"):
-        pyhudi.advise(str(root))

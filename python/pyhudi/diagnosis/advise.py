@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
-from pyhudi.diagnosis.advice import Advice, ShapeFacts, SortedBy, advice_on
+from pyhudi.diagnosis.advice import advice_on
 from pyhudi.diagnosis.data_files import key_ranges
 from pyhudi.diagnosis.files_health import (
     KeyRange,
@@ -20,10 +20,10 @@ from pyhudi.diagnosis.files_health import (
     overlapping_share,
     sampled,
 )
-from pyhudi.errors import HudiError, UnsupportedTable
+from pyhudi.diagnosis.shape_facts import Advice, ShapeFacts, SortedBy
+from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_requested_replace
-from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
 from pyhudi.services.clustering import SORT_KEY
 from pyhudi.services.file_systems import FileSystems, filesystems
@@ -40,13 +40,14 @@ def advise(
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[Advice]:
-    """What would suit the table at ``path`` better: file size, index, buckets, order, partitions.
+    """What would suit the table at ``path`` better: file size, index, buckets, order, partitions,
+    and the type of table; for a merge-on-read table the type alone.
 
     Without Spark. Each advice has its evidence from the commits of the active timeline and the
     files, and the option or the command that follows it; the list is empty if nothing speaks for a
     change. ``options`` are those of the table's writes (``hoodie.index.type`` and others), by which
     it is judged; ``hadoop_options`` are ``fs.s3a.*`` settings. Errors: ``TableNotFound``,
-    ``TableCorrupt``, ``ConfigError``, ``UnsupportedTable`` for merge-on-read.
+    ``TableCorrupt``, ``ConfigError``.
     """
     settings = hadoop_options or {}
     table = open_table(open_storage(path, settings, SystemClock()))
@@ -57,12 +58,6 @@ def table_advice(
     table: Table, files: FileSystems, given: Mapping[str, str], session: Mapping[str, str]
 ) -> Listing[Advice]:
     """The same for an opened table; ``files`` opens its data files."""
-    if table.config.table_type is not TableType.COPY_ON_WRITE:
-        raise UnsupportedTable(
-            f"pyhudi advises on copy-on-write tables only, and {table.config.name} is "
-            "merge-on-read: its commits tell of log files. pyhudi health measures it.",
-            feature="advice on merge-on-read",
-        )
     options = resolve_write(given, table.config.raw, session)
     view = table.now(lambda found: found)
     live = live_files(view)
@@ -94,7 +89,8 @@ def shape_facts(
         actions = (Action.CLUSTERING, Action.REPLACECOMMIT)
         for requested in (Instant(time, action, State.REQUESTED) for action in actions):
             order = order or _sorted_by(table, timeline, requested)
-    return ShapeFacts(commits, tuple(live), options, overlap, order)
+    kind = table.config.table_type
+    return ShapeFacts(commits, tuple(live), options, overlap, order, kind)
 
 
 def _sorted_by(table: Table, timeline: Timeline, requested: Instant) -> SortedBy | None:

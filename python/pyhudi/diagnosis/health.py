@@ -114,10 +114,8 @@ def _advice(
     chosen: list[BaseFile],
     ranges: list[KeyRange | None],
 ) -> Iterator[Measure]:
-    """Only for tables that pyhudi writes."""
-    if table.config.table_type is TableType.COPY_ON_WRITE:
-        facts = shape_facts(table, timeline, live, options, chosen, ranges)
-        yield from as_measures(advice_on(facts))
+    facts = shape_facts(table, timeline, live, options, chosen, ranges)
+    yield from as_measures(advice_on(facts))
 
 
 def _overlap(chosen: list[BaseFile], ranges: list[KeyRange | None] | None) -> Iterator[Measure]:
