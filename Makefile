@@ -265,6 +265,7 @@ bench: $(VENV)/.ready jars peers ## Side by side with Hudi, Delta, Iceberg and p
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.concurrency)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.streams)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.merge_on_read)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.table_types)
 
 # ---- products
 

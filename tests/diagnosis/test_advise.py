@@ -12,16 +12,10 @@ import pyhudi
 from pyhudi.choices import IndexType
 from pyhudi.cli.main import main
 from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.advice import (
-    MB,
-    Advice,
-    Aspect,
-    ShapeFacts,
-    SortedBy,
-    advice_on,
-    as_measures,
-)
+from pyhudi.diagnosis.advice import MB, as_measures
+from pyhudi.diagnosis.advice import advice_on as all_advice_on
 from pyhudi.diagnosis.measure import Level
+from pyhudi.diagnosis.shape_facts import Advice, Aspect, ShapeFacts, SortedBy
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.slices.files import BaseFile
@@ -90,6 +84,11 @@ def facts(
     return ShapeFacts(
         tuple((t(n), each) for n, each in enumerate(commits, 1)), files, options, overlap
     )
+
+
+def advice_on(known: ShapeFacts) -> list[Advice]:
+    """All but advice on the type of table, which has tests of its own."""
+    return [each for each in all_advice_on(known) if each.aspect is not Aspect.TABLE_TYPE]
 
 
 def only(found: list[Advice]) -> Advice:

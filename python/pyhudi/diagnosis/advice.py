@@ -7,25 +7,25 @@ that following an advice at least halves the cost that it names.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
-from functools import cached_property
 from statistics import median
 from typing import Final
 
 from pyhudi.choices import IndexType
-from pyhudi.config import WriteOptions
-from pyhudi.diagnosis.files_health import by_partition, is_bucketed, mergeable
+from pyhudi.diagnosis.files_health import by_partition, mergeable
 from pyhudi.diagnosis.measure import Level, Measure
-from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.instants import InstantTime
+from pyhudi.diagnosis.shape_facts import (
+    FEW_COMMITS,
+    Advice,
+    Aspect,
+    ShapeFacts,
+    changed_rows,
+)
+from pyhudi.diagnosis.type_advice import copy_on_write, merge_on_read
+from pyhudi.format.table_config import TableType
 from pyhudi.index.kinds import kind_of
-from pyhudi.slices.files import BaseFile
 from pyhudi.text_table import size_text
 
 MB: Final = 1 << 20
-#: with fewer commits of a kind there is no habit to see
-FEW_COMMITS: Final = 5
 #: with fewer files, buckets or partitions no shape is worth a change
 FEW_FILES, FEW_GROUPS, FEW_BUCKETS, FEW_PARTITIONS = 10, 20, 8, 20
 #: changed rows of a rewritten file up to which smaller files save half of the bytes
@@ -39,79 +39,11 @@ MANY_CHANGED, FEW_CHANGED = 0.5, 0.1
 APART, MIXED = 0.25, 0.5
 #: share of the bytes from which files written since a clustering count
 UNSORTED: Final = 0.3
-UPDATING: Final = frozenset({"upsert", "delete"})
-
-
-class Aspect(str, Enum):
-    """A part of a table's shape."""
-
-    FILE_SIZE = "target file size"
-    INDEX = "index"
-    BUCKETS = "bucket count"
-    CLUSTERING = "clustering columns"
-    PARTITIONS = "partitioning"
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A change of shape: what the table shows that speaks for it, and the option or the command."""
-
-    aspect: Aspect
-    advice: str
-    evidence: str
-    follow: str
-
-
-@dataclass(frozen=True, slots=True)
-class SortedBy:
-    """The last clustering that sorted rows, and its columns."""
-
-    instant: InstantTime
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ShapeFacts:
-    """What is known of a table.
-
-    ``commits`` are those of the active timeline, ascending; ``files`` the newest base file of each
-    live group. ``overlap`` is the share of a partition's files that may have one key by their
-    ranges, in the mean, None if unknown. ``options`` are those of the table's writes.
-    """
-
-    commits: tuple[tuple[InstantTime, CommitMetadata], ...]
-    files: tuple[BaseFile, ...]
-    options: WriteOptions
-    overlap: float | None = None
-    sorted_by: SortedBy | None = None
-
-    @cached_property
-    def updates(self) -> list[list[WriteStat]]:
-        """Of each commit that changed rows by their keys, the files that it wrote for them."""
-        found = []
-        for _, metadata in self.commits:
-            if metadata.operation.lower() in UPDATING:
-                rewritten = [s for s in metadata.stats if s.prev_commit and s.num_writes >= 0]
-                if rewritten:
-                    found.append(rewritten)
-        return found
-
-    @cached_property
-    def services(self) -> frozenset[InstantTime]:
-        """The clusterings and compactions: they write rows again that others wrote."""
-        return frozenset(
-            time
-            for time, each in self.commits
-            if each.compacted or each.operation.upper() == "CLUSTER"
-        )
-
-    @cached_property
-    def bucketed(self) -> bool:
-        return is_bucketed(self.files)
 
 
 def advice_on(facts: ShapeFacts) -> list[Advice]:
     """All advice, by aspect; empty for a table whose shape fits what its commits did."""
+    on_type = copy_on_write if facts.table_type is TableType.MERGE_ON_READ else merge_on_read
     return [
         *_smaller_files(facts),
         *_larger_files(facts),
@@ -119,6 +51,7 @@ def advice_on(facts: ShapeFacts) -> list[Advice]:
         *_buckets(facts),
         *_sorted_again(facts),
         *_partitions(facts),
+        *on_type(facts),
     ]
 
 
@@ -130,23 +63,19 @@ def as_measures(found: list[Advice]) -> Iterator[Measure]:
         yield Measure(name, None, "", Level.WARN, detail, each.follow)
 
 
-def _changed(stat: WriteStat) -> int:
-    return max(0, stat.num_updates) + max(0, stat.num_deletes)
-
-
 def _smaller_files(facts: ShapeFacts) -> Iterator[Advice]:
     """If a file is rewritten for a row or two, a file of a quarter of the size halves the bytes."""
     rewriting = [held for each in facts.updates if (held := [s for s in each if not s.is_log])]
-    files = [stat for commit in rewriting for stat in commit if _changed(stat)]
+    files = [stat for commit in rewriting for stat in commit if changed_rows(stat)]
     if facts.bucketed or len(rewriting) < FEW_COMMITS or not files:
         return
-    rows, size = median(map(_changed, files)), int(median(s.total_write_bytes for s in files))
+    rows, size = median(map(changed_rows, files)), int(median(s.total_write_bytes for s in files))
     target = size // 4 // MB * MB
     if rows > FEW_ROWS or target < LEAST_BYTES or target >= facts.options.max_file_bytes:
         return
     if sum(file.size_bytes for file in facts.files) // target > MOST_FILES:
         return
-    written, changed = sum(s.total_write_bytes for s in files), sum(map(_changed, files))
+    written, changed = sum(s.total_write_bytes for s in files), sum(map(changed_rows, files))
     yield Advice(
         Aspect.FILE_SIZE,
         f"Files of {size_text(target)} would be rewritten for the same rows at half of the cost.",

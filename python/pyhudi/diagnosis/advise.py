@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pyhudi.clock import SystemClock
 from pyhudi.config import WriteOptions, resolve_write
-from pyhudi.diagnosis.advice import Advice, ShapeFacts, SortedBy, advice_on
+from pyhudi.diagnosis.advice import advice_on
 from pyhudi.diagnosis.data_files import key_ranges
 from pyhudi.diagnosis.files_health import (
     KeyRange,
@@ -20,6 +20,7 @@ from pyhudi.diagnosis.files_health import (
     overlapping_share,
     sampled,
 )
+from pyhudi.diagnosis.shape_facts import Advice, ShapeFacts, SortedBy
 from pyhudi.errors import HudiError
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.plans import parse_requested_replace
@@ -39,7 +40,8 @@ def advise(
     options: Mapping[str, str] | None = None,
     hadoop_options: Mapping[str, str] | None = None,
 ) -> Listing[Advice]:
-    """What would suit the table at ``path`` better: file size, index, buckets, order, partitions.
+    """What would suit the table at ``path`` better: file size, index, buckets, order, partitions,
+    and the type of table.
 
     Without Spark. Each advice has its evidence from the commits of the active timeline and the
     files, and the option or the command that follows it; the list is empty if nothing speaks for a
@@ -87,7 +89,8 @@ def shape_facts(
         actions = (Action.CLUSTERING, Action.REPLACECOMMIT)
         for requested in (Instant(time, action, State.REQUESTED) for action in actions):
             order = order or _sorted_by(table, timeline, requested)
-    return ShapeFacts(commits, tuple(live), options, overlap, order)
+    kind = table.config.table_type
+    return ShapeFacts(commits, tuple(live), options, overlap, order, kind)
 
 
 def _sorted_by(table: Table, timeline: Timeline, requested: Instant) -> SortedBy | None:
