@@ -270,9 +270,9 @@ a key the row with the highest ordering value stays. *compactions* are those tha
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
 one is; no key is double; pyhudi, hudi-rs and Apache Hudi 1.2.0 read those rows. So must each
-snapshot that a reader took during the storm. Then `pyhudi clean --failed-writes` runs once, plans of
-compactions whose runs died are run, and no base file or log without a commit, marker, heartbeat,
-open instant or lock may be left. What differs is a problem.
+snapshot that a reader took during the storm. Then `pyhudi clean --failed-writes` runs once, and
+compactions whose runs died are run again. No base file or log without a commit, marker, heartbeat,
+open instant or lock may be left then. What differs is a problem.
 
 * *conflicts* are lost races; all but those *given up* after ten retries were healed by a retry.
 * *fenced* writers found out by themselves that they had been taken for dead.

@@ -29,7 +29,7 @@ COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
     ],
 )
 def storm(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Report:
-    """Four writers, one of them killed and one stopped past its lapse; a compactor is struck, too."""
+    """Four writers and a compactor; of writers one is killed, one stopped past its lapse."""
     scale: Scale = request.param
     folder = tmp_path_factory.mktemp("storm")
     with place("filesystem", folder) as where:
