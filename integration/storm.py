@@ -68,12 +68,13 @@ MERGE_ON_READ = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.compact.inline.max.delta.commits": "4",
 }
-#: every bucket is of all writers, and the rows say which of them stays
+#: Every bucket is of all writers, and the rows say which of them stays: that of the highest writer,
+#: and of its own the last. hudi-rs knows one ordering field at most.
 NON_BLOCKING_OPTIONS = {
     MODE: "non_blocking_concurrency_control",
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "2",
-    "hoodie.table.ordering.fields": "writer,number",
+    "hoodie.table.ordering.fields": "writer",
     "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
 }
 ENDS_WITHIN_S = 1_800.0
