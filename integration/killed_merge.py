@@ -1,7 +1,8 @@
 """A MERGE that kills its whole process group: nothing of the driver, JVM or Python, can clean up.
 
 ``python -m integration.killed_merge TABLE POINT`` dies with SIGKILL at ``spool``, as soon as a task
-has opened its file of changed rows, or at ``merge``, as soon as a task has begun a new data file.
+has opened its file of changed rows, at ``merge``, as soon as a task has begun a new base file, or
+at ``log``, as soon as one has begun a log.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ HEARTS = {
     "hoodie.client.heartbeat.interval_in_ms": "500",
     "hoodie.client.heartbeat.tolerable.misses": "1",
 }
+#: new rows go to file groups of their own, so changed ones go to logs in a merge-on-read table
+NEW_GROUPS = {"hoodie.parquet.small.file.limit": "0"}
 NEW_ROWS = 100_000
 
 
 def merge(spark: SparkSession, table: Path) -> None:
     """Delete ids below 50, rename those below 100, and bring ``NEW_ROWS`` from 1000 on."""
-    for key, value in HEARTS.items():
+    for key, value in {**HEARTS, **NEW_GROUPS}.items():
         spark.conf.set(key, value)
     rows = spark.range(0, 100).union(spark.range(1000, 1000 + NEW_ROWS))
     rows.selectExpr(
@@ -41,7 +44,9 @@ def merge(spark: SparkSession, table: Path) -> None:
 
 
 def new_files(table: Path, point: str) -> set[Path]:
-    """Files of changed rows, or data files."""
+    """Files of changed rows, logs, or base files."""
+    if point == "log":
+        return set(table.glob("*/.*.log.*"))
     if point == "spool":
         return set(table.glob(".hoodie/.temp/.spool-*/*.parquet"))
     return set(table.glob("dt=*/*.parquet")) | set(table.glob("2024*/*.parquet"))

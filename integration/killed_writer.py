@@ -32,6 +32,11 @@ OPTIONS = {
     "hoodie.client.heartbeat.interval_in_ms": "500",
     "hoodie.client.heartbeat.tolerable.misses": "1",
 }
+#: with these, known keys go to logs and new ones to new base files
+LOGS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.parquet.small.file.limit": "0",
+}
 
 
 def module(name: str) -> Any:

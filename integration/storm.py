@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,8 @@ from pathlib import Path
 from integration.peers import HudiRs, SparkPeer, apache_hudi
 from integration.peers.tables import S3Place
 from integration.storm_check import (
+    Name,
+    Row,
     Seen,
     Told,
     differences,
@@ -34,20 +36,47 @@ from integration.storm_check import (
     rollbacks,
     rows_of,
 )
+from integration.storm_compactor import Heard, compactor, run_left_plans
 from integration.storm_page import parts_of
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
-from integration.storm_victims import NEW_KEYS, PESSIMISTIC, SPARK, Scale, Writer, strikes
-from integration.storm_writer import SEEDER, Spec, shorten_leases
+from integration.storm_victims import (
+    LOGS,
+    NEW_KEYS,
+    NON_BLOCKING,
+    PESSIMISTIC,
+    SPARK,
+    Scale,
+    Writer,
+    strikes,
+)
+from integration.storm_writer import SEEDER, Spec, runtime_without_spark, shorten_leases
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.errors import HudiError
+from pyhudi.format.instants import Action
 from pyhudi.locks.open import LockOpener
+from pyhudi.reads.scan import Query, open_query
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.timeline.table import open_table
 from tests.servers.process import BRIEF_SPARK
 
 MODE = "hoodie.write.concurrency.mode"
 KEY_CHECK = "hoodie.write.concurrency.key.conflict.check.enable"
+#: a commit that is archived, or a file that is cleaned, would be missed by the model
+KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+MERGE_ON_READ = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline.max.delta.commits": "4",
+}
+#: Every bucket is of all writers, and the rows say which of them stays: that of the highest writer,
+#: and of its own the last. hudi-rs knows one ordering field at most.
+NON_BLOCKING_OPTIONS = {
+    MODE: "non_blocking_concurrency_control",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.table.ordering.fields": "writer",
+    "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+}
 ENDS_WITHIN_S = 1_800.0
 LOOK_EVERY_S = 2.0
 PAGE = Path(__file__).parents[1] / "docs" / "storm.md"
@@ -65,6 +94,38 @@ class Report:
     seconds: float
     figures: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    compactor: Heard = field(default_factory=Heard)
+
+    def wanted(self, commits: Iterable[tuple[str, Name]]) -> tuple[Row, ...]:
+        """The rows that these commits make."""
+        return expected(self.told, commits, by_event=self.scale.non_blocking)
+
+
+def options_of(place: Place, scale: Scale) -> dict[str, str]:
+    """The options of the storm's writers."""
+    new_keys = (scale.spark or scale.new_keys) and not scale.non_blocking
+    options = {**OPTIONS, **KEPT, KEY_CHECK: str(new_keys).lower(), **place.options}
+    options["hoodie.write.table.version"] = str(scale.version)
+    if scale.pessimistic:
+        options[MODE] = "pessimistic_concurrency_control"
+    if scale.merge_on_read:
+        options |= MERGE_ON_READ
+    if scale.non_blocking:
+        options |= NON_BLOCKING_OPTIONS
+    return options
+
+
+class Eye:
+    """A session without Spark that queries the table of a place."""
+
+    def __init__(self, place: Place) -> None:
+        self._root = place.root
+        spec = Spec(place.root, {}, place.hadoop, 0.0, "", 0, 1, 0, 0)
+        self._runtime = runtime_without_spark(spec, lambda *_, **__: None)
+
+    def query(self) -> Query:
+        """The table's newest state."""
+        return open_query(self._runtime, self._root, {}, {})
 
 
 class Reader:
@@ -73,7 +134,7 @@ class Reader:
     def __init__(self, place: Place) -> None:
         self.seen: list[Seen] = []
         self.problems: list[str] = []
-        self._table = open_table(place.open())
+        self._eye = Eye(place)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reader")
 
@@ -88,7 +149,7 @@ class Reader:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_EVERY_S):
             try:
-                self.seen.append(look(self._table))
+                self.seen.append(look(self._eye.query()))
             except (HudiError, OSError) as error:
                 self.problems.append(f"a reader failed during the storm: {error!r}")
 
@@ -96,12 +157,10 @@ class Reader:
 def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     """One storm, and what pyhudi itself says of the table after it; ``verify`` asks the peers."""
     new_keys = scale.spark or scale.new_keys
-    options = {**OPTIONS, KEY_CHECK: str(new_keys).lower(), **place.options}
-    if scale.pessimistic:
-        options[MODE] = "pessimistic_concurrency_control"
+    options = options_of(place, scale)
     spec = Spec(
         place.root, options, place.hadoop, place.lease_s, seed,
-        SEEDER, scale.writers, 0, scale.upserts,
+        SEEDER, scale.writers, 0, scale.upserts, spark=scale.non_blocking,
     )  # fmt: skip
     told = Told()
     with Writer(spec, folder, told, []) as seeder:
@@ -118,6 +177,9 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
         for number in range(scale.writers)
     ]  # fmt: skip
     with ExitStack() as stack, Reader(place) as reader:
+        beside = Heard()
+        if scale.merge_on_read:
+            beside = stack.enter_context(compactor(spec, scale, folder))
         for writer in writers:
             stack.enter_context(writer)
         started = time.monotonic()
@@ -129,9 +191,11 @@ def rage(place: Place, scale: Scale, seed: str, folder: Path) -> Report:
     report = Report(place, scale, seed, told, struck, seconds, problems=reader.problems)
     report.problems += [f"{n} writers had not ended in time"] if (n := sum(late)) else []
     report.problems += [f"writer {w} crashed" for w, one in enumerate(writers) if one.dead]
+    report.problems += beside.problems
+    report.compactor = beside
     for seen in reader.seen:
         moment = f"a reader, after {len(seen.commits)} commits"
-        report.problems += differences(moment, seen.rows, expected(told, seen.commits))
+        report.problems += differences(moment, seen.rows, report.wanted(seen.commits))
     report.figures["snapshots"] = len(reader.seen)
     _settle(report, options)
     return report
@@ -147,6 +211,8 @@ def _settle(report: Report, options: dict[str, str]) -> None:
     figures["orphans before settling"] = len(orphans(storage))
     time.sleep(LAPSE_S + 0.5)
     clean_failed_writes(place.root, options=options, hadoop_options=place.hadoop)
+    if report.scale.merge_on_read:
+        run_left_plans(place, options)
     figures["rolled back after it"] = (
         rollbacks(table.timeline()) - figures["rolled back in the storm"]
     )
@@ -155,9 +221,11 @@ def _settle(report: Report, options: dict[str, str]) -> None:
     opener = LockOpener(SystemClock(), lambda root: storage)
     holder = opener.open(said, table.config.name, storage).describe()
     report.problems += [f"the lock is still held by {holder}"] if holder else []
-    final = look(table)
+    final = look(Eye(place).query())
     report.problems += outcome_problems(told, final)
-    report.problems += differences("the table", final.rows, expected(told, final.commits))
+    report.problems += differences("the table", final.rows, report.wanted(final.commits))
+    compactions = (i.action is Action.COMMIT for i in table.timeline().commits)
+    figures["compactions"] = sum(compactions) if report.scale.merge_on_read else 0
     names = {name for _, name in final.commits}
     figures["commits"] = sum(writer != SEEDER for writer, _ in names)
     figures["acknowledged"] = sum(writer != SEEDER for writer, _ in told.acknowledged)
@@ -170,17 +238,17 @@ def verify(report: Report, hudi_rs: HudiRs | None, hudi: SparkPeer | None) -> No
     """Have the peers read the table; what differs from the model becomes a problem."""
     place = report.place
     path = S3Place(place.root, place.s3) if place.s3 else Path(place.root)
-    final = look(open_table(place.open()))
+    final = look(Eye(place).query())
     peers: list[HudiRs | SparkPeer | None] = [hudi_rs, hudi]
     for peer in (one for one in peers if one is not None):
         seen = rows_of(peer.read(path))
-        report.problems += differences(peer.name, seen, expected(report.told, final.commits))
+        report.problems += differences(peer.name, seen, report.wanted(final.commits))
 
 
 COLUMNS = (
     "lock", "storage", "writers x upserts", "acknowledged", "conflicts", "given up", "killed",
     "paused", "fenced", "other failures", "unknown", "silent, landed", "rolled back",
-    "snapshots read", "seconds", "commits/s", "problems",
+    "compactions", "snapshots read", "seconds", "commits/s", "problems",
 )  # fmt: skip
 NAMED = 3  # columns that tell which storm it was
 
@@ -195,12 +263,17 @@ product without Spark (see `integration/storm_writer.py`); those of the rows mar
 Spark applications. These, and those marked with new keys, also race for keys that the table does
 not have, under the check of keys. Pessimistic ones lock their file groups before they merge.
 
+A merge-on-read table is compacted by a process beside the writers, and by the writers after each
+fourth commit; that process is killed and stopped, too, also amid a run and while it holds the lock.
+Writers without coordination add logs to buckets that all share, and none of them loses a race: of
+a key the row with the highest ordering value stays. *compactions* are those that completed.
+
 At the end the table must be what its commits make of it, in the order of their completion, with the
 rows that each writer announced before it began: every acknowledged commit is there, once; no failed
 one is; no key is double; pyhudi, hudi-rs and Apache Hudi 1.2.0 read those rows. So must each
-snapshot that a reader took during the storm. Then `pyhudi clean --failed-writes` runs once, and no
-data file without a commit, marker, heartbeat, open instant or lock may be left. What differs is a
-problem.
+snapshot that a reader took during the storm. Then `pyhudi clean --failed-writes` runs once, and
+compactions whose runs died are run again. No base file or log without a commit, marker, heartbeat,
+open instant or lock may be left then. What differs is a problem.
 
 * *conflicts* are lost races; all but those *given up* after ten retries were healed by a retry.
 * *fenced* writers found out by themselves that they had been taken for dead.
@@ -236,6 +309,7 @@ def summary(report: Report) -> Sequence[object]:
         len(told.unknown),
         f"{figures['silent']}, {figures['landed unacknowledged']}",
         f"{figures['rolled back in the storm']} + {figures['rolled back after it']}",
+        figures["compactions"],
         figures["snapshots"],
         f"{report.seconds:.0f}",
         f"{figures['commits'] / report.seconds:.2g}",
@@ -278,6 +352,9 @@ WHOLE = (
     *map(Plan, PLACES),
     *(Plan(name, PESSIMISTIC) for name in ("filesystem", "zookeeper")),
     Plan("filesystem", NEW_KEYS),
+    *(Plan("filesystem", replace(LOGS, version=version)) for version in (9, 8, 6)),
+    *(Plan(name, LOGS) for name in ("zookeeper", "storage")),
+    Plan("filesystem", NON_BLOCKING),
     *(Plan(name, SPARK) for name in ("filesystem", "storage")),
 )
 
@@ -327,22 +404,27 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m integration.storm", description=__doc__)
     parser.add_argument("place", nargs="*", help=f"all, or some of {', '.join(PLACES)}")
     parser.add_argument("--seed", default="1")
-    kinds = {"spark": SPARK, "pessimistic": PESSIMISTIC, "new-keys": NEW_KEYS}
+    kinds = {
+        "spark": SPARK, "pessimistic": PESSIMISTIC, "new-keys": NEW_KEYS, "logs": LOGS,
+        "non-blocking": NON_BLOCKING,
+    }  # fmt: skip
     parser.add_argument("--writers", choices=kinds, help="of this kind, not optimistic ones")
+    parser.add_argument("--version", type=int, choices=(6, 8, 9), default=9, help="of the table")
     parser.add_argument("--upserts", type=int, help="of each writer, where time is short")
     given = parser.parse_args()
     os.environ.update(BRIEF_SPARK)
     if unknown := set(given.place) - set(PLACES):
         parser.error(f"no such place: {', '.join(sorted(unknown))}")
     scale = kinds.get(given.writers, Scale())
-    scale = replace(scale, upserts=given.upserts or scale.upserts)
+    scale = replace(scale, upserts=given.upserts or scale.upserts, version=given.version)
     plans = [Plan(name, scale) for name in given.place] or WHOLE
     reports = []
     with Peers() as peers:
         for plan in plans:
             reports.append(storm(plan, given.seed, peers))
             print(dict(zip(COLUMNS, summary(reports[-1]), strict=True)), flush=True)
-            for line in (*reports[-1].problems, *reports[-1].told.texts):
+            told = reports[-1].told.texts, reports[-1].compactor.failures
+            for line in (*reports[-1].problems, *told[0], *told[1]):
                 print(f"  {line}", flush=True)
             published = PAGE.read_text() if PAGE.exists() else ""
             kept = parts_of(published) if plans is WHOLE else published

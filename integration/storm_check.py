@@ -17,10 +17,14 @@ import pyarrow.parquet as pq
 
 from integration.peers import Answer
 from integration.storm_writer import FIELDS, TAG, Key
+from integration.strays import is_data, named_files
+from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action
+from pyhudi.reads.scan import Query
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
+from tests.reads.merged_table import rows as merged_rows
 
 #: writer and number of an upsert
 Name = tuple[int, int]
@@ -90,11 +94,10 @@ class Seen:
     rows: tuple[Row, ...]
 
 
-def look(table: Table) -> Seen:
-    """The table by pyhudi's own view of it, and pyarrow."""
-    timeline = table.timeline()
-    rows = rows_in(table.storage, (file.path for file in table.view(timeline).latest()))
-    return Seen(commits_of(table, timeline), tuple(sorted(rows)))
+def look(query: Query) -> Seen:
+    """The table as a query sees it: the rows of base files and logs that count."""
+    rows = (_row(each) for each in merged_rows(query, *FIELDS))
+    return Seen(commits_of(query.table, query.timeline), tuple(sorted(rows)))
 
 
 def rows_in(storage: Storage, paths: Iterable[str]) -> list[Row]:
@@ -107,20 +110,36 @@ def rows_in(storage: Storage, paths: Iterable[str]) -> list[Row]:
 
 
 def commits_of(table: Table, timeline: Timeline) -> tuple[tuple[str, Name], ...]:
-    """Instant time and upsert of each commit, in the order of completion."""
+    """Instant time and upsert of each commit, in the order of completion.
+
+    Compactions are left out: they change no row.
+    """
     done = sorted(timeline.commits, key=lambda i: (i.completion_time or i.time, i.time))
     found = []
     for commit in done:
-        tag = COMMITS.get(table.storage, timeline, commit).extra[TAG]
+        metadata = COMMITS.get(table.storage, timeline, commit)
+        if is_compaction(metadata):
+            continue
+        tag = metadata.extra[TAG]
         writer, _, number = tag.partition("/")
         found.append((str(commit.time), (int(writer), int(number))))
     return tuple(found)
 
 
-def expected(told: Told, commits: Iterable[tuple[str, Name]]) -> tuple[Row, ...]:
-    """The rows that these commits make, one after the other."""
+def is_compaction(metadata: CommitMetadata) -> bool:
+    """Whether a commit only merged logs into base files."""
+    return metadata.operation.upper() == "COMPACT"
+
+
+def expected(
+    told: Told, commits: Iterable[tuple[str, Name]], by_event: bool = False
+) -> tuple[Row, ...]:
+    """The rows that these commits make, one after the other.
+
+    ``by_event``: of a key the row of the highest writer and number stays, in any order of commits.
+    """
     rows: dict[Key, Row] = {}
-    for instant, name in commits:
+    for instant, name in sorted(commits, key=lambda each: each[1]) if by_event else commits:
         for key, place in told.keys[name]:
             rows[key, place] = (key, place, *name, instant)
     return tuple(sorted(rows.values()))
@@ -142,7 +161,12 @@ def differences(what: str, seen: Iterable[Row], wanted: Iterable[Row]) -> list[s
 
 def rows_of(answer: Answer) -> list[Row]:
     """A peer's answer, meta columns included, as rows."""
-    return [tuple(row[name] for name in (*FIELDS, META)) for row in answer.rows]
+    return [_row(row) for row in answer.rows]
+
+
+def _row(of: Mapping[str, Any]) -> Row:
+    key, place, writer, number, instant = (of[name] for name in (*FIELDS, META))
+    return key, place, writer, number, instant
 
 
 def outcome_problems(told: Told, final: Seen) -> list[str]:
@@ -168,13 +192,9 @@ def orphans(storage: Storage) -> list[str]:
     """What failed writes left: files that no commit names, markers, heartbeats, open instants."""
     table = open_table(storage)
     timeline = table.timeline()
-    named = {
-        stat.path
-        for commit in timeline.commits
-        for stat in COMMITS.get(storage, timeline, commit).stats
-    }
+    named = named_files(storage, timeline)
     files = [file.path for file in storage.walk("")]
-    data = {p for p in files if p.endswith(".parquet") and not p.startswith(".hoodie/")}
+    data = set(filter(is_data, files))
     traces = {p for p in files if p.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/"))}
     pending = {f"{i.time}.{i.action.value}.{i.state.value}" for i in timeline.pending}
     lost = {f"{path} is missing" for path in named - data}

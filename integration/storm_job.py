@@ -1,4 +1,4 @@
-"""One service of a storm: a process that cleans, archives or clusters again and again.
+"""One service of a storm: a process that cleans, archives, clusters or compacts again and again.
 
 ``python -m integration.storm_job SPEC-JSON`` calls pyhudi's own function for the service, as a job
 beside the writers would, and tells of each turn in JSON lines on stdout. It begins when it gets a
@@ -30,6 +30,7 @@ from pyhudi.locks.open import LockOpener
 from pyhudi.services.archiver import ArchiveFate
 from pyhudi.services.clean import Fate
 from pyhudi.services.clustering import ClusteringFate
+from pyhudi.services.compaction import CompactionFate
 from pyhudi.storage.base import Storage
 
 SERVICES = ("clean", "archive", "cluster")
@@ -76,6 +77,8 @@ def turn(service: str, root: str, options: Mapping[str, str], hadoop: Mapping[st
         return sum(each.fate is Fate.DELETED for each in pyhudi.clean(root, **said))
     if service == "archive":
         return sum(each.fate is ArchiveFate.ARCHIVED for each in pyhudi.archive(root, **said))
+    if service == "compact":
+        return sum(each.fate is CompactionFate.COMPACTED for each in pyhudi.compact(root, **said))
     return sum(each.fate is ClusteringFate.CLUSTERED for each in pyhudi.cluster(root, **said))
 
 

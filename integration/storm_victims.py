@@ -27,6 +27,7 @@ class Scale:
     """How large a storm is; ``pauses_holding`` of the paused ones hold the table lock.
 
     With ``new_keys`` writers also race for keys that the table does not have; Spark's always do.
+    A merge-on-read table has a compaction beside its writers, and after some of their commits.
     """
 
     writers: int = 16
@@ -38,10 +39,17 @@ class Scale:
     spark: bool = False
     pessimistic: bool = False
     new_keys: bool = False
+    merge_on_read: bool = False
+    #: without coordination, which needs Spark
+    non_blocking: bool = False
+    version: int = 9
 
     def __str__(self) -> str:
         kinds = ("Spark",) * self.spark + ("pessimistic",) * self.pessimistic
         kinds += ("new keys",) * self.new_keys
+        if self.merge_on_read:
+            kinds += (f"merge-on-read, version {self.version}",)
+        kinds += ("without coordination",) * self.non_blocking
         return ", ".join((f"{self.writers} x {self.upserts}", *kinds))
 
 
@@ -49,6 +57,9 @@ SAMPLE = Scale(writers=4, upserts=5, kills=1, kills_holding=0, pauses=1, pauses_
 SPARK = Scale(3, 5, 1, 0, 1, 0, spark=True)
 PESSIMISTIC = Scale(pessimistic=True)
 NEW_KEYS = Scale(8, 20, 3, 1, 2, 1, new_keys=True)
+LOGS = Scale(8, 20, 3, 1, 2, 1, merge_on_read=True)
+NON_BLOCKING = Scale(3, 8, 1, 0, 1, 0, spark=True, merge_on_read=True, non_blocking=True)
+LOGS_SAMPLE = replace(SAMPLE, merge_on_read=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from pyhudi.locks.base import LockHolder, LockOwner, TableLock
 from pyhudi.locks.open import LockOpener
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.rows.task import error_from_text
+from pyhudi.services.compaction import SlicesHere
 from pyhudi.storage.base import Storage
 from pyhudi.storage.open import bucket_of, open_storage
 from pyhudi.storage.s3_settings import arrow_options, s3_settings
@@ -231,6 +232,12 @@ def do_without_spark() -> None:
         return Prepared(cast(Any, keyed), SCHEMA, SCHEMA.arrow(), FIELDS, False)
 
     module("pyhudi.writes.write").prepare = prepare
+    compact_without_spark()
+
+
+def compact_without_spark() -> None:
+    """Have compactions after a commit merge their slices in this process."""
+    module("pyhudi.writes.write")._tasks = lambda *_: SlicesHere()
 
 
 def upserts_without_spark(spec: Spec, tell: Tell) -> Callable[[pa.Table, str], dict[str, Any]]:

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyhudi.format.filenames import parse_log_file_name
+from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import open_table
+
+
+def is_data(path: str) -> bool:
+    """Whether the file at this path of a table holds rows: a base file or a log."""
+    if path.startswith(".hoodie/"):
+        return False
+    name = path.rpartition("/")[2]
+    log = parse_log_file_name(name)
+    return name.endswith(".parquet") or (log is not None and not log.cdc)
+
+
+def named_files(storage: Storage, timeline: Timeline) -> set[str]:
+    """The paths of the data files that the commits of the timeline name."""
+    return {
+        stat.path
+        for commit in timeline.commits
+        for stat in COMMITS.get(storage, timeline, commit).stats
+    }
 
 
 def unnamed_files(table: Path) -> set[str]:
     """Data files that no commit names."""
     opened = open_table(LocalStorage(str(table)))
-    timeline = opened.timeline()
-    named = {
-        stat.path
-        for commit in timeline.commits
-        for stat in COMMITS.get(opened.storage, timeline, commit).stats
-    }
-    files = [f.relative_to(table) for f in table.rglob("*.parquet")]
-    return {str(f) for f in files if f.parts[0] != ".hoodie"} - named
+    files = (str(f.relative_to(table)) for f in table.rglob("*") if f.is_file())
+    return set(filter(is_data, files)) - named_files(opened.storage, opened.timeline())
 
 
 def stray_files(table: Path) -> set[str]:

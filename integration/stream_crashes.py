@@ -26,15 +26,22 @@ from integration.peers.spark import child_environment
 from integration.stream_beside import play_beside
 from integration.stream_kills import IN_A_TASK, Trouble
 from integration.stream_lives import Lives, problems_of
-from integration.stream_seeds import OPERATIONS, VERSIONS, Played, drawn, play_many
+from integration.stream_seeds import (
+    OPERATIONS,
+    VERSIONS,
+    Played,
+    drawn,
+    has_logs,
+    play_many,
+)
 from integration.stream_source import Source, differences, options_of, rows_of
 from tests.servers.process import BRIEF_JVM, BRIEF_SPARK
 
 PAGE = Path(__file__).parents[1] / "docs" / "crashes.md"
 BEGIN, END = "<!-- streams: begin -->", "<!-- streams: end -->"
 HEAD = (
-    "streams", "seeds", "drivers killed", "where", "ended by an error", "rows", "seconds",
-    "problems",
+    "streams", "seeds", "merge-on-read", "drivers killed", "where", "ended by an error", "rows",
+    "seconds", "problems",
 )  # fmt: skip
 KINDS = {
     "alone": "one, without Spark",
@@ -85,10 +92,11 @@ def with_spark(seed: str, folder: Path) -> Played:
     """A stream of Spark drivers on a cluster: workers and executors die, drivers too."""
     lots = random.Random(f"{seed}/spark")
     version, operation = lots.choice(VERSIONS), lots.choice(OPERATIONS)
-    source, options = Source("a", operation, 5, rows=60), options_of(operation, version)
+    logs = has_logs(seed)
+    source, options = Source("a", operation, 5, rows=60), options_of(operation, version, logs)
     table, places = folder / "table", folder / "cluster"
     places.mkdir()
-    played = Played(seed, version, operation, table, options, source.wanted())
+    played = Played(seed, version, operation, table, options, source.wanted(), logs)
     with standalone(places) as cluster:
         stream = Lives.begin(
             source, folder, table, options, master=cluster.master, conf=CHAOS, staged=True,
@@ -148,6 +156,7 @@ def summary(kind: str, played: Sequence[Played], seconds: float) -> tuple[str, .
     return (
         KINDS[kind],
         str(len(played)),
+        str(sum(each.logs for each in played)),
         str(ended["killed"]),
         ", ".join(f"{step} {count}" for step, count in deaths.most_common()),
         str(ended["failed"]),
@@ -197,7 +206,8 @@ def main() -> int:
 def tell(played: Sequence[Played], folder: Path) -> bool:
     """Print errors and problems; whether there are problems."""
     for each in played:
-        who = f"seed {each.seed}, version {each.version}, {each.operation}"
+        kind = "merge-on-read" if each.logs else "copy-on-write"
+        who = f"seed {each.seed}, {kind}, version {each.version}, {each.operation}"
         for text in each.errors:
             print(f"  {who}: {text[-300:]}", flush=True)
         for text in each.problems:

@@ -25,6 +25,7 @@ STEPS = (
     (IN_A_TASK, "in a task"),
     ("moment)", "any moment"),
     ("*.rollback*", "settling"),
+    ("*.compaction.*", "compaction"),
     ("*hoodie.properties*", "making the table"),
     (".hoodie/.heartbeat/*", "heartbeat"),
     (".hoodie/.temp/*", "markers"),

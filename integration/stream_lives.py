@@ -13,16 +13,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
+import pyhudi
 from integration.peers.spark import child_environment
 from integration.strays import stray_files
 from integration.stream_driver import FAILED, DriverSpec
 from integration.stream_kills import Trouble, step_of
 from integration.stream_source import Row, Source, differences, rows_of
+from pyhudi.format.table_config import TableType
 from pyhudi.services.failed_writes import clean_failed_writes
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
+from tests.reads.merged_table import opened, rows
 
 #: what a heartbeat needs to lapse
 LAPSE_S = 3.5
@@ -91,20 +92,19 @@ class Lives:
 
 def on_disk(table: Path) -> Counter[Row]:
     """The rows of the files that the timeline shows."""
-    opened = open_table(LocalStorage(str(table)))
-    found: Counter[Row] = Counter()
-    for file in opened.view(opened.timeline()).latest():
-        found += rows_of(pq.ParquetFile(table / file.path).read(["k", "p", "v"]).to_pylist())
-    return found
+    return rows_of(rows(opened(table), "k", "p", "v"))
 
 
 def settled(table: Path, options: dict[str, str]) -> list[str]:
     """What is left after one ``pyhudi clean --failed-writes``: nothing may be.
 
-    A heartbeat without an instant counts until it has lapsed.
+    A heartbeat without an instant counts until it has lapsed. The plan of a compaction stays until
+    it has run, so plans whose runs have died are run here.
     """
     time.sleep(LAPSE_S)
     clean_failed_writes(str(table), options=options)
+    if open_table(LocalStorage(str(table))).config.table_type is TableType.MERGE_ON_READ:
+        pyhudi.compact(str(table), op="run", options=options)
     return [f"left after settling: {name}" for name in sorted(stray_files(table))]
 
 

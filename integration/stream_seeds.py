@@ -50,10 +50,16 @@ class Played:
     table: Path
     options: dict[str, str]
     wanted: Counter[Row]
+    logs: bool = False
     ended: Counter[str] = field(default_factory=Counter)
     deaths: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+
+def has_logs(seed: str) -> bool:
+    """Whether the table of a seed is merge-on-read: about every second is."""
+    return random.Random(f"{seed}/table type").random() < 0.5
 
 
 def drawn(lots: random.Random) -> tuple[tuple[Trouble, ...], float | None]:
@@ -150,13 +156,13 @@ def play(
     """
     lots = random.Random(f"{seed}/streams")
     version, operation = lots.choice(VERSIONS), lots.choice(OPERATIONS)
-    table = folder / "table"
-    options = {**options_of(operation, version), **(more or {})}
+    table, logs = folder / "table", has_logs(seed)
+    options = {**options_of(operation, version, logs), **(more or {})}
     if streams > 1 or lots.random() < 0.3:
         options |= MANY
     sources = [Source("ab"[n], operation, lots.randint(3, 6)) for n in range(streams)]
     wanted = sum((source.wanted() for source in sources), Counter[Row]())
-    played = Played(seed, version, operation, table, options, wanted)
+    played = Played(seed, version, operation, table, options, wanted, logs)
     make_table(str(table), options)
     specs = [
         stream_of(folder, source, table, {**options, NAME: f"stream-{source.prefix}"})

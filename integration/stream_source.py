@@ -19,13 +19,23 @@ PARTITIONS = 3
 DS = "hoodie.datasource.write."
 NAME = DS + "streaming.checkpoint.identifier"
 
+MERGE_ON_READ = {
+    DS + "table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline.max.delta.commits": "2",
+    # Known keys go to logs, and no base file is rewritten for new ones.
+    "hoodie.parquet.small.file.limit": "0",
+}
+
 #: key, partition, and the number of the file
 Row = tuple[str, str, int]
 
 
-def options_of(operation: str, version: int) -> dict[str, str]:
-    """What every stream is given; its heartbeat lapses after seconds."""
-    return {
+def options_of(operation: str, version: int, logs: bool = False) -> dict[str, str]:
+    """What every stream is given; its heartbeat lapses after seconds.
+
+    ``logs``: the table is merge-on-read, and compacted after each second commit.
+    """
+    return (MERGE_ON_READ if logs else {}) | {
         "hoodie.table.name": "streamed",
         "hoodie.write.table.version": str(version),
         DS + "recordkey.field": "k",

@@ -22,7 +22,12 @@ import pyarrow as pa
 from integration.killed_writer import module
 from integration.peers.process import LineProcess, claim_stdout, serve
 from integration.peers.spark import child_environment
-from integration.storm_writer import Spec, runtime_without_spark, shorten_leases
+from integration.storm_writer import (
+    Spec,
+    compact_without_spark,
+    runtime_without_spark,
+    shorten_leases,
+)
 from integration.stream_driver import FAILED
 from integration.stream_kills import ANSWERED, Storages, Trouble, answering, dies_when, troubles_of
 from integration.stream_source import Source
@@ -113,6 +118,7 @@ def stream(spec: WriterSpec) -> None:
     shorten_leases(spec.lease_s)
     module("pyhudi.transactions.recovery.settle").DYING_S = DYING_S
     module("pyhudi.writes.write").prepare = prepare
+    compact_without_spark()
     storages = Storages(open_storage, spec.troubles, spec.deaths)
     runtime = replace(runtime_of(spec.root, spec.options), storage=lambda root: storages(root, {}))
     write = write_table

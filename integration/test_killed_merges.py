@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.killed_merge import HEARTS, NEW_ROWS, merge
-from integration.killed_writer import OPTIONS
+from integration.killed_merge import HEARTS, NEW_GROUPS, NEW_ROWS, merge
+from integration.killed_writer import LOGS, OPTIONS
 from integration.peers import HudiRs, SparkPeer
 from integration.strays import stray_files, unnamed_files
 from pyhudi.storage.local import LocalStorage
@@ -63,9 +63,13 @@ def names(rows: list[dict[str, object]]) -> dict[object, object]:
     [
         pytest.param("spool", "hudi", "9", marks=matrix),
         pytest.param("spool", "pyhudi", "9", marks=matrix),
-        ("merge", "hudi", "9"),
+        pytest.param("merge", "hudi", "9", marks=matrix),
         pytest.param("merge", "pyhudi", "9", marks=matrix),
         pytest.param("merge", "hudi", "6", marks=matrix),
+        ("log", "hudi", "9"),
+        pytest.param("log", "pyhudi", "9", marks=matrix),
+        pytest.param("log", "pyhudi", "6", marks=matrix),
+        pytest.param("log", "hudi", "6", marks=matrix),
     ],
 )
 def test_a_killed_merge_is_undone_and_can_be_done_again(
@@ -79,7 +83,7 @@ def test_a_killed_merge_is_undone_and_can_be_done_again(
 ) -> None:
     table, hudi = tmp_path / "trips", peers("hudi-1.2.0")
     rows = "id", "concat('first', id) name", "1L ts", "concat('2024-01-0', id % 3 + 1) dt"
-    options = {**OPTIONS, VERSION: version}
+    options = {**OPTIONS, VERSION: version, **(LOGS if point == "log" else {})}
     made = spark.range(200).selectExpr(*rows).coalesce(1)
     made.write.format("pyhudi").options(**options).save(str(table))
 
@@ -111,7 +115,7 @@ def test_a_killed_merge_is_undone_and_can_be_done_again(
         assert stray_files(table) == set(), "the spool is gone as well"
 
     merge(spark, table)
-    for key in HEARTS:
+    for key in (*HEARTS, *NEW_GROUPS):
         spark.conf.unset(key)
 
     now = {key: name for key, name in now.items() if key >= 50}  # type: ignore[operator]

@@ -8,35 +8,41 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from integration.killed_writer import IN_A_TASK, OPTIONS
+from integration.killed_writer import IN_A_TASK, LOGS, OPTIONS
 from integration.peers import SparkPeer
 from integration.strays import stray_files, unnamed_files
 
 matrix = pytest.mark.matrix
 
-#: (storage method, path pattern, Spark tasks write) -> whether the killed write had committed
-STEPS = [
-    pytest.param("put_if_absent", "*.commit.requested", "no", False, id="begin", marks=matrix),
-    pytest.param(
-        "replace", ".hoodie/.heartbeat/*", "no", False, id="no-heartbeat-yet", marks=matrix
-    ),
-    pytest.param("put_if_absent", "*.inflight", "no", False, id="inflight", marks=matrix),
-    pytest.param("-", IN_A_TASK, "yes", False, id="in-a-task"),
-    pytest.param("replace", "*/MARKERS.type", "no", False, id="no-marker-yet", marks=matrix),
-    pytest.param("replace", "*/MARKERS0", "yes", False, id="marker-type-only", marks=matrix),
-    pytest.param("read", "*/MARKERS0", "yes", False, id="seal", marks=matrix),
-    pytest.param("put_if_absent", ".hoodie/lock", "no", False, id="lock", marks=matrix),
-    pytest.param("put_if_absent", "*_*.commit", "no", False, id="publish"),
-    pytest.param("delete_folder", ".hoodie/.temp/*", "no", True, id="after-publish", marks=matrix),
-    pytest.param("delete", ".hoodie/.heartbeat/*", "no", True, id="last-step", marks=matrix),
-]
+#: step -> storage method, path pattern, whether Spark tasks write, and whether the killed write had
+#: committed
+STEPS = {
+    "begin": ("put_if_absent", "*commit.requested", "no", False),
+    "no-heartbeat-yet": ("replace", ".hoodie/.heartbeat/*", "no", False),
+    "inflight": ("put_if_absent", "*.inflight", "no", False),
+    "in-a-task": ("-", IN_A_TASK, "yes", False),
+    "no-marker-yet": ("replace", "*/MARKERS.type", "no", False),
+    "marker-type-only": ("replace", "*/MARKERS0", "yes", False),
+    "seal": ("read", "*/MARKERS0", "yes", False),
+    "lock": ("put_if_absent", ".hoodie/lock", "no", False),
+    "publish": ("put_if_absent", "*_*commit", "no", False),
+    "after-publish": ("delete_folder", ".hoodie/.temp/*", "no", True),
+    "last-step": ("delete", ".hoodie/.heartbeat/*", "no", True),
+}
+SAMPLE = {("in-a-task", "logs"), ("publish", "files")}
+#: each step of writes that rewrite base files, and of those that add logs
+CASES = [
+    pytest.param(*given, kind == "logs", id=f"{step}-{kind}",
+                 marks=() if (step, kind) in SAMPLE else matrix)
+    for kind in ("files", "logs") for step, given in STEPS.items()
+]  # fmt: skip
 
 
 def rows(spark: SparkSession, first: int, end: int, name: str, ts: int) -> DataFrame:
@@ -56,6 +62,11 @@ def names(spark: SparkSession, table: Path) -> dict[int, str]:
     return {row.id: row.name for row in found}
 
 
+def said(options: Mapping[str, str]) -> list[str]:
+    """Options as the killed writer takes them."""
+    return [f"{key}={text}" for key, text in options.items()]
+
+
 def kill(table: Path, method: str, pattern: str, staged: str, *options: str) -> None:
     """Run a writer that dies at the chosen step."""
     argv = ["-m", "integration.killed_writer", str(table), method, pattern, staged, *options]
@@ -63,15 +74,21 @@ def kill(table: Path, method: str, pattern: str, staged: str, *options: str) -> 
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
 
 
-@pytest.mark.parametrize(("method", "pattern", "staged", "committed"), STEPS)
+@pytest.mark.parametrize(("method", "pattern", "staged", "committed", "logs"), CASES)
 def test_a_writer_killed_at_any_step_leaves_exact_rows_and_no_stray_file(
-    spark: SparkSession, tmp_path: Path, method: str, pattern: str, staged: str, committed: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    method: str,
+    pattern: str,
+    staged: str,
+    committed: bool,
+    logs: bool,
 ) -> None:
-    table = tmp_path / "trips"
-    write(rows(spark, 0, 200, "first", 1), table)
-    kill(table, method, pattern, staged)
+    table, options = tmp_path / "trips", LOGS if logs else {}
+    write(rows(spark, 0, 200, "first", 1), table, **options)
+    kill(table, method, pattern, staged, *said(options))
 
-    write(rows(spark, 250, 260, "next", 3), table)
+    write(rows(spark, 250, 260, "next", 3), table, **options)
 
     expected = {i: f"first{i}" for i in range(200)}
     if committed:
@@ -91,8 +108,16 @@ SEALED = {
 
 @pytest.mark.parametrize("form", [pytest.param("direct", marks=matrix), "timeline_server_based"])
 @pytest.mark.parametrize(
-    ("hudi", "version"),
-    [("hudi-1.2.0", "9"), ("hudi-0.15.0", "6"), pytest.param("hudi-1.2.0", "6", marks=matrix)],
+    ("hudi", "version", "logs"),
+    [
+        ("hudi-1.2.0", "9", True),
+        ("hudi-0.15.0", "6", False),
+        pytest.param("hudi-1.2.0", "9", False, marks=matrix),
+        pytest.param("hudi-1.2.0", "6", False, marks=matrix),
+        pytest.param("hudi-1.2.0", "8", True, marks=matrix),
+        pytest.param("hudi-1.2.0", "6", True, marks=matrix),
+        pytest.param("hudi-0.15.0", "6", True, marks=matrix),
+    ],
 )
 def test_apache_hudi_rolls_back_a_killed_write_by_its_markers(
     spark: SparkSession,
@@ -100,12 +125,15 @@ def test_apache_hudi_rolls_back_a_killed_write_by_its_markers(
     tmp_path: Path,
     hudi: str,
     version: str,
+    logs: bool,
     form: str,
 ) -> None:
-    table = tmp_path / "trips"
-    write(rows(spark, 0, 200, "first", 1), table, **{"hoodie.write.table.version": version})
-    kill(table, *SEALED[form], "yes", f"hoodie.write.markers.type={form}")
-    assert len(unnamed_files(table)) == 3, "the killed write had written its files"
+    table, options = tmp_path / "trips", LOGS if logs else {}
+    created = {**options, "hoodie.write.table.version": version}
+    write(rows(spark, 0, 200, "first", 1), table, **created)
+    kill(table, *SEALED[form], "yes", f"hoodie.write.markers.type={form}", *said(options))
+    # In a merge-on-read table three logs, and three base files for the new keys.
+    assert len(unnamed_files(table)) == (6 if logs else 3), "the killed write had written its files"
     lists = list((table / ".hoodie" / ".temp").glob("*/MARKERS*"))
     assert bool(lists) == (form != "direct")
 

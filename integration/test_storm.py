@@ -15,18 +15,25 @@ from integration.storm import COLUMNS, WHOLE, Report, page, rage, verify
 from integration.storm_check import Name, Seen, Told, differences, expected, outcome_problems
 from integration.storm_page import parts_of
 from integration.storm_places import PLACES, Place, place
-from integration.storm_victims import SAMPLE, strikes
+from integration.storm_victims import LOGS_SAMPLE, SAMPLE, Scale, strikes
 from integration.storm_waits import BEGIN, END, Turn, line, passed_by, publish
 
 COMMITS: tuple[tuple[str, Name], ...] = (("1", (0, 0)), ("2", (1, 0)))
 
 
-@pytest.fixture(scope="module")
-def storm(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Four writers, one of them killed and one stopped past its lapse."""
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(LOGS_SAMPLE, id="logs"),
+        pytest.param(SAMPLE, id="files", marks=pytest.mark.matrix),
+    ],
+)
+def storm(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Report:
+    """Four writers and a compactor; of writers one is killed, one stopped past its lapse."""
+    scale: Scale = request.param
     folder = tmp_path_factory.mktemp("storm")
     with place("filesystem", folder) as where:
-        return rage(where, SAMPLE, "sample", folder)
+        return rage(where, scale, "sample", folder)
 
 
 def told() -> Told:
@@ -53,6 +60,11 @@ def test_a_storm_strikes_and_every_upsert_has_one_outcome(storm: Report) -> None
     assert sorted(name for name in ended if name[0] >= 0) == sorted(upserts)
     assert len(said.silent) <= SAMPLE.kills
     assert storm.figures["snapshots"] > 0
+
+
+def test_without_coordination_the_highest_row_of_a_key_stays_in_any_order() -> None:
+    for commits in (COMMITS, COMMITS[::-1]):
+        assert expected(told(), commits, by_event=True) == (("k", "p", 1, 0, "2"),)
 
 
 def test_rows_follow_the_order_of_completion() -> None:
@@ -113,9 +125,8 @@ def test_the_page_has_a_line_for_each_storm_and_names_problems(storm: Report) ->
     assert f"| {' | '.join(COLUMNS)} |" in text
     again = page([], text)
     assert again == text
-    assert (
-        page([storm], text.replace("| filesystem |", "| another |")).count(" disk | 4 x 5 |") == 2
-    )
+    other = text.replace("| filesystem |", "| another |")
+    assert page([storm], other).count(f" disk | {storm.scale} |") == 2
     storm.problems.append("a row is gone")
     try:
         assert "* filesystem, local disk: a row is gone" in page([storm])

@@ -26,35 +26,37 @@ Peers = Callable[[str], SparkPeer]
 
 #: what drivers die of, one after the other, on one table
 DEATHS = {
-    "before the request": Trouble("CRASH_BEFORE", "*.commit.requested", 2),
-    "after the request": Trouble("CRASH_AFTER", "*.commit.requested"),
+    "before the request": Trouble("CRASH_BEFORE", "*commit.requested", 2),
+    "after the request": Trouble("CRASH_AFTER", "*commit.requested"),
     "in a task": Trouble("CRASH_BEFORE", IN_A_TASK),
     "settling": Trouble("CRASH_BEFORE", "*.rollback"),
     "sealed": Trouble("CRASH_BEFORE", ".hoodie/lock", methods="put_if_absent"),
-    "before the put": Trouble("CRASH_BEFORE", "*.commit"),
-    "after the put": Trouble("CRASH_AFTER", "*.commit"),
+    "before the put": Trouble("CRASH_BEFORE", "*commit"),
+    "after the put": Trouble("CRASH_AFTER", "*commit"),
     "before Spark's log": Trouble("CRASH_AFTER", ANSWERED),
 }
 FEW = ("in a task", "settling", "before the put", "before Spark's log")
 STEPS = {"request", "in a task", "settling", "lock", "the put", "answered, not noted"}
-LOST = (Trouble("LOSE_REPLY", "*.commit"), Trouble("LOSE_REQUEST", "*.commit", 2))
+LOST = (Trouble("LOSE_REPLY", "*commit"), Trouble("LOSE_REQUEST", "*commit", 2))
 
 
 @pytest.mark.parametrize(
-    ("deaths", "operation", "version"),
+    ("deaths", "operation", "version", "logs"),
     [
-        pytest.param(FEW, "insert", 9, id="few"),
-        pytest.param(tuple(DEATHS), "insert", 9, id="all-9", marks=matrix),
-        pytest.param(tuple(DEATHS), "upsert", 8, id="all-8", marks=matrix),
-        pytest.param(tuple(DEATHS), "insert", 6, id="all-6", marks=matrix),
+        pytest.param(FEW, "upsert", 9, True, id="few"),
+        pytest.param(tuple(DEATHS), "insert", 9, False, id="all-9", marks=matrix),
+        pytest.param(tuple(DEATHS), "upsert", 8, False, id="all-8", marks=matrix),
+        pytest.param(tuple(DEATHS), "insert", 6, False, id="all-6", marks=matrix),
+        pytest.param(tuple(DEATHS), "upsert", 8, True, id="all-logs-8", marks=matrix),
+        pytest.param(tuple(DEATHS), "upsert", 6, True, id="all-logs-6", marks=matrix),
     ],
 )
 def test_a_driver_killed_at_a_step_of_an_epoch_neither_loses_nor_doubles_rows(
     tmp_path: Path, peers: Peers, hudi_rs: HudiRs, deaths: tuple[str, ...], operation: str,
-    version: int,
+    version: int, logs: bool,
 ) -> None:  # fmt: skip
     table, source = tmp_path / "table", Source("a", operation, len(deaths))
-    stream = Lives.begin(source, tmp_path, table, options_of(operation, version))
+    stream = Lives.begin(source, tmp_path, table, options_of(operation, version, logs))
     for step in deaths:
         told = {"staged": step == "in a task", "dying_s": 5.0 if step == "settling" else 1.0}
         assert stream.live(DEATHS[step], **told) == "killed", f"{step}: {stream.errors}"
@@ -66,13 +68,22 @@ def test_a_driver_killed_at_a_step_of_an_epoch_neither_loses_nor_doubles_rows(
     assert problems_of(table, source.wanted(), readers, stream.spec.options) == []
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=matrix)])
+@pytest.mark.parametrize(
+    ("version", "logs"),
+    [
+        (9, True),
+        pytest.param(9, False, marks=matrix),
+        pytest.param(6, False, marks=matrix),
+        pytest.param(6, True, marks=matrix),
+    ],
+)
 def test_without_spark_each_step_is_died_at_and_each_row_comes_once(
-    tmp_path: Path, hudi_rs: HudiRs, version: int
+    tmp_path: Path, hudi_rs: HudiRs, version: int, logs: bool
 ) -> None:
     """The model of the seeds, at the same steps."""
-    table, source = tmp_path / "table", Source("a", "insert", len(DEATHS) - 1)
-    options = options_of("insert", version)
+    operation = "upsert" if logs else "insert"
+    table, source = tmp_path / "table", Source("a", operation, len(DEATHS) - 1)
+    options = options_of(operation, version, logs)
     make_table(str(table), options)
     spec = stream_of(tmp_path, source, table, options)
     with Pool(1, tmp_path / "log") as pool:
@@ -89,7 +100,8 @@ def test_a_few_seeds_find_no_problem(tmp_path: Path, hudi_rs: HudiRs, kind: str)
     def judge(played: Played) -> list[str]:
         return problems_of(played.table, played.wanted, [hudi_rs], played.options)
 
-    played = run(kind, ["3", "4"], tmp_path, judge)
+    played = run(kind, ["2", "3"], tmp_path, judge)
+    assert [each.logs for each in played] == [False, True]
     assert [each.problems for each in played] == [[], []]
     # Some deaths come by the clock: a quick machine may be done with a seed before its first.
     assert sum(each.deaths.total() for each in played)

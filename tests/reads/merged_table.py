@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def opened(root: Path, as_of: str | None = None, **options: str) -> Query:
 
 def rows(query: Query, *columns: str) -> list[dict[str, Any]]:
     """All rows, in the ``columns`` of the table or all of them, after the meta columns."""
-    root = query.table.storage.root
+    storage = query.table.storage
     meta = tuple(Column(name, "string") for name in META_COLUMNS)
     own = [c for c in query.schema().columns if not columns or c.name in columns]
     wanted = SparkSchema((*meta, *own))
@@ -39,7 +40,7 @@ def rows(query: Query, *columns: str) -> list[dict[str, Any]]:
     masked = masks(merges(query, with_logs), with_logs) if with_logs else {}
     found: list[dict[str, Any]] = []
     for file in base_files(slices):
-        table = pq.read_table(f"{root}/{file.path}")
+        table = pq.read_table(io.BytesIO(storage.read(file.path)))
         if file.path in masked:
             keep = np.ones(table.num_rows, np.bool_)
             keep[masked[file.path].masked] = False

@@ -2,9 +2,9 @@
 
 ``python -m tests.simulation --seeds N`` sets how many seeds each configuration gets, ``--near``
 explores no further than `make test` does, ``--own`` explores pyhudi's own services alone and
-renews their sections of the page, ``--streams`` does so with streams and ``--logs`` with
-merge-on-read tables. The page's parts are explored
-in ``--jobs`` processes, one part in one; what is printed and published is the same whatever their
+renews their sections of the page, ``--streams`` does so with streams, ``--logs`` with merge-on-read
+tables, and ``--shared`` with writers without coordination alone. The page's parts are explored in
+``--jobs`` processes, one part in one; what is printed and published is the same whatever their
 number. Ends with 1 where anything was found that the table does not tell; its schedule is printed,
 and runs again by ``explore.judge``.
 """
@@ -30,9 +30,11 @@ from tests.simulation.invariants import (
     PAGE,
     log_part,
     page,
+    shared_part,
     stream_part,
     with_log_part,
     with_own_part,
+    with_shared_part,
     with_stream_part,
 )
 from tests.simulation.log_guards import LOG_CASES, LOG_GUARDS
@@ -43,12 +45,20 @@ from tests.simulation.rows import Row
 from tests.simulation.scenarios import FAR, NEAR, ROWS
 from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
+from tests.simulation.shared_guards import SHARED_CASES, SHARED_GUARDS
+from tests.simulation.shared_scenarios import SHARED_ROWS
 from tests.simulation.stream_guards import STREAM_CASES, STREAM_GUARDS
 from tests.simulation.stream_scenarios import STREAM_ROWS
 from tests.simulation.world import Scenario
 
 ALL_GUARDS: Final = (
-    GUARDS | SERVICE_GUARDS | ALL_OWN_GUARDS | STREAM_GUARDS | LOG_GUARDS | COMPACTION_GUARDS
+    GUARDS
+    | SERVICE_GUARDS
+    | ALL_OWN_GUARDS
+    | STREAM_GUARDS
+    | LOG_GUARDS
+    | COMPACTION_GUARDS
+    | SHARED_GUARDS
 )
 ALL_LOG_CASES: Final = (*LOG_CASES, *COMPACTION_CASES)
 ALL_CASES: Final = (*CASES, *SERVICE_CASES, *ALL_OWN_CASES)
@@ -135,6 +145,7 @@ def main() -> int:
     given.add_argument("--own", action="store_true")
     given.add_argument("--streams", action="store_true")
     given.add_argument("--logs", action="store_true")
+    given.add_argument("--shared", action="store_true")
     given.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = given.parse_args()
     logging.disable(logging.CRITICAL)
@@ -145,6 +156,8 @@ def main() -> int:
         return streams_alone(seeds, options.jobs)
     if options.logs:
         return logs_alone(seeds, options.jobs)
+    if options.shared:
+        return shared_alone(seeds, options.jobs)
     # What takes longest comes first, so that all processes end at about the same time.
     parts: list[Part] = [partial(exhausted, *bound) for bound in reversed(bounds)]
     parts += [partial(searched, row, seeds) for row in (*ROWS, *SERVICE_ROWS, *OWN_ROWS)]
@@ -178,15 +191,37 @@ def own_alone(seeds: range, jobs: int) -> int:
 def log_parts(seeds: range) -> list[Part]:
     """What is explored of logs: each configuration, and each guard switched off."""
     parts: list[Part] = [partial(searched, row, seeds) for row in LOG_ROWS]
-    return parts + [partial(without, case) for case in ALL_LOG_CASES]
+    parts += [partial(without, case) for case in ALL_LOG_CASES]
+    return parts + shared_parts(seeds)
 
 
 def log_lines(found: Sequence[Told]) -> list[str]:
     """What the page says of them."""
     told = iter(found)
     rows = [(row, next(told).explored) for row in LOG_ROWS]
-    guards = [(c, each.explored, each.history) for c, each in zip(ALL_LOG_CASES, told, strict=True)]
-    return log_part(rows, guards)
+    guards = [(c, one.explored, one.history) for c in ALL_LOG_CASES for one in [next(told)]]
+    return [*log_part(rows, guards), "", *shared_lines(list(told))]
+
+
+def shared_parts(seeds: range) -> list[Part]:
+    """What is explored of writers without coordination."""
+    parts: list[Part] = [partial(searched, row, seeds) for row in SHARED_ROWS]
+    return parts + [partial(without, case) for case in SHARED_CASES]
+
+
+def shared_lines(found: Sequence[Told]) -> list[str]:
+    """What the page says of them."""
+    told = iter(found)
+    rows = [(row, next(told).explored) for row in SHARED_ROWS]
+    guards = [(c, each.explored, each.history) for c, each in zip(SHARED_CASES, told, strict=True)]
+    return shared_part(rows, guards)
+
+
+def shared_alone(seeds: range, jobs: int) -> int:
+    """Explore writers without coordination, and renew what the page says of them."""
+    found = run(shared_parts(seeds), jobs)
+    known = PAGE.read_text(encoding="utf-8")
+    return publish(with_shared_part(known, shared_lines(found)), found)
 
 
 def logs_alone(seeds: range, jobs: int) -> int:

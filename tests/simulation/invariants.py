@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulation.checkers import CHECKERS, LOG_CHECKERS, STREAM_CHECKERS
+from tests.simulation.checkers import CHECKERS, LOG_CHECKERS, SHARED_CHECKERS, STREAM_CHECKERS
 from tests.simulation.explore import Explored
 from tests.simulation.guards import Case
 from tests.simulation.residuals import RESIDUALS
@@ -14,6 +14,7 @@ from tests.simulation.rows import Row
 PAGE = Path(__file__).parents[2] / "docs" / "invariants.md"
 INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in CHECKERS)
 LOG_INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in LOG_CHECKERS)
+SHARED_INVARIANTS = tuple(c.__name__.replace("_", " ") for c in SHARED_CHECKERS)
 STREAM_INVARIANTS = tuple(checker.__name__.replace("_", " ") for checker in STREAM_CHECKERS)
 
 HEAD = """\
@@ -33,8 +34,9 @@ in two threads that share its caches and its marker service.
 the bounds. `make test` uses most schedules where it must find something: it switches off each
 guard and finds each *broken* again. Where it must find nothing, it runs 40 seeds of each
 configuration, 30 with each service of Apache Hudi, 25 with those of pyhudi, 20 of each
-configuration of streams and of logs, 40 with each guard against Apache Hudi's on, 200 for each gap
-that no guard covers, and the schedules within three of the bounds.
+configuration of streams and of logs, 8 of each of writers without coordination, 40 with each guard
+against Apache Hudi's on, 200 for each gap that no guard covers, and the schedules within three of
+the bounds.
 
 Six things must hold in each run:
 """
@@ -62,6 +64,21 @@ code; only rows are merged by the simulation (`tests/simulation/appends.py`, `ow
 Apache Hudi's compaction of version 6 has logs of running writes in its plan, as in the original;
 Hudi's writer that is alone compares itself with nobody. At the end the plans that are left are run.
 By the six invariants no row is there twice, and none of a failed write shows. One more must hold:
+""".rstrip().split("\n")
+SHARED = """\
+## Writers without coordination
+
+Such writers add logs of whole rows to buckets that all of them share, alone, beside compactions,
+and beside writers with coordination, statements, and deletions of a whole partition
+(`tests/simulation/shared_buckets.py`). The bucket's id, the judgement and the order are the
+product's code; the rule that says which row stays is stated once more by the checker
+(`tests/simulation/checkers/same_rows.py`). Rows that others have overwritten are not lost here, so
+two invariants more stand in place of *nothing committed is lost* and *every read is serial*. A
+delete adds no log to a bucket that has no file group when it begins, so it deletes no row that
+another writer puts there meanwhile:
+""".rstrip().split("\n")
+SHARED_TOLD = """\
+Each guard of these writers, and what comes of it if it is switched off:
 """.rstrip().split("\n")
 OWN = """\
 ## Beside pyhudi's own services
@@ -110,6 +127,11 @@ MEANINGS = {
     "every read is serial": "there is one order of the commits, and each read shows a prefix of it",
     "a log is in its slice": "the newest one at its commit; and a compaction merges all logs of "
     "its slice that had completed, and no other",
+    "every order gives the same rows": "each read shows the rows that the rule names for the "
+    "commits of that moment: by event time the highest ordering value, otherwise the latest log; "
+    "no acknowledged commit is missing, and none is counted that is not visible",
+    "no race is lost": "by event time none of these writers fails or begins anew, as long as all "
+    "are such writers",
     "an epoch is committed once": "one commit has it, however many drivers write it",
     "the rows of a batch are there once": "none is there twice in any read; none is lost once the "
     "batch has ended",
@@ -201,6 +223,33 @@ def log_part(
     head = ("guard", "without it", "programs", "mutant")
     parts += [*_table(head, [guard_line(case) for case, _, _ in guards]), ""]
     return parts + [line for one in guards for line in guard_part(*one)]
+
+
+def with_shared_part(known: str, lines: Sequence[str]) -> str:
+    """The page ``known`` with a new part on writers without coordination, before the streams."""
+    before, _, rest = known.partition(STREAMS[0])
+    before = before.partition(SHARED[0])[0]
+    return "\n".join([before.rstrip("\n"), "", *lines]) + "\n" + STREAMS[0] + rest
+
+
+def shared_part(
+    searched: Sequence[tuple[Row, Explored]], guards: Sequence[tuple[Case, Explored, str]]
+) -> list[str]:
+    """The lines of the page on writers without coordination and their guards."""
+    new = SHARED_INVARIANTS[-2:]
+    parts = [*SHARED, "", *(f"* **{n}**: {MEANINGS[n]};" for n in new), ""]
+    head = ("configuration", *SHARED_INVARIANTS, "schedules")
+    parts += _table(head, [shared_line(row, explored) for row, explored in searched])
+    parts += ["", *SHARED_TOLD, ""]
+    head = ("guard", "without it", "programs", "mutant")
+    parts += [*_table(head, [guard_line(case) for case, _, _ in guards]), ""]
+    return parts + [line for one in guards for line in guard_part(*one)]
+
+
+def shared_line(row: Row, explored: Explored) -> tuple[str, ...]:
+    """A configuration of such writers: nothing may be broken there."""
+    assert not row.broken
+    return (row.name, *["holds"] * len(SHARED_INVARIANTS), f"{explored.schedules:,}")
 
 
 def log_line(row: Row, explored: Explored) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Worlds of merge-on-read tables: writers of logs, compactions of both, and what befalls them.
 
-A writer that shares its file groups with others would be one more mapping like ``WRITERS``.
+Writers that share their file groups without coordination are in ``shared_scenarios.py``.
 """
 
 from __future__ import annotations

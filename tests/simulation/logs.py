@@ -63,8 +63,13 @@ def merged(
         if part._block.block_type is BlockType.DELETE:
             rows = {key: value for key, value in rows.items() if key not in content}
         else:
-            rows |= content
+            rows |= {k: row for k, row in content.items() if _value(row) >= _value(rows.get(k))}
     return rows
+
+
+def _value(row: Sequence[str] | None) -> int:
+    """The ordering value behind the name of a row's writer; -1 where event time does not decide."""
+    return int(row[1]) if row is not None and len(row) == 2 and row[1].isdigit() else -1
 
 
 def log_data(

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from pyhudi.config import FailedWrites
@@ -50,6 +50,7 @@ from tests.simulation.seams import (
     TrueClock,
     real_threads_replaced,
 )
+from tests.simulation.shared_buckets import NO_VALUE, Share
 from tests.simulation.streams import Stream, streams_of
 from tests.simulation.truth import Truth
 
@@ -67,8 +68,11 @@ OTHER_TABLE = "/b"
 #: clocks of their applications go by so much, so that both tables take the same instants
 COARSE_MS = 10_000
 
-#: of the rows, as far as anybody asks: clusterings do
+#: of the rows, as far as anybody asks: clusterings and compactions do
 SCHEMA: Final = SparkSchema((Column("key", "string"),)).avro("t")
+SCHEMA_BY_EVENT: Final = SparkSchema((Column("key", "string"), Column("at", "long"))).avro("t")
+#: the ordering value of the rows that are there from the start
+FIRST_VALUE = 0
 
 #: What a reader saw: key to the values of each row that has it.
 Seen = Mapping[str, list[list[str]]]
@@ -83,8 +87,10 @@ class Scenario:
     ``skews`` are errors of wall clocks in seconds by process; ``standing`` are the processes
     whose monotonic clock stands still while they are stopped. ``lease_s`` is the table lock's.
     ``saved``: the newest commit has a savepoint from the start. ``merge_on_read``: each file group
-    has a log from the start. ``twin``: each process is an application that does the same on two
-    tables at once, in two threads that share what the process keeps.
+    has a log from the start. ``shared``: the file groups are buckets of writers without
+    coordination, whose rows have ordering values if ``by_event``. ``twin``: each process is an
+    application that does the same on two tables at once, in two threads that share what the
+    process keeps.
     """
 
     programs: Mapping[str, Program]
@@ -101,6 +107,8 @@ class Scenario:
     lease_s: float = LEASE_S
     saved: bool = False
     merge_on_read: bool = False
+    shared: bool = False
+    by_event: bool = False
     twin: bool = False
 
     @property
@@ -181,6 +189,8 @@ class World:
             scenario.pessimistic,
             scenario.saved,
             scenario.merge_on_read,
+            scenario.shared,
+            scenario.by_event,
         ):
             for world in self.tables:
                 world.files.put_if_absent(path, data)
@@ -417,6 +427,9 @@ class Quiet:
 def initial_rows(scenario: Scenario) -> dict[str, list[str]]:
     """Key to value of the rows that are there from the start."""
     logged = [f"{FIRST}{len(scenario.first) + 1}"] if scenario.merge_on_read else []
+    if scenario.shared:
+        row = Share((), at=FIRST_VALUE if scenario.by_event else NO_VALUE).row(logged[0], [])
+        return {key: row for group in scenario.first for key in group}
     groups = enumerate(scenario.first, 1)
     return {key: [f"{FIRST}{n}", *logged] for n, group in groups for key in group}
 
@@ -429,6 +442,8 @@ def _first_files(
     pessimistic: bool,
     saved: bool,
     merge_on_read: bool,
+    shared: bool,
+    by_event: bool,
 ) -> tuple[tuple[str, bytes], ...]:
     """The files of a table in which each of ``groups`` was written by a commit of its own."""
     properties = new_table_properties(
@@ -437,16 +452,17 @@ def _first_files(
         version=version,
         record_key_fields=["key"],
         partition_fields=["p"],
-        ordering_fields=[],
-        merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+        ordering_fields=["at"] if by_event else [],
+        merge_mode=MergeMode.EVENT_TIME_ORDERING if by_event else MergeMode.COMMIT_TIME_ORDERING,
         key_generator=KeyGenerator.SIMPLE,
-        create_schema=SCHEMA,
+        create_schema=SCHEMA_BY_EVENT if by_event else SCHEMA,
         extra=MARK if pessimistic else {},
     )
     files: dict[str, bytes] = {PROPERTIES: render_properties(properties)}
-    programs: list[Program] = [Append(keys) if merge_on_read else Upsert(keys, buckets=buckets)
+    add = partial(Share, at=FIRST_VALUE if by_event else NO_VALUE) if shared else Append
+    programs: list[Program] = [add(keys) if merge_on_read else Upsert(keys, buckets=buckets)
                                for keys in groups]  # fmt: skip
-    programs += [Append(tuple(key for keys in groups for key in keys))] if merge_on_read else []
+    programs += [add(tuple(key for keys in groups for key in keys))] if merge_on_read else []
     programs += [HudiSavepoint()] if saved else []
     for number, program in enumerate(programs, 1):
         who = f"{FIRST}{number}"

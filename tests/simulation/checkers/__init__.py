@@ -10,8 +10,10 @@ from tests.simulation.checkers.epochs_once import an_epoch_is_committed_once
 from tests.simulation.checkers.live_files import nothing_live_is_deleted
 from tests.simulation.checkers.log_slices import a_log_is_in_its_slice
 from tests.simulation.checkers.marks import marks_never_go_back
+from tests.simulation.checkers.no_race_lost import no_race_is_lost
 from tests.simulation.checkers.nothing_lost import nothing_committed_is_lost
 from tests.simulation.checkers.one_home import a_key_has_one_home
+from tests.simulation.checkers.same_rows import every_order_gives_the_same_rows
 from tests.simulation.checkers.serial import every_read_is_serial
 from tests.simulation.checkers.settled import every_instant_settles
 from tests.simulation.checkers.stays_undone import what_was_undone_stays_undone
@@ -35,12 +37,24 @@ STREAM_CHECKERS: Final[tuple[Checker, ...]] = (
 )
 #: of runs on merge-on-read tables
 LOG_CHECKERS: Final[tuple[Checker, ...]] = (a_log_is_in_its_slice,)
+#: of runs of writers without coordination, where the rows that stay are not the last that came
+SHARED_CHECKERS: Final[tuple[Checker, ...]] = (
+    nothing_live_is_deleted,
+    a_key_has_one_home,
+    what_was_undone_stays_undone,
+    every_instant_settles,
+    a_log_is_in_its_slice,
+    every_order_gives_the_same_rows,
+    no_race_is_lost,
+)
 
 
 def anomalies(run: Run) -> list[tuple[str, str]]:
     """(invariant, what was found) for each that does not hold."""
     checkers = (*CHECKERS, *(STREAM_CHECKERS if run.scenario.streams else ()))
     checkers += LOG_CHECKERS if run.scenario.merge_on_read else ()
+    if run.scenario.shared:
+        checkers = SHARED_CHECKERS
     found = [
         (checker.__name__.replace("_", " "), wrong)
         for checker in checkers
