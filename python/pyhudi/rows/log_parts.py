@@ -14,16 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import UnsupportedTable
+from pyhudi.errors import TableCorrupt, UnsupportedTable
 from pyhudi.format.avro_columns import AvroColumns
+from pyhudi.format.avro_writing import framed_columns
 from pyhudi.format.corruption import corrupt
-from pyhudi.format.delete_block import Deleted, deleted_keys
+from pyhudi.format.delete_block import Deleted, delete_records, deleted_keys
 from pyhudi.format.log_blocks import (
     BlockType,
     HeaderKey,
     LogBlock,
     avro_count,
+    avro_frames,
     avro_spans,
+    framed_content,
     read_blocks,
 )
 from pyhudi.format.roaring import positions_in
@@ -60,6 +63,29 @@ class LogPart:
     def deletes(self) -> bool:
         """Whether all it holds are deletes."""
         return self._block.block_type is BlockType.DELETE
+
+    @property
+    def schema(self) -> str:
+        """The Avro schema of its rows, as JSON."""
+        return self._block.header.get(HeaderKey.SCHEMA, "")
+
+    def records(self) -> pa.LargeBinaryArray:
+        """Its rows or deletes as another block may hold them, without a change of any value.
+
+        Rows are Avro of ``schema``, each behind its length.
+        """
+        if self.deletes:
+            return pa.array(delete_records(self._block.content, self.path), pa.large_binary())
+        if self._block.block_type is BlockType.AVRO_DATA:
+            return avro_frames(self._block.content, *avro_spans(self._block, self.path))
+        rows = self._rows(self._names_of_columns())
+        columns = {field.name: rows.field(at) for at, field in enumerate(rows.type)}
+        try:
+            content = framed_content(framed_columns(columns, self.schema), len(rows))
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise corrupt(self.path, RULE, f"a row does not fit the schema ({error!r})") from error
+        block = LogBlock(BlockType.AVRO_DATA, self._block.header, content)
+        return avro_frames(content, *avro_spans(block, self.path))
 
     def positions(self, base_instant: str) -> Positions | None:
         """The places of its rows in the base file of that instant; None if it does not say."""
@@ -140,7 +166,7 @@ class LogPart:
     def _names_of_columns(self) -> set[str]:
         """The columns of its rows, by its schema."""
         try:
-            return set(AvroColumns(self._block.header.get(HeaderKey.SCHEMA, "")).names)
+            return set(AvroColumns(self.schema).names)
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 
@@ -174,7 +200,7 @@ class LogPart:
             if self._spans is None:
                 self._spans = avro_spans(self._block, self.path)
             starts, ends = (each if at is None else each[at] for each in self._spans)
-            columns = AvroColumns(self._block.header.get(HeaderKey.SCHEMA, ""))
+            columns = AvroColumns(self.schema)
             # One column at least: without any, the number of rows would be lost.
             held = set(wanted) & set(columns.names) or columns.names[:1]
             found = columns.decode(self._block.content, starts, ends, held)
@@ -312,20 +338,28 @@ def every(parts: Sequence[LogPart], base_instant: str) -> list[Positions] | None
     return found
 
 
+def check_sizes(parts: Sequence[LogPart], placed: Sequence[Positions]) -> None:
+    """``TableCorrupt`` unless each row of each part has one of its positions."""
+    for part, held in zip(parts, placed, strict=True):
+        if part.size != len(held):
+            raise _misplaced(part, f"a block has {len(held)} positions for {part.size} rows")
+
+
 def check_places(
     spec: MergeSpec, parts: Sequence[LogPart], placed: Sequence[Positions], rows: int
 ) -> None:
     """``TableCorrupt`` unless each row of each part has one of the base file's ``rows`` places."""
     for part, held in zip(parts, placed, strict=True):
-        reason = None
         # To count deletes they must be decoded, and without ordering values nobody asks for them.
-        counted = spec.ordering_paths or not part.deletes
-        if counted and part.size != len(held):
-            reason = f"a block has {len(held)} positions for {part.size} rows"
-        elif held[-1] >= rows:
+        if spec.ordering_paths or not part.deletes:
+            check_sizes([part], [held])
+        if held[-1] >= rows:
             reason = f"a block has the position {held[-1]} in a base file of {rows} rows"
-        if reason is not None:
-            raise corrupt(part.path, "each row of a block with positions has one", reason)
+            raise _misplaced(part, reason)
+
+
+def _misplaced(part: LogPart, reason: str) -> TableCorrupt:
+    return corrupt(part.path, "each row of a block with positions has one", reason)
 
 
 def chunks(at: Positions, rows: int) -> Iterator[Positions]:

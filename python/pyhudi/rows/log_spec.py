@@ -110,7 +110,10 @@ class SliceChange(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class CompactTask(ByValue):
-    """A slice with logs that becomes a base file of the same file group."""
+    """A slice with logs that becomes a base file of the same file group.
+
+    Of a ``plan`` with the version of a log its logs alone are merged, into such a log.
+    """
 
     plan: GroupPlan
     slice: LogSlice

@@ -7,12 +7,13 @@ with others: by its position where all blocks say it, by its key where one does 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.rows.log_parts import LogPart, check_places, every, ordering_columns
+from pyhudi.rows.log_parts import LogPart, check_places, check_sizes, every, ordering_columns
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 
@@ -39,6 +40,48 @@ def merge(
         winners, held = winners[stays], held[stays]
     masked = np.unique(held[held >= 0])
     return Merged(masked, _kept(spec, parts, sizes, winners))
+
+
+@dataclass(frozen=True, slots=True)
+class NewestEvents:
+    """The events of a slice's logs that still decide: for each row or key one, a row or a delete.
+
+    ``kept`` are their numbers in each block, ascending. ``places`` are their positions in the base
+    file; None if not all blocks say them.
+    """
+
+    kept: tuple[Positions, ...]
+    places: tuple[Positions, ...] | None
+
+
+def newest_events(spec: MergeSpec, parts: Sequence[LogPart], instant: str) -> NewestEvents:
+    """The merge of ``parts`` alone: what meets the base file that ``instant`` wrote, if any.
+
+    ``merge`` gives the same of these events as of all: it merges the logs first, one event after
+    the other (spec/merging.md R4).
+    """
+    placed = every(parts, instant) if instant else None
+    sizes = [part.size for part in parts]
+    if placed is not None:
+        check_sizes(parts, placed)
+        ids, at = _by_position(placed)
+    else:
+        ids, at = _by_key(parts, None)
+    if not len(ids):
+        winners = np.zeros(0, np.int64)
+    elif spec.ordering_paths:
+        winners = _by_event_time(spec, parts, None, ids, at)[0]
+    else:
+        winners = _last_of_each(ids)
+    ends, ascending = np.cumsum([0, *sizes]), np.sort(winners)
+    kept = []
+    for number in range(len(parts)):
+        low, high = np.searchsorted(ascending, ends[number : number + 2])
+        kept.append(ascending[low:high] - ends[number])
+    if placed is None:
+        return NewestEvents(tuple(kept), None)
+    places = tuple(each[own] for each, own in zip(placed, kept, strict=True))
+    return NewestEvents(tuple(kept), places)
 
 
 def _by_position(placed: Sequence[Positions]) -> tuple[Positions, Positions]:
