@@ -259,7 +259,7 @@ SERVICES: Final = (
         (
             Mutant(
                 "a compaction hides a base file that was written meanwhile",
-                "RunningCompaction._left_out",
+                "RunningCompaction._changed",
                 (("if theirs.time < self.instant:", "if False:"),),
                 ("test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out",),
             ),

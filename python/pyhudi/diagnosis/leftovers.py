@@ -12,6 +12,7 @@ from pyhudi.clock import Clock
 from pyhudi.diagnosis.measure import (
     CLEAN,
     COMPACT,
+    LOG_COMPACT,
     FAILED_WRITES,
     RESTORE,
     Measure,
@@ -43,7 +44,7 @@ _MENDS = {
     Action.CLEAN: CLEAN,
     Action.CLUSTERING: by_hudi("CALL run_clustering(table => 'TABLE', op => 'execute')"),
     Action.COMPACTION: COMPACT,
-    Action.LOGCOMPACTION: by_hudi("its writer finishes log compactions"),
+    Action.LOGCOMPACTION: LOG_COMPACT,
     Action.INDEXING: by_hudi("its indexer finishes or drops the plan"),
     Action.RESTORE: RESTORE,
     Action.ROLLBACK: FAILED_WRITES,
