@@ -12,8 +12,8 @@ from pyhudi.clock import Clock
 from pyhudi.diagnosis.measure import (
     CLEAN,
     COMPACT,
-    LOG_COMPACT,
     FAILED_WRITES,
+    LOG_COMPACT,
     RESTORE,
     Measure,
     by_hudi,

@@ -8,7 +8,7 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from pyhudi.format.log_blocks import (
 )
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_spec import MergeSpec, Positions
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, FileNames
 from pyhudi.rows.stored_types import converted
@@ -45,19 +45,37 @@ _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
 
 class LogPart:
-    """One block with rows or deletes."""
+    """One block; ``names`` are those of its columns by instant. What is decoded is kept."""
 
-    def __init__(self, block: LogBlock, path: str, names: FileNames | None) -> None:
-        self._block, self.path, self._names = block, path, names
+    def __init__(self, block: LogBlock, path: str, names: Mapping[str, FileNames]) -> None:
+        self._block, self.path, self._names = block, path, names.get(self.instant_of(block))
         self._file: SliceFile | None = None
         self._whole: pa.StructArray | None = None
         self._spans: tuple[Positions, Positions] | None = None
         self._deletes: list[Deleted] | None = None
+        self._keys: pa.Array | None = None
+        self._places: dict[str, Positions | None] = {}
+        self._ordering: dict[tuple[str, ...], tuple[list[pa.Array], pa.BooleanArray]] = {}
+
+    @staticmethod
+    def instant_of(block: LogBlock) -> str:
+        """The instant that a block names; empty if it names none."""
+        return block.header.get(HeaderKey.INSTANT_TIME, "")
+
+    @property
+    def kind(self) -> BlockType:
+        """The type of its block."""
+        return self._block.block_type
+
+    @property
+    def header(self) -> Mapping[int, str]:
+        """The header of its block."""
+        return self._block.header
 
     @property
     def instant(self) -> str:
         """The instant that wrote it."""
-        return self._block.header[HeaderKey.INSTANT_TIME]
+        return self.instant_of(self._block)
 
     @property
     def deletes(self) -> bool:
@@ -89,6 +107,11 @@ class LogPart:
 
     def positions(self, base_instant: str) -> Positions | None:
         """The places of its rows in the base file of that instant; None if it does not say."""
+        if base_instant not in self._places:
+            self._places[base_instant] = self._positions(base_instant)
+        return self._places[base_instant]
+
+    def _positions(self, base_instant: str) -> Positions | None:
         header = self._block.header
         if header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) != base_instant:
             return None
@@ -103,6 +126,11 @@ class LogPart:
 
     def keys(self) -> pa.Array:
         """The record keys."""
+        if self._keys is None:
+            self._keys = self._decoded_keys()
+        return self._keys
+
+    def _decoded_keys(self) -> pa.Array:
         if self.deletes:
             return pa.array([each.key for each in self._deleted()], pa.string())
         rows = self._rows([KEY_COLUMN])
@@ -117,6 +145,12 @@ class LogPart:
 
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""
+        known = self._ordering.get(spec.ordering_paths)
+        if known is None:
+            known = self._ordering[spec.ordering_paths] = self._decoded_ordering(spec)
+        return known
+
+    def _decoded_ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         if not self.deletes:
             held = self._in_columns(self._rows(self._own_names(spec.ordering)), spec.ordering)
             return ordering_columns(held, spec), pa.array(np.zeros(len(held), np.bool_))
@@ -224,6 +258,42 @@ class LogPart:
         return self._deletes
 
 
+class SliceLogs:
+    """The logs of a slice: each is read once, and each block is decoded once for all merges.
+
+    ``read`` gives a log's bytes by its path; ``names`` the names of columns by a block's instant,
+    where they differ from the table's.
+    """
+
+    def __init__(self, read: Callable[[str], bytes], names: Mapping[str, FileNames]) -> None:
+        self._read, self._names = read, names
+        self._parts: dict[str, list[LogPart]] = {}
+
+    def parts(self, paths: Iterable[str], counted: CountedInstants) -> list[LogPart]:
+        """The parts of the logs at ``paths`` that count, in the order of the merge.
+
+        ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
+        """
+        by_instant: dict[str, list[LogPart]] = {}
+        for path in paths:
+            for part in self._of(path):
+                if part.kind is BlockType.COMMAND:
+                    by_instant.pop(part.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+                elif part.kind not in _WITHOUT_ROWS:
+                    if not part.header.get(HeaderKey.INSTANT_TIME):
+                        raise corrupt(path, "a block names its instant", "a block without one")
+                    if part.instant in counted:
+                        _check(part)
+                        by_instant.setdefault(part.instant, []).append(part)
+        return [part for instant in _placed(by_instant) for part in by_instant[instant]]
+
+    def _of(self, path: str) -> list[LogPart]:
+        if path not in self._parts:
+            blocks = read_blocks(self._read(path))
+            self._parts[path] = [LogPart(block, path, self._names) for block in blocks]
+        return self._parts[path]
+
+
 def parts_of(
     spec: MergeSpec, logs: Sequence[tuple[str, bytes]], names: dict[str, FileNames]
 ) -> list[LogPart]:
@@ -231,31 +301,15 @@ def parts_of(
 
     ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
     """
-    by_instant: dict[str, list[tuple[str, LogBlock]]] = {}
-    for path, data in logs:
-        for block in read_blocks(data):
-            if block.block_type is BlockType.COMMAND:
-                by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
-            elif block.block_type not in _WITHOUT_ROWS:
-                instant = block.header.get(HeaderKey.INSTANT_TIME)
-                if not instant:
-                    raise corrupt(path, "a block names its instant", "a block without one")
-                if instant in spec.counted:
-                    _check(block, path)
-                    by_instant.setdefault(instant, []).append((path, block))
-    return [
-        LogPart(block, path, names.get(instant))
-        for instant in _placed(by_instant)
-        for path, block in by_instant[instant]
-    ]
+    return SliceLogs(dict(logs).__getitem__, names).parts(dict(logs), spec.counted)
 
 
-def _placed(by_instant: dict[str, list[tuple[str, LogBlock]]]) -> list[str]:
+def _placed(by_instant: Mapping[str, Sequence[LogPart]]) -> list[str]:
     """The instants in the order of the merge: what a log compaction replaced is left out."""
     result_of: dict[str, str] = {}
     placed: list[str] = []
-    for instant in reversed(by_instant):
-        replaced = by_instant[instant][0][1].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+    for instant in reversed(list(by_instant)):
+        replaced = by_instant[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
         if replaced is not None:
             last = result_of.get(instant, instant)
             result_of.update(dict.fromkeys(replaced.split(","), last))
@@ -266,16 +320,16 @@ def _placed(by_instant: dict[str, list[tuple[str, LogBlock]]]) -> list[str]:
     return placed[::-1]
 
 
-def _check(block: LogBlock, path: str) -> None:
+def _check(part: LogPart) -> None:
     feature = None
-    if block.block_type not in (*_DATA, BlockType.DELETE):
-        feature = f"log blocks of the type {block.block_type.name}"
-    elif block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+    if part.kind not in (*_DATA, BlockType.DELETE):
+        feature = f"log blocks of the type {part.kind.name}"
+    elif part.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
         feature = "log blocks with partial updates"
     if feature is not None:
         raise UnsupportedTable(
-            f"{path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the table, "
-            "then read it again.",
+            f"{part.path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the "
+            "table, then read it again.",
             feature=feature,
         )
 

@@ -16,7 +16,14 @@ from typing import Any
 
 from pyhudi.rows.announce import MarkerAddress
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import CompactTask, CountedInstants, LogSlice, MergeSpec, SliceChange
+from pyhudi.rows.log_spec import (
+    CompactTask,
+    CountedInstants,
+    LogSlice,
+    MergeSpec,
+    SliceChange,
+    SliceChanges,
+)
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
 from pyhudi.rows.spec import (
@@ -49,6 +56,7 @@ _VALUES = (
     MergeSpec,
     Slice,
     SliceChange,
+    SliceChanges,
     WriteSpec,
 )
 

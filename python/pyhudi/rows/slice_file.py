@@ -39,6 +39,7 @@ class SliceFile:
         self._held = set(self._parquet.schema_arrow.names)
         columns = (schema.column(at) for at in range(len(schema)))
         self._int96 = {c.path.split(".")[0] for c in columns if c.physical_type == "INT96"}
+        self._keys: pa.Array | None = None
         self._kept: OrderedDict[tuple[int, pa.DataType], pa.StructArray] = OrderedDict()
 
     @property
@@ -62,11 +63,12 @@ class SliceFile:
         return np.concatenate(found)
 
     def keys(self) -> pa.Array:
-        """The record keys of all rows."""
-        groups = range(len(self._starts) - 1)
-        return pa.concat_arrays(
-            [pa.array([], pa.string()), *(self._texts(group, KEY_COLUMN) for group in groups)]
-        )
+        """The record keys of all rows; they are read once."""
+        if self._keys is None:
+            groups = range(len(self._starts) - 1)
+            texts = [self._texts(group, KEY_COLUMN) for group in groups]
+            self._keys = pa.concat_arrays([pa.array([], pa.string()), *texts])
+        return self._keys
 
     def keys_at(self, at: Positions) -> pa.Array:
         """The record keys at ``at``, in this order."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
-from pyhudi.rows.log_parts import LogPart, chunks, parts_of
+from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading_pieces, telling_files
@@ -131,11 +131,17 @@ def decoded(masked: bytes, kept: Sequence[bytes]) -> Merged:
 
 def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
     """The blocks of a slice's logs that count, in the order of their merge."""
-    logs = []
-    for path in of.logs:
-        with filesystem.open_input_stream(f"{spec.root}/{path}") as source:
-            logs.append((path, source.read()))
-    return parts_of(spec, logs, dict(of.names))
+    return logs_in(spec.root, filesystem, of).parts(of.logs, spec.counted)
+
+
+def logs_in(root: str, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
+    """The logs of a slice of the table at ``root``."""
+
+    def read(path: str) -> bytes:
+        with filesystem.open_input_stream(f"{root}/{path}") as source:
+            return bytes(source.read())
+
+    return SliceLogs(read, of.names)
 
 
 def _reading(of: LogSlice) -> AbstractContextManager[None]:
