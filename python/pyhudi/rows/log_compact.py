@@ -1,7 +1,7 @@
 """The worker function of a log compaction: the logs of a slice become one log beside its base file.
 
 The events that still decide are copied byte for byte, deletes too, so the merge of the new log is
-that of the old ones. Its blocks name the instants that it stands for (spec/log_files.md L6).
+that of the old ones. Its blocks name the instants that it stands for (spec/log_files.md L10).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One running log compaction: what others do beside it that would make its logs wrong.
 
 A log compaction changes no row, so writes that add logs go on: its result stands where the last log
-stood that it replaced (spec/log_files.md L6). That holds while the slice stays the newest one of
+stood that it replaced (spec/log_files.md L10). That holds while the slice stays the newest one of
 its group, and no log of an earlier instant comes that the plan does not have.
 """
 
