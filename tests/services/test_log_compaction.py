@@ -101,6 +101,19 @@ def test_a_plan_waits_for_its_run_and_goes_if_it_is_not_wanted(tmp_path: Path) -
     assert table.rows() == before
 
 
+def test_a_compaction_first_runs_the_log_compactions_that_nobody_runs(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    before = table.rows()
+    (time,) = {each.compaction for each in merged(table, SCHEDULE)}
+    found = table.compact()
+    assert fates(found) == {"compacted"}
+    assert len({each.compaction for each in found}) == 2
+    assert new_logs(table, time or "")
+    assert not table.table().timeline().pending
+    assert table.rows() == before
+    assert not table.compact()
+
+
 def test_logs_that_come_after_the_plan_stay_on_top(tmp_path: Path) -> None:
     """A write that changes rows of both slices happens again while the log compaction runs."""
     table = logged(golden_tables.BY_NAME[USUAL], tmp_path)

@@ -8,7 +8,7 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -50,7 +50,7 @@ from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergea
 from pyhudi.services.written_files import stat_of
 from pyhudi.slices.files import LogFile, in_order
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
@@ -208,7 +208,7 @@ def compacted(
     if schema is None:
         return Listing(CompactedSlice)
     _refuse(table, timeline, rules)
-    found = planned_compactions(table, timeline, (rules.action,))
+    found = planned_compactions(table, timeline, _planned_by(table, timeline, step, rules))
     plans = [(i, plan) for i, plan in found if _is_asked(run, i)]
     rows: list[CompactedSlice] = []
     if step.unschedules:
@@ -222,6 +222,19 @@ def compacted(
     if step.schedules:
         rows += _proposed(run, timeline, rules) if dry_run else _scheduled(run, rules, step.runs)
     return Listing(CompactedSlice, rows)
+
+
+def _planned_by(
+    table: Table, timeline: Timeline, step: CompactionStep, rules: CompactionRules
+) -> Collection[Action]:
+    """Whose plans a step looks at.
+
+    Before a compaction is planned, log compactions are run that nobody runs, or their groups would
+    wait for them.
+    """
+    if step is CompactionStep.SCHEDULE_AND_RUN and _lone_logs(table, timeline) is None:
+        return COMPACTING
+    return (rules.action,)
 
 
 def _is_asked(run: Compaction, instant: Instant) -> bool:
@@ -245,18 +258,24 @@ def _refuse(table: Table, timeline: Timeline, rules: CompactionRules) -> None:
         feature = "a table with change data capture"
     elif is_pessimistic(config):
         feature = "a table of pessimistic writers"
-    elif rules.merges_logs and config.layout == 1:
-        feature = "the logs alone of a table of version 6"
-    elif rules.merges_logs and SchemaHistory(table, timeline, None).current() is not None:
-        feature = "the logs alone of a table whose columns have ids"
+    remedy = f"Let Apache Hudi compact {config.name}."
+    if feature is None and rules.merges_logs:
+        feature = _lone_logs(table, timeline)
+        remedy = f"Compact {config.name} into base files instead."
     if feature is None:
         return
-    remedy = f"Let Apache Hudi compact {config.name}."
-    if feature.startswith("the logs alone"):
-        remedy = f"Compact {config.name} into base files instead."
     raise UnsupportedTable(
         f"pyhudi cannot compact {feature} yet. Nothing was changed. {remedy}", feature=feature
     )
+
+
+def _lone_logs(table: Table, timeline: Timeline) -> str | None:
+    """What a table is of which the logs cannot be merged alone; None if they can."""
+    if table.config.layout == 1:
+        return "the logs alone of a table of version 6"
+    if SchemaHistory(table, timeline, None).current() is not None:
+        return "the logs alone of a table whose columns have ids"
+    return None
 
 
 def _proposed(run: Compaction, now: Timeline, rules: CompactionRules) -> list[CompactedSlice]:
