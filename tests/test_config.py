@@ -217,12 +217,12 @@ def test_keys_without_effect_are_collected_for_one_warning() -> None:
             "hoodie.metadata.enable": "true",
             "hoodie.write.markers.type": "DIRECT",
         },
-        session={"hoodie.log.compaction.inline": "false"},
+        session={"hoodie.log.compaction.enable": "false"},
     )
     assert resolved.ignored == (
         "hoodie.archive.async",
         "hoodie.datasource.write.row.writer.enable",
-        "hoodie.log.compaction.inline",
+        "hoodie.log.compaction.enable",
         "hoodie.metadata.enable",
         "hoodie.upsert.shuffle.parallelism",
     )

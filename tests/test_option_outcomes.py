@@ -253,6 +253,11 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "cluster_trigger": ("tests/services/test_repeated_clustering.py", ""),
     "compact_inline": ("tests/spark/test_merge_on_read.py", ""),
     "compact_trigger": ("tests/spark/test_merge_on_read.py", ""),
+    "log_compact_inline": ("tests/services/test_inline_compaction.py", "log_compaction_inline"),
+    "log_compact_logs": (
+        "tests/services/test_inline_compaction.py",
+        "log_compaction_blocks_threshold",
+    ),
     "reverse_clustering": ("tests/spark/test_clustering.py", "reverse_clustering"),
     "archive_inline": ("tests/services/test_archive.py", ""),
     "clean_trigger": ("tests/services/test_clean.py", ""),

@@ -316,6 +316,10 @@ class WriteOptions:
         "The budget of a compaction that is not unbounded: MB that it reads and writes.", minimum=1)
     compact_partition_regex: str | None = option(None, COMPACTION + "partition.path.regex", W,
         "Only partition paths in which this is found are compacted.")
+    log_compact_inline: bool = option(False, "hoodie.log.compaction.inline", W,
+        "Merges the logs of a slice into one log after the commit, if that is due.")
+    log_compact_logs: int = option(5, "hoodie.log.compaction.blocks.threshold", W,
+        "So many delta commits make a log compaction due, and so many logs a slice.", minimum=2)
     archive_inline: bool = option(True, "hoodie.archive.automatic", W,
         "Archives old instants after the commit, if an archive is due.")
     keep_max_commits: int = option(30, "hoodie.keep.max.commits", W,

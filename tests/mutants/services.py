@@ -295,7 +295,7 @@ SERVICES: Final = (
         (
             Mutant(
                 "a compaction hides a base file that was written meanwhile",
-                "RunningCompaction._left_out",
+                "RunningCompaction._changed",
                 (("if theirs.time < self.instant:", "if False:"),),
                 ("test_a_group_whose_base_file_an_earlier_write_replaced_meanwhile_is_left_out",),
             ),
@@ -316,6 +316,53 @@ SERVICES: Final = (
                 "_unless_swept",
                 (("if both:", "if False:"),),
                 ("test_a_log_is_no_conflict_and_a_base_file_of_the_same_group_is_one",),
+            ),
+        ),
+    ),
+    Guard(
+        "a log compaction whose log hides a newer row, or belongs to another slice",
+        (
+            Mutant(
+                "a log compaction is planned beside a write",
+                "slices_to_compact",
+                (("(running := running_writes(now))", "(running := list[Instant]())"),),
+                ("test_a_log_compaction_waits_for_writes_that_began_before_it",),
+            ),
+            Mutant(
+                "a plan of a log compaction stays though a write has begun",
+                "_crossed",
+                (("return bool(running_writes(shown))", "return False"),),
+                ("test_a_log_compaction_waits_for_writes_that_began_before_it",),
+            ),
+            Mutant(
+                "a log compaction runs beside a write that began before it",
+                "RunningLogCompaction.waits",
+                (("if not older:", "if True:"),),
+                ("test_a_log_compaction_waits_for_writes_that_began_before_it",),
+            ),
+            Mutant(
+                "a log compaction passes a log of an older write over",
+                "RunningLogCompaction._changed",
+                (("if theirs.time < self.instant:", "if False:"),),
+                ("test_a_group_to_which_an_older_write_added_a_log_is_left_out",),
+            ),
+            Mutant(
+                "a plan of a log compaction is run though it misses a log",
+                "unfit",
+                (("not in named]", "not in named and False]"),),
+                ("test_a_group_to_which_an_older_write_added_a_log_is_left_out",),
+            ),
+            Mutant(
+                "a log compaction writes beside a compaction of its group",
+                "RunningLogCompaction._taken_up",
+                (("found |= dict.fromkeys(groups & ours, why)", "pass"),),
+                ("test_a_group_that_others_took_up_meanwhile_is_left_out",),
+            ),
+            Mutant(
+                "a log compaction writes beside a new base file, or into a replaced group",
+                "RunningLogCompaction._changed",
+                (("footprint.rebased | footprint.compacted | replaced", "frozenset[Group]()"),),
+                ("test_a_group_that_others_took_up_meanwhile_is_left_out",),
             ),
         ),
     ),

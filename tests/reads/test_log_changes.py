@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -12,12 +13,15 @@ import pytest
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, State
+from pyhudi.format.log_blocks import HeaderKey, LogBlock, read_blocks
 from pyhudi.format.plans import CleanerPlan, CleanFile, render_cleaner_plan
 from pyhudi.format.properties import render_properties
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.reads.change_data import change_schema
+from pyhudi.reads.change_data import change_schema, plan_changes
 from pyhudi.reads.conditions import Compare, Comparison, Text
 from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.rows import log_parts
+from pyhudi.rows.log_spec import SliceChanges
 from pyhudi.rows.slice_changes import _numbered
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import PROPERTIES
@@ -175,6 +179,32 @@ def test_a_key_that_a_file_has_twice_is_told_row_by_row() -> None:
     old, new = _numbered(pa.array(["a", "a", "b"]), pa.array(["a", "b", "a", "a"]))
     at = pc.index_in(new, value_set=old).to_pylist()
     assert at == [0, 2, 1, None]
+
+
+def test_a_slice_is_read_once_for_all_commits_of_a_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = LoggedTable.of(tmp_path, 9)
+    table.merge(1, "g1", dict.fromkeys("abcd", 1), "BULK_INSERT")
+    for number in range(2, 9):
+        table.merge(number, "g1", {"a": number, "e": number})
+    query = query_at(str(tmp_path), asked(at(1), at(8)))
+    plan = plan_changes(query, change_schema(query), ())
+    (piece,) = plan.pieces
+    assert isinstance(piece, SliceChanges)
+    assert [each.instant for each in piece.changes] == [at(number) for number in range(2, 9)]
+    read: list[str] = []
+
+    def counted(data: bytes) -> Iterator[LogBlock]:
+        blocks = list(read_blocks(data))
+        read.extend(block.header[HeaderKey.INSTANT_TIME] for block in blocks)
+        return iter(blocks)
+
+    monkeypatch.setattr(log_parts, "read_blocks", counted)
+    rows = as_changes(rows_of(plan))
+    assert rows == sorted((c for c in table.noted if c[1] > at(1)), key=str)
+    assert len(set(read)) == 7
+    assert len(read) == len(set(read)), "no block is read twice"
 
 
 def test_filters_leave_operations_out(tmp_path: Path) -> None:

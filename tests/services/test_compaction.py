@@ -101,12 +101,14 @@ class Dies(SlicesHere):
         raise Died
 
 
-def die_while_it_runs(table: LoggedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def die_while_it_runs(
+    table: LoggedTable, monkeypatch: pytest.MonkeyPatch, step: CompactionStep = CompactionStep.RUN
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(RunningCompaction, "abort", lambda self: None)
         patch.setattr(Heartbeat, "go_on", lambda self: None)
         with pytest.raises(Died):
-            table.compact(CompactionStep.RUN, tasks=Dies())
+            table.compact(step, tasks=Dies())
 
 
 def silence(table: LoggedTable, time: InstantTime, inflight: bool = True) -> None:

@@ -236,6 +236,37 @@ def test_a_table_is_compacted_after_so_many_delta_commits(lake: Lake) -> None:
     assert len(pyhudi.history(table.path)) == 5, "counted from the compaction on"
 
 
+def test_a_write_merges_the_logs_alone_if_that_is_due(lake: Lake) -> None:
+    due = {
+        INLINE: "false",
+        "hoodie.log.compaction.inline": "true",
+        "hoodie.log.compaction.blocks.threshold": "3",
+    }
+    table = lake.table(options={**MOR, **due})
+    table.write(rows_of(0, 9, "a"), "bulk_insert")
+    table.write(rows_of(0, 6, "b", 2), "upsert")
+    table.write(rows_of(4, 6, "x", 3), "delete")
+    table.write(rows_of(0, 2, "c", 3), "upsert")
+    done = [entry.operation for entry in pyhudi.history(table.path)]
+    assert done == ["bulk_insert", "upsert", "delete", "upsert", "log_compact"]
+    model = model_of([*rows_of(0, 2, "c", 3), *rows_of(2, 4, "b", 2), *rows_of(6, 9, "a")])
+    assert table.rows() == model
+    # The base files are as they were, and the next logs are on top.
+    optimized = table.rows(hoodie__datasource__query__type="read_optimized")
+    assert optimized == model_of(rows_of(0, 9, "a"))
+    table.write(rows_of(0, 1, "d", 4), "upsert")
+    model |= model_of(rows_of(0, 1, "d", 4))
+    call = f"CALL pyhudi.system.run_compaction(table => '{table.path}', op => '{{}}')"
+    told = lake.spark.sql(call.format("scheduleLogCompaction")).collect()
+    assert {row["fate"] for row in told} == {"left"}
+    assert "it has 2 logs to merge, below 5" in {row["why"] for row in told}
+    asked = {"hoodie.log.compaction.blocks.threshold": "2"}
+    step = "scheduleAndLogCompact"
+    found = pyhudi.compact(table.path, spark=lake.spark, op=step, options=asked)
+    assert "compacted" in {each.fate.value for each in found}
+    assert table.rows() == model
+
+
 @pytest.mark.parametrize("version", [9, 6])
 def test_logs_with_other_names_of_columns_are_read_and_compacted(
     spark: SparkSession, tmp_path: Path, name: str, version: int
@@ -265,6 +296,9 @@ def test_logs_with_other_names_of_columns_are_read_and_compacted(
     )
     expected = [(1, "uno", 1, 1), (2, "due", 2, 1), (3, "three", 3, 1)]
     assert rows() == expected
+    feature = "a table of version 6" if version == 6 else "a table whose columns have ids"
+    with pytest.raises(HudiError, match=f"the logs alone of {feature}"):
+        pyhudi.compact(str(path), op="scheduleAndLogCompact")
     assert compaction("schedule") == ["planned"]
     run("alter table TABLE drop column b", "alter table TABLE rename column title to name")
     run("alter table TABLE add columns (title string)")

@@ -70,8 +70,9 @@ def after_commit(
 
 
 def compacts_inline(table: Table, options: WriteOptions) -> bool:
-    """Whether a compaction may follow a commit to ``table``."""
-    return options.compact_inline and table.config.table_type is TableType.MERGE_ON_READ
+    """Whether a compaction, or one of logs alone, may follow a commit to ``table``."""
+    asked = options.compact_inline or options.log_compact_inline
+    return asked and table.config.table_type is TableType.MERGE_ON_READ
 
 
 @contextmanager

@@ -11,6 +11,7 @@ FAILED_WRITES: Final = "pyhudi clean --failed-writes PATH"
 CLEAN: Final = "pyhudi clean PATH"
 ARCHIVE: Final = "pyhudi archive PATH"
 COMPACT: Final = "pyhudi compact --op run PATH"
+LOG_COMPACT: Final = "pyhudi compact --op logCompact PATH"
 SORTING: Final = (
     "pyhudi cluster PATH --conf hoodie.clustering.plan.strategy.class=OVERLAP "
     "--conf hoodie.clustering.plan.strategy.sort.columns=KEY,COLUMNS"

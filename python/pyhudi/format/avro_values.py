@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -174,6 +174,19 @@ def _items(item: Decode, data: bytes, at: int) -> tuple[list[Any], int]:
             found.append(each)
         count, at = _long(data, at)
     return found, at
+
+
+def item_spans(item: Decode, data: bytes, at: int) -> Iterator[tuple[Any, int, int]]:
+    """The items of the array at ``at``, each with where its bytes begin and end."""
+    count, at = _long(data, at)
+    while count:
+        if count < 0:
+            _, at = _long(data, at)
+        for _ in range(abs(count)):
+            start = at
+            each, at = item(data, at)
+            yield each, start, at
+        count, at = _long(data, at)
 
 
 _PLAIN: Mapping[str, Decode] = {

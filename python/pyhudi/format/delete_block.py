@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import UnsupportedTable
-from pyhudi.format.avro_values import Decode, decoder
+from pyhudi.format.avro_values import Decode, decoder, item_spans
 from pyhudi.format.avro_writing import Encoded, joined, only_at, plain, same
 from pyhudi.format.corruption import corrupt
 
@@ -61,18 +61,27 @@ def deleted_keys(content: bytes | memoryview[int], path: str) -> list[Deleted]:
     ``UnsupportedTable`` for a block from before Hudi 0.14, which holds serialized Java objects;
     ``TableCorrupt`` with ``path`` for one that does not decode.
     """
+    return [each for each, _ in _deletes(content, path)]
+
+
+def delete_records(content: bytes | memoryview[int], path: str) -> list[bytes]:
+    """The deletes of a block as the bytes of their records; errors as of ``deleted_keys``."""
+    return [record for _, record in _deletes(content, path)]
+
+
+def _deletes(content: bytes | memoryview[int], path: str) -> list[tuple[Deleted, bytes]]:
     try:
         version, size = struct.unpack_from(_HEAD, content)
         _check(version, path)
         data = bytes(content[_HEAD_BYTES : _HEAD_BYTES + size])
         if len(data) != size:
             raise ValueError(f"it announces {size} bytes and has {len(data)}")
-        found, _ = _decoder()(data, 0)
-        if any(each["key"] is None for each in found["deletes"]):
+        found = list(item_spans(_decoder(), data, 0))
+        if any(each["key"] is None for each, _, _ in found):
             raise ValueError("a delete has no key")
     except (struct.error, IndexError, ValueError) as error:
         raise corrupt(path, RULE, f"a block does not decode ({error!r})") from error
-    return [Deleted(each["key"], _order(each["order"])) for each in found["deletes"]]
+    return [(Deleted(e["key"], _order(e["order"])), data[start:end]) for e, start, end in found]
 
 
 def _check(version: int, path: str) -> None:
@@ -110,7 +119,7 @@ def _decoder() -> Decode:
     order = ["null", *wrappers, _record("several_values", ("several", several))]
     text = ["null", "string"]
     each = _record("delete", ("key", text), ("partition", text), ("order", order))
-    return decoder(json.dumps(_record("deletes", ("deletes", {"type": "array", "items": each}))))
+    return decoder(json.dumps(each))
 
 
 def _record(name: str, *fields: tuple[str, Any]) -> dict[str, Any]:
@@ -130,9 +139,14 @@ def delete_content(keys: pa.Array, partition: str, order: Sequence[pa.Array]) ->
     paths = pa.array([partition] * rows, pa.string())
     values = _ordering(order, rows)
     record = joined([there, *plain("string", keys), there, *plain("string", paths), *values])
+    return records_content(record.octets.tobytes(), rows)
+
+
+def records_content(records: bytes, count: int) -> bytes:
+    """The content of a block of ``count`` deletes, whose records follow one another."""
     # A list is its number of items, the items, and an end of 0.
-    count = joined(plain("long", pa.array([rows]))).octets.tobytes() if rows else b""
-    data = count + record.octets.tobytes() + b"\x00"
+    head = joined(plain("long", pa.array([count]))).octets.tobytes() if count else b""
+    data = head + records + b"\x00"
     return struct.pack(_HEAD, VERSION, len(data)) + data
 
 

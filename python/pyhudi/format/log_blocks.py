@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pyhudi.format.corruption import corrupt
 
@@ -224,6 +225,15 @@ def avro_spans(content: Raw, path: str) -> tuple[Positions, Positions]:
         raise corrupt(path, rule, f"it ends after {size} bytes") from cause
     starts = np.array(found, np.int64)
     return starts, np.append(starts[1:] - _INT_BYTES, at)[: len(starts)]
+
+
+def avro_frames(content: Raw, starts: Positions, ends: Positions) -> pa.LargeBinaryArray:
+    """The records at ``avro_spans``, each behind its length; shares the memory of ``content``."""
+    if not len(starts):
+        return pa.array([], pa.large_binary())
+    offsets = np.append(starts - _INT_BYTES, ends[-1:]).astype("<i8")
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(content)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(starts), buffers)
 
 
 def avro_content(records: Sequence[bytes]) -> bytes:

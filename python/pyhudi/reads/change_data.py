@@ -18,7 +18,7 @@ from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.change_log import AFTER, BEFORE, OP, TIME
 from pyhudi.format.column_ids import names_in_file
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.filenames import FileId, parse_base_file_name
+from pyhudi.format.filenames import FileId, parse_base_file_name, parse_log_file_name
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableType
@@ -29,7 +29,7 @@ from pyhudi.reads.incremental import commits_of, range_of
 from pyhudi.reads.log_slices import merge_spec
 from pyhudi.reads.scan import Query
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import SliceChange
+from pyhudi.rows.log_spec import SliceChange, SliceChanges
 from pyhudi.rows.spec import FileNames
 from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.active import COMMITS, Timeline
@@ -46,7 +46,7 @@ class ChangePlan:
     """What the workers read, and with what: pieces, and about how many bytes each has."""
 
     spec: ChangeSpec
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ChangePiece | SliceChanges, ...]
     sizes: tuple[int, ...]
 
     def task_count(self, parallelism: int) -> int:
@@ -99,16 +99,44 @@ def plan_pieces(
 ) -> ChangePlan:
     """The plan that reads the pieces ``found``, each with about its bytes; ``UnsupportedTable``."""
     refuse(query)
-    pieces, sizes = [], []
-    for piece, size in found:
-        pieces.append(piece)
-        sizes.append(size)
+    pieces, sizes = together(found)
     filesystem, root = query.runtime.filesystem(query.table.storage.root)
     images = {name: _image(query, wanted, name) for name in (BEFORE, AFTER)}
     logs = query.table.config.table_type is TableType.MERGE_ON_READ
     merge = merge_spec(query, SparkSchema()) if logs else None
     spec = ChangeSpec(root, filesystem, images[BEFORE], images[AFTER], merge)
     return ChangePlan(spec, tuple(pieces), tuple(sizes))
+
+
+def together(
+    found: Iterable[tuple[Piece, int]],
+) -> tuple[list[ChangePiece | SliceChanges], list[int]]:
+    """``found`` with the changes of one slice as one piece, which reads each of its logs once."""
+    pieces: list[ChangePiece | SliceChanges] = []
+    sizes: list[int] = []
+    places: dict[str, int] = {}
+    for piece, size in found:
+        if isinstance(piece, SliceChange) and not piece.whole:
+            at = places.setdefault(_place_of(piece), len(pieces))
+            if at < len(pieces):
+                known = pieces[at]
+                assert isinstance(known, SliceChanges)
+                pieces[at] = SliceChanges((*known.changes, piece))
+                sizes[at] = max(sizes[at], size)
+                continue
+        pieces.append(SliceChanges((piece,)) if isinstance(piece, SliceChange) else piece)
+        sizes.append(size)
+    return pieces, sizes
+
+
+def _place_of(piece: SliceChange) -> str:
+    """What slices of one base file have in common; without one, those of a group."""
+    of = piece.slice
+    if of.base is not None:
+        return of.base.path
+    folder, slash, name = of.logs[0].rpartition("/")
+    named = parse_log_file_name(name)
+    return f"{folder}{slash}{named.file_id if named is not None else name}"
 
 
 def refuse(query: Query) -> None:

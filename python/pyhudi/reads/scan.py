@@ -24,7 +24,7 @@ from pyhudi.reads.filters import decided_filters, kept_partitions, texts_of
 from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
 from pyhudi.rows.log_spec import Merged
-from pyhudi.services.file_schemas import FileSchemas
+from pyhudi.services.file_schemas import FileSchemas, NamesInLogs
 from pyhudi.slices.files import FileSlice
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -69,6 +69,7 @@ class _Found:
     view: FileSystemView | None = None
     changes: Changes | None = None
     history: SchemaHistory | None = None
+    in_logs: NamesInLogs = field(default_factory=NamesInLogs)
     merged: dict[Place, Merged] = field(default_factory=dict)
     #: the filters asked for last, the slices and the partitions that they leave
     slices: tuple[frozenset[Filter], list[FileSlice], frozenset[str]] | None = None
@@ -154,9 +155,10 @@ class Query:
 
     def file_schemas(self) -> FileSchemas:
         """The schemas of the query's files."""
-        if self._found.history is None:
-            self._found.history = SchemaHistory(self.table, self.timeline, self._schema_at)
-        return FileSchemas(self.runtime.filesystem, self.table, self.timeline, self._found.history)
+        found, place = self._found, self.runtime.filesystem
+        if found.history is None:
+            found.history = SchemaHistory(self.table, self.timeline, self._schema_at)
+        return FileSchemas(place, self.table, self.timeline, found.history, found.in_logs)
 
     def types(self) -> dict[str, SparkType]:
         """Column -> type."""

@@ -27,7 +27,7 @@ from pyhudi.format.change_log import (
 )
 from pyhudi.format.corruption import corrupt
 from pyhudi.rows.change_spec import ChangePiece, ChangeSpec, Slice
-from pyhudi.rows.log_spec import SliceChange
+from pyhudi.rows.log_spec import SliceChanges
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading, reading_pieces
 from pyhudi.rows.slice_changes import slice_changes
@@ -40,7 +40,7 @@ Found = tuple[str, Positions, Positions]
 
 
 def read_changes(
-    spec: ChangeSpec, pieces: Sequence[Sequence[ChangePiece | SliceChange]]
+    spec: ChangeSpec, pieces: Sequence[Sequence[ChangePiece | SliceChanges]]
 ) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow`` that reads the change data of a task's pieces.
 
@@ -49,8 +49,8 @@ def read_changes(
     ``UnsupportedTable`` or ``StorageError``.
     """
 
-    def answer(filesystem: pa.fs.FileSystem, piece: ChangePiece | SliceChange) -> Batches:
-        if isinstance(piece, SliceChange):
+    def answer(filesystem: pa.fs.FileSystem, piece: ChangePiece | SliceChanges) -> Batches:
+        if isinstance(piece, SliceChanges):
             return slice_changes(spec, filesystem, piece)
         return PieceReader(spec, filesystem, piece).batches()
 

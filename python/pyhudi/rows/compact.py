@@ -1,5 +1,7 @@
 """The worker function of a compaction: a slice's base file and logs become one base file.
 
+A task with the version of a log is one of a log compaction (``rows/log_compact.py``).
+
 Rows keep their commit time, sequence number and key, so nobody takes them for changed. The old base
 file is read one unit at a time, and large logs block by block, as when they are read.
 """
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
 from pyhudi.rows.footer import Footer, reusable_filter
+from pyhudi.rows.log_compact import log_compacted
 from pyhudi.rows.log_parts import LogPart
 from pyhudi.rows.log_spec import CompactTask, Merged, MergeSpec
 from pyhudi.rows.merged_slice import merged_parts, rows_of_logs, rows_that_stay
@@ -31,8 +34,8 @@ def compact_slices(
     """The function that carries out ``tasks``, whose logs are merged by ``order``.
 
     Its input has ``_pyhudi_group`` (int32), the numbers of tasks; its output has ``STAT_SCHEMA``, a
-    row for each new file. Raises ``TableCorrupt``, ``UnsupportedTable``, ``StorageError`` or
-    ``WriteFailed``.
+    row for each new file. A log compaction of blocks that do not count writes none. Raises
+    ``TableCorrupt``, ``UnsupportedTable``, ``StorageError`` or ``WriteFailed``.
     """
 
     def write(batches: Batches) -> Batches:
@@ -42,8 +45,10 @@ def compact_slices(
                 asked = [tasks[number] for number in batch.column(GROUP).to_pylist()]
                 files.expect([task.plan for task in asked])
                 for task in asked:
-                    stat = _compacted(files, order, task)
-                    yield pa.RecordBatch.from_pylist([stat], schema=STAT_SCHEMA)
+                    logged = task.plan.log_version is not None
+                    stat = (log_compacted if logged else _compacted)(files, order, task)
+                    if stat is not None:
+                        yield pa.RecordBatch.from_pylist([stat], schema=STAT_SCHEMA)
         finally:
             files.close()
 

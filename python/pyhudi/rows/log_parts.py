@@ -8,17 +8,18 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import UnsupportedTable
+from pyhudi.errors import TableCorrupt, UnsupportedTable
 from pyhudi.format.avro_columns import AvroColumns
+from pyhudi.format.avro_writing import framed_columns
 from pyhudi.format.corruption import corrupt
-from pyhudi.format.delete_block import Deleted, deleted_keys
+from pyhudi.format.delete_block import Deleted, delete_records, deleted_keys
 from pyhudi.format.log_blocks import (
     COUNT_BYTES,
     BlockType,
@@ -28,12 +29,14 @@ from pyhudi.format.log_blocks import (
     RandomAccess,
     Raw,
     avro_count,
+    avro_frames,
     avro_spans,
     find_blocks,
+    framed_content,
 )
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_spec import MergeSpec, Positions
+from pyhudi.rows.log_spec import CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, FileNames
 from pyhudi.rows.stored_types import converted
@@ -75,6 +78,7 @@ class LogPart:
     ) -> None:
         self._found, self._source, self._latest = found, source, latest
         self.path, self._names = path, names
+        self._places: dict[str, Positions | None] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -84,6 +88,23 @@ class LogPart:
         self._whole: pa.StructArray | None = None
         self._spans: tuple[Positions, Positions] | None = None
         self._deletes: list[Deleted] | None = None
+        self._keys: pa.Array | None = None
+        self._ordering: dict[tuple[str, ...], tuple[list[pa.Array], pa.BooleanArray]] = {}
+
+    @staticmethod
+    def instant_of(block: FoundBlock) -> str:
+        """The instant that a block names; empty if it names none."""
+        return block.header.get(HeaderKey.INSTANT_TIME, "")
+
+    @property
+    def kind(self) -> BlockType:
+        """The type of its block."""
+        return self._found.block_type
+
+    @property
+    def header(self) -> Mapping[int, str]:
+        """The header of its block."""
+        return self._found.header
 
     @property
     def _content(self) -> Raw:
@@ -96,20 +117,42 @@ class LogPart:
     @property
     def instant(self) -> str:
         """The instant that wrote it."""
-        return self._found.header[HeaderKey.INSTANT_TIME]
-
-    @property
-    def replaced(self) -> str | None:
-        """The instants that it replaces, with commas, if a log compaction wrote it."""
-        return self._found.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        return self.instant_of(self._found)
 
     @property
     def deletes(self) -> bool:
         """Whether all it holds are deletes."""
         return self._found.block_type is BlockType.DELETE
 
+    @property
+    def schema(self) -> str:
+        """The Avro schema of its rows, as JSON."""
+        return self._found.header.get(HeaderKey.SCHEMA, "")
+
+    def records(self) -> pa.LargeBinaryArray:
+        """Its rows or deletes as another block may hold them, without a change of any value.
+
+        Rows are Avro of ``schema``, each behind its length.
+        """
+        if self.deletes:
+            return pa.array(delete_records(self._content, self.path), pa.large_binary())
+        if self.kind is BlockType.AVRO_DATA:
+            return avro_frames(self._content, *avro_spans(self._content, self.path))
+        rows = self._rows(self._names_of_columns())
+        columns = {field.name: rows.field(at) for at, field in enumerate(rows.type)}
+        try:
+            content = framed_content(framed_columns(columns, self.schema), len(rows))
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise corrupt(self.path, RULE, f"a row does not fit the schema ({error!r})") from error
+        return avro_frames(content, *avro_spans(content, self.path))
+
     def positions(self, base_instant: str) -> Positions | None:
         """The places of its rows in the base file of that instant; None if it does not say."""
+        if base_instant not in self._places:
+            self._places[base_instant] = self._positions(base_instant)
+        return self._places[base_instant]
+
+    def _positions(self, base_instant: str) -> Positions | None:
         header = self._found.header
         if header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) != base_instant:
             return None
@@ -124,6 +167,11 @@ class LogPart:
 
     def keys(self) -> pa.Array:
         """The record keys."""
+        if self._keys is None:
+            self._keys = self._decoded_keys()
+        return self._keys
+
+    def _decoded_keys(self) -> pa.Array:
         if self.deletes:
             return pa.array([each.key for each in self._deleted()], pa.string())
         rows = self._rows([KEY_COLUMN])
@@ -138,6 +186,12 @@ class LogPart:
 
     def ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         """The ordering values, column by column, and for each row whether it wins in any case."""
+        known = self._ordering.get(spec.ordering_paths)
+        if known is None:
+            known = self._ordering[spec.ordering_paths] = self._decoded_ordering(spec)
+        return known
+
+    def _decoded_ordering(self, spec: MergeSpec) -> tuple[list[pa.Array], pa.BooleanArray]:
         if not self.deletes:
             held = self._in_columns(self._rows(self._own_names(spec.ordering)), spec.ordering)
             return ordering_columns(held, spec), pa.array(np.zeros(len(held), np.bool_))
@@ -188,7 +242,7 @@ class LogPart:
     def _names_of_columns(self) -> set[str]:
         """The columns of its rows, by its schema."""
         try:
-            return set(AvroColumns(self._found.header.get(HeaderKey.SCHEMA, "")).names)
+            return set(AvroColumns(self.schema).names)
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(self.path, RULE, f"the schema does not parse ({error!r})") from error
 
@@ -223,7 +277,7 @@ class LogPart:
             if self._spans is None:
                 self._spans = avro_spans(content, self.path)
             starts, ends = (each if at is None else each[at] for each in self._spans)
-            columns = AvroColumns(self._found.header.get(HeaderKey.SCHEMA, ""))
+            columns = AvroColumns(self.schema)
             # One column at least: without any, the number of rows would be lost.
             held = set(wanted) & set(columns.names) or columns.names[:1]
             found = columns.decode(content, starts, ends, held)
@@ -247,6 +301,51 @@ class LogPart:
         return self._deletes
 
 
+class SliceLogs:
+    """The logs of a slice: each is read once, and each block is decoded once for all merges.
+
+    ``read`` gives a log by its path: its bytes, or access to a log that is too large for memory. Of
+    such logs one block is in memory at most, the latest that was asked for. ``names`` are the names
+    of columns by a block's instant, where they differ from the table's.
+    """
+
+    def __init__(
+        self, read: Callable[[str], bytes | RandomAccess], names: Mapping[str, FileNames]
+    ) -> None:
+        self._read, self._names, self._latest = read, names, Latest()
+        self._parts: dict[str, list[LogPart]] = {}
+
+    def parts(self, paths: Iterable[str], counted: CountedInstants) -> list[LogPart]:
+        """The parts of the logs at ``paths`` that count, in the order of the merge.
+
+        ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
+        """
+        by_instant: dict[str, list[LogPart]] = {}
+        for path in paths:
+            for part in self._of(path):
+                if part.kind is BlockType.COMMAND:
+                    by_instant.pop(part.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+                elif part.kind not in _WITHOUT_ROWS:
+                    if not part.header.get(HeaderKey.INSTANT_TIME):
+                        raise corrupt(path, "a block names its instant", "a block without one")
+                    if part.instant in counted:
+                        _check(part)
+                        by_instant.setdefault(part.instant, []).append(part)
+        return [part for instant in _placed(by_instant) for part in by_instant[instant]]
+
+    def _of(self, path: str) -> list[LogPart]:
+        if path not in self._parts:
+            data = self._read(path)
+            held = isinstance(data, bytes)
+            source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
+            latest = None if held else self._latest
+            self._parts[path] = [
+                LogPart(found, source, path, self._names.get(LogPart.instant_of(found)), latest)
+                for found in find_blocks(source)
+            ]
+        return self._parts[path]
+
+
 def parts_of(
     spec: MergeSpec,
     logs: Sequence[tuple[str, bytes | RandomAccess]],
@@ -254,36 +353,17 @@ def parts_of(
 ) -> list[LogPart]:
     """The parts of a slice's logs, each a path and its bytes, in the order of the merge.
 
-    Of logs that are not in memory one block is, at most: the latest that was asked for.
     ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
     """
-    latest = Latest()
-    by_instant: dict[str, list[LogPart]] = {}
-    for path, data in logs:
-        held = isinstance(data, bytes)
-        source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
-        for found in find_blocks(source):
-            if found.block_type is BlockType.COMMAND:
-                by_instant.pop(found.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
-            elif found.block_type not in _WITHOUT_ROWS:
-                instant = found.header.get(HeaderKey.INSTANT_TIME)
-                if not instant:
-                    raise corrupt(path, "a block names its instant", "a block without one")
-                if instant in spec.counted:
-                    _check(found, path)
-                    part = LogPart(
-                        found, source, path, names.get(instant), None if held else latest
-                    )
-                    by_instant.setdefault(instant, []).append(part)
-    return [part for instant in _placed(by_instant) for part in by_instant[instant]]
+    return SliceLogs(dict(logs).__getitem__, names).parts(dict(logs), spec.counted)
 
 
-def _placed(by_instant: dict[str, list[LogPart]]) -> list[str]:
+def _placed(by_instant: Mapping[str, Sequence[LogPart]]) -> list[str]:
     """The instants in the order of the merge: what a log compaction replaced is left out."""
     result_of: dict[str, str] = {}
     placed: list[str] = []
-    for instant in reversed(by_instant):
-        replaced = by_instant[instant][0].replaced
+    for instant in reversed(list(by_instant)):
+        replaced = by_instant[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
         if replaced is not None:
             last = result_of.get(instant, instant)
             result_of.update(dict.fromkeys(replaced.split(","), last))
@@ -294,16 +374,16 @@ def _placed(by_instant: dict[str, list[LogPart]]) -> list[str]:
     return placed[::-1]
 
 
-def _check(block: FoundBlock, path: str) -> None:
+def _check(part: LogPart) -> None:
     feature = None
-    if block.block_type not in (*_DATA, BlockType.DELETE):
-        feature = f"log blocks of the type {block.block_type.name}"
-    elif block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+    if part.kind not in (*_DATA, BlockType.DELETE):
+        feature = f"log blocks of the type {part.kind.name}"
+    elif part.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
         feature = "log blocks with partial updates"
     if feature is not None:
         raise UnsupportedTable(
-            f"{path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the table, "
-            "then read it again.",
+            f"{part.path} has {feature}, which pyhudi cannot merge. Let Apache Hudi compact the "
+            "table, then read it again.",
             feature=feature,
         )
 
@@ -366,20 +446,28 @@ def every(parts: Sequence[LogPart], base_instant: str) -> list[Positions] | None
     return found
 
 
+def check_sizes(parts: Sequence[LogPart], placed: Sequence[Positions]) -> None:
+    """``TableCorrupt`` unless each row of each part has one of its positions."""
+    for part, held in zip(parts, placed, strict=True):
+        if part.size != len(held):
+            raise _misplaced(part, f"a block has {len(held)} positions for {part.size} rows")
+
+
 def check_places(
     spec: MergeSpec, parts: Sequence[LogPart], placed: Sequence[Positions], rows: int
 ) -> None:
     """``TableCorrupt`` unless each row of each part has one of the base file's ``rows`` places."""
     for part, held in zip(parts, placed, strict=True):
-        reason = None
         # To count deletes they must be decoded, and without ordering values nobody asks for them.
-        counted = spec.ordering_paths or not part.deletes
-        if counted and part.size != len(held):
-            reason = f"a block has {len(held)} positions for {part.size} rows"
-        elif held[-1] >= rows:
+        if spec.ordering_paths or not part.deletes:
+            check_sizes([part], [held])
+        if held[-1] >= rows:
             reason = f"a block has the position {held[-1]} in a base file of {rows} rows"
-        if reason is not None:
-            raise corrupt(part.path, "each row of a block with positions has one", reason)
+            raise _misplaced(part, reason)
+
+
+def _misplaced(part: LogPart, reason: str) -> TableCorrupt:
+    return corrupt(part.path, "each row of a block with positions has one", reason)
 
 
 def chunks(at: Positions, rows: int) -> Iterator[Positions]:

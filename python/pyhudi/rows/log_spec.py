@@ -109,8 +109,26 @@ class SliceChange(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class SliceChanges(ByValue):
+    """What several commits did to slices of one base file, in their order; one at least.
+
+    The files are those of the last one at most, and are read once for all.
+    """
+
+    changes: tuple[SliceChange, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of its files."""
+        return tuple(dict.fromkeys(path for each in self.changes for path in each.files))
+
+
+@dataclass(frozen=True, slots=True)
 class CompactTask(ByValue):
-    """A slice with logs that becomes a base file of the same file group."""
+    """A slice with logs that becomes a base file of the same file group.
+
+    Of a ``plan`` with the version of a log its logs alone are merged, into such a log.
+    """
 
     plan: GroupPlan
     slice: LogSlice

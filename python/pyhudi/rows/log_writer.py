@@ -7,9 +7,6 @@ positions for all its rows or for none (spec/log_files.md L3). Layout 1 has no p
 
 from __future__ import annotations
 
-import base64
-from contextlib import suppress
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +14,10 @@ import pyarrow.compute as pc
 from pyhudi.errors import WriteFailed
 from pyhudi.format.avro_writing import framed_columns
 from pyhudi.format.delete_block import delete_content
-from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content, render_block
-from pyhudi.format.roaring import bitmap_of
+from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content
 from pyhudi.rows.base_file import Counts, TableFiles
 from pyhudi.rows.incoming import Inbox, IncomingRows
+from pyhudi.rows.log_stream import BLOCK_BYTES, LogStream
 from pyhudi.rows.merge_rules import Mask, Positions, as_mask, ordering_values
 from pyhudi.rows.meta_columns import TEXT, constant
 from pyhudi.rows.old_file import OldFile
@@ -34,9 +31,6 @@ from pyhudi.rows.spec import (
     SEQNO_COLUMN,
     GroupPlan,
 )
-
-#: bytes of rows in memory that become one block
-BLOCK_BYTES = 32 << 20
 
 
 class LogAppend:
@@ -115,15 +109,12 @@ class LogFileWriter:
     ) -> None:
         self._files, self._plan, self._schema = files, plan, schema
         self._sequencer = sequencer
-        self._marker = files.file_of(plan)
-        self.path = self._marker.data_path
+        self._stream = LogStream(files, plan)
+        self.path = self._stream.path
         self.counts = Counts()
         self._held: list[pa.Table] = []
         self._places: list[Positions] | None = []
         self._deletes: dict[bool, list[tuple[pa.Table, Positions]]] = {}
-        self._stream: pa.NativeFile | None = None
-        files.markers.announce(self._marker.render())
-        files.ensure_partition(plan.partition_path)
 
     def add(self, rows: pa.Table, places: Positions | None) -> None:
         """Rows with one row a key, and their ascending places in the base file if they have any."""
@@ -151,38 +142,14 @@ class LogFileWriter:
         if sum(each.nbytes for each in self._held) >= BLOCK_BYTES:
             self._flush()
 
-    def abandon(self) -> None:
-        """Close the stream of a log that no commit will name."""
-        if self._stream is not None:
-            with suppress(OSError, ValueError):
-                self._stream.close()
-
     def close(self) -> dict[str, object]:
         """Finish the log; returns its row of ``STAT_SCHEMA``."""
         self._flush()
         for placed, held in self._deletes.items():
             self._flush_deletes(held, placed)
-        stream = self._opened()
-        size = stream.tell()
-        stream.close()
-        del self._files.unfinished[self.path]
-        counts, plan, spec = self.counts, self._plan, self._files.spec
-        slices = spec.layout == 1
-        base = (plan.base_file or "").rpartition("/")[2]
-        return {
-            "file_id": plan.file_id,
-            "path": self.path,
-            "partition_path": plan.partition_path,
-            "prev_base_file": base if slices else "",
-            "prev_instant": plan.base_instant if slices else spec.instant,
-            "num_writes": counts.inserts + counts.updates,
-            "num_inserts": counts.inserts,
-            "num_updates": counts.updates,
-            "num_deletes": counts.deletes,
-            "file_size_bytes": size,
-            "marker": self._marker.kind.value,
-            "log_version": plan.log_version,
-        }
+        spec = self._files.spec
+        previous = self._plan.base_instant if spec.layout == 1 else spec.instant
+        return self._stream.close(self.counts, previous)
 
     def _delete(self, rows: pa.Table, places: Positions | None) -> None:
         self.counts.deletes += rows.num_rows
@@ -219,23 +186,7 @@ class LogFileWriter:
         self._write(BlockType.DELETE, content, places)
 
     def _write(self, kind: BlockType, content: bytes, places: Positions | None) -> None:
-        spec = self._files.spec
-        header: dict[int, str] = {
-            HeaderKey.INSTANT_TIME: spec.instant,
-            HeaderKey.SCHEMA: spec.avro_schema,
-        }
-        if places is not None and self._plan.base_instant is not None:
-            header[HeaderKey.RECORD_POSITIONS] = base64.b64encode(bitmap_of(places)).decode()
-            at = HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS
-            header[at] = self._plan.base_instant
-        self._opened().write(render_block(kind, header, content))
-
-    def _opened(self) -> pa.NativeFile:
-        if self._stream is None:
-            self._files.markers.settle(self._marker.render())
-            self._stream = self._files.open_output(self.path)
-            self._files.unfinished[self.path] = self
-        return self._stream
+        self._stream.write(kind, {HeaderKey.SCHEMA: self._files.spec.avro_schema}, content, places)
 
 
 def _only(rows: pa.Table, wanted: Mask) -> pa.Table:

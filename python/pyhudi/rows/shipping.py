@@ -23,6 +23,7 @@ from pyhudi.rows.log_spec import (
     LogSlice,
     MergeSpec,
     SliceChange,
+    SliceChanges,
 )
 from pyhudi.rows.logged_reader import LoggedPiece, LoggedSpec
 from pyhudi.rows.slice_reader import LogPiece
@@ -55,6 +56,7 @@ _VALUES = (
     MergeSpec,
     Slice,
     SliceChange,
+    SliceChanges,
     WriteSpec,
 )
 

@@ -8,7 +8,9 @@ A row that both merges give is no change, whatever the commit wrote: by event ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from operator import is_
 from typing import Protocol
 
 import numpy as np
@@ -17,13 +19,13 @@ import pyarrow.compute as pc
 
 from pyhudi.format.change_log import DELETE, INSERT, UPDATE
 from pyhudi.rows.change_spec import ChangeSpec
-from pyhudi.rows.log_parts import LogPart, chunks
-from pyhudi.rows.log_spec import Merged, MergeSpec, Positions, SliceChange
+from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
+from pyhudi.rows.log_spec import Merged, MergeSpec, Positions, SliceChange, SliceChanges
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.slice_reader import parts_in
+from pyhudi.rows.slice_reader import logs_in
 
 
 class RowSource(Protocol):
@@ -57,47 +59,112 @@ class PickedRows:
         return pa.concat_arrays([pa.array([], kind), *found])
 
 
+class FewRows:
+    """Those rows of a base file that any of its changes needs, read once for all of them."""
+
+    def __init__(self, base: SliceFile, at: Sequence[Positions]) -> None:
+        self._base = base
+        self._at = np.unique(np.concatenate([np.zeros(0, np.int64), *at]))
+        self._images: dict[pa.StructType, pa.StructArray] = {}
+        self._keys: pa.Array | None = None
+
+    def keys_at(self, at: Positions) -> pa.Array:
+        """Their record keys at ``at``, in this order."""
+        if self._keys is None:
+            self._keys = self._base.keys_at(self._at)
+        return self._keys.take(pa.array(np.searchsorted(self._at, at)))
+
+    def images(self, at: Positions, kind: pa.StructType) -> pa.StructArray:
+        """The rows at ``at`` as structs of the type ``kind``."""
+        if kind not in self._images:
+            self._images[kind] = self._base.images(self._at, kind)
+        return self._images[kind].take(pa.array(np.searchsorted(self._at, at)))
+
+
+@dataclass(slots=True)
+class _Difference:
+    """What a commit did to the rows of a slice: of its base file, and of each of its blocks."""
+
+    change: SliceChange
+    gone: Positions
+    came: Positions
+    parts: list[tuple[LogPart, Positions, Positions]]
+
+
 def slice_changes(
-    spec: ChangeSpec, filesystem: pa.fs.FileSystem, piece: SliceChange
+    spec: ChangeSpec, filesystem: pa.fs.FileSystem, piece: SliceChanges
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of one piece, in ``spec.schema()``; errors as of ``read_changes``."""
-    assert spec.merge is not None, "the table has logs"
-    order = replace(spec.merge, counted=piece.counted)
-    with reading(piece.instant, " and ".join(piece.files)):
-        parts = parts_in(order, filesystem, piece.slice)
-        if piece.slice.base is None:
-            yield from _changes(spec, order, piece, parts, None)
+    """The changes of one piece, in ``spec.schema()``; errors as of ``read_changes``.
+
+    The files are read once: the merges of all commits come first, then the rows in which they
+    differ.
+    """
+    first = piece.changes[0]
+    with reading(first.instant, " and ".join(piece.files)), ExitStack() as opened:
+        base = None
+        if first.slice.base is not None:
+            path = f"{spec.root}/{first.slice.base.path}"
+            source = opened.enter_context(filesystem.open_input_file(path))
+            base = SliceFile(source, first.slice.base)
+        logs = logs_in(spec.root, filesystem, piece.changes[-1].slice)
+        if first.whole:
+            yield from _whole(spec, first, logs, base)
             return
-        with filesystem.open_input_file(f"{spec.root}/{piece.slice.base.path}") as opened:
-            base = SliceFile(opened, piece.slice.base)
-            yield from _changes(spec, order, piece, parts, base)
+        found = list(_differences(spec, piece, logs, base))
+        rows = None
+        if base is not None:
+            rows = FewRows(base, [at for each in found for at in (each.gone, each.came)])
+        for each in found:
+            gone: list[Picked] = [] if rows is None else [(rows, each.gone)]
+            came: list[Picked] = [] if rows is None else [(rows, each.came)]
+            gone += [(part, at) for part, at, _ in each.parts]
+            came += [(part, at) for part, _, at in each.parts]
+            yield from _paired(spec, each.change, PickedRows(gone), PickedRows(came))
 
 
-def _changes(
-    spec: ChangeSpec,
-    order: MergeSpec,
-    piece: SliceChange,
-    parts: Sequence[LogPart],
-    base: SliceFile | None,
+def _differences(
+    spec: ChangeSpec, piece: SliceChanges, logs: SliceLogs, base: SliceFile | None
+) -> Iterator[_Difference]:
+    """What each commit did; the state after one is most often that before the next."""
+    known: tuple[list[LogPart], Merged] | None = None
+    nothing = np.zeros(0, np.int64)
+    for change in piece.changes:
+        parts, after = _merged(spec, change, logs, base)
+        others = [part for part in parts if part.instant != change.instant]
+        if known is not None and len(known[0]) == len(others) and all(map(is_, known[0], others)):
+            before = known[1]
+        else:
+            before = merge(_order(spec, change), others, base, change.slice.base_instant)
+        kept = dict(zip(map(id, others), before.kept, strict=True))
+        pairs = []
+        for part, now in zip(parts, after.kept, strict=True):
+            then = kept.get(id(part), nothing)
+            pairs.append((part, np.setdiff1d(then, now), np.setdiff1d(now, then)))
+        gone = np.setdiff1d(after.masked, before.masked)
+        yield _Difference(change, gone, np.setdiff1d(before.masked, after.masked), pairs)
+        known = parts, after
+
+
+def _order(spec: ChangeSpec, change: SliceChange) -> MergeSpec:
+    assert spec.merge is not None, "the table has logs"
+    return replace(spec.merge, counted=change.counted)
+
+
+def _merged(
+    spec: ChangeSpec, change: SliceChange, logs: SliceLogs, base: SliceFile | None
+) -> tuple[list[LogPart], Merged]:
+    """The blocks that count after a commit, and their merge."""
+    parts = logs.parts(change.slice.logs, change.counted)
+    return parts, merge(_order(spec, change), parts, base, change.slice.base_instant)
+
+
+def _whole(
+    spec: ChangeSpec, change: SliceChange, logs: SliceLogs, base: SliceFile | None
 ) -> Iterator[pa.RecordBatch]:
-    after = merge(order, parts, base, piece.slice.base_instant)
-    if piece.whole:
-        for rows in _all_rows(after, parts, base) if piece.whole in piece.ops else ():
-            yield _of_one_kind(spec, piece, rows)
-        return
-    others = [part for part in parts if part.instant != piece.instant]
-    before = merge(order, others, base, piece.slice.base_instant)
-    kept = dict(zip(map(id, others), before.kept, strict=True))
-    gone: list[Picked] = []
-    came: list[Picked] = []
-    if base is not None:
-        gone.append((base, np.setdiff1d(after.masked, before.masked)))
-        came.append((base, np.setdiff1d(before.masked, after.masked)))
-    for part, now in zip(parts, after.kept, strict=True):
-        then = kept.get(id(part), np.zeros(0, np.int64))
-        gone.append((part, np.setdiff1d(then, now)))
-        came.append((part, np.setdiff1d(now, then)))
-    yield from _paired(spec, piece, PickedRows(gone), PickedRows(came))
+    """All rows of a slice as the operation ``change.whole``."""
+    parts, after = _merged(spec, change, logs, base)
+    for rows in _all_rows(after, parts, base) if change.whole in change.ops else ():
+        yield _of_one_kind(spec, change, rows)
 
 
 def _all_rows(

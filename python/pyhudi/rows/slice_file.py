@@ -22,6 +22,8 @@ from pyhudi.rows.stored_types import converted
 Positions = npt.NDArray[np.int64]
 #: row groups of each kind that are kept in memory
 KEPT = 2
+#: a file of at most so many rows keeps its keys in memory
+KEPT_KEYS = 2_000_000
 
 
 class SliceFile:
@@ -39,6 +41,7 @@ class SliceFile:
         self._held = set(self._parquet.schema_arrow.names)
         columns = (schema.column(at) for at in range(len(schema)))
         self._int96 = {c.path.split(".")[0] for c in columns if c.physical_type == "INT96"}
+        self._keys: dict[int, pa.Array] = {}
         self._kept: OrderedDict[tuple[int, pa.DataType], pa.StructArray] = OrderedDict()
 
     @property
@@ -67,9 +70,14 @@ class SliceFile:
         return pa.concat_arrays([pa.array([], pa.string()), *found])
 
     def keys_by_group(self) -> Iterator[tuple[int, pa.Array]]:
-        """(position of the first, the record keys) of each row group."""
+        """(position of the first, the record keys) of each row group; of few rows read once."""
         for group, start in enumerate(self._starts[:-1].tolist()):
-            yield start, self._texts(group, KEY_COLUMN)
+            keys = self._keys.get(group)
+            if keys is None:
+                keys = self._texts(group, KEY_COLUMN)
+                if self.rows <= KEPT_KEYS:
+                    self._keys[group] = keys
+            yield start, keys
 
     def keys_at(self, at: Positions) -> pa.Array:
         """The record keys at ``at``, in this order."""

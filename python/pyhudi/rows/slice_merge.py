@@ -6,7 +6,7 @@ with others: by its position where all blocks say it, by its key where one does 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.hashing import key_hashes
-from pyhudi.rows.log_parts import LogPart, check_places, every, ordering_columns
+from pyhudi.rows.log_parts import LogPart, check_places, check_sizes, every, ordering_columns
 from pyhudi.rows.log_spec import Merged, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 
@@ -65,20 +65,23 @@ def merge(
     placed = every(parts, instant) if base is not None else None
     if base is not None and placed is not None:
         check_places(spec, parts, placed, base.rows)
+    found = [_of_share(spec, parts, base, placed, share) for share in _shares(parts, placed)]
+    if len(found) == 1:
+        return found[0]
+    kept = tuple(_joined([each.kept[at] for each in found]) for at in range(len(parts)))
+    return Merged(_joined([each.masked for each in found]), kept)
+
+
+def _shares(parts: Sequence[LogPart], placed: Sequence[Positions] | None) -> list[_Share]:
+    """The passes of a merge; none if the logs have no row."""
     total = sum(part.size for part in parts) if placed is None else sum(map(len, placed))
     passes = -(-total // EVENTS_AT_ONCE)
-    found = [
-        _of_share(spec, parts, base, placed, _Share(number, passes)) for number in range(passes)
-    ]
-    if passes == 1:
-        return found[0]
-    none = np.zeros(0, np.int64)
-    masked = np.sort(np.concatenate([none, *(each.masked for each in found)]))
-    kept = (
-        np.sort(np.concatenate([none, *(each.kept[at] for each in found)]))
-        for at in range(len(parts))
-    )
-    return Merged(masked, tuple(kept))
+    return [_Share(number, passes) for number in range(passes)]
+
+
+def _joined(found: Sequence[Positions]) -> Positions:
+    """The positions that several passes gave, ascending."""
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
 
 
 def _of_share(
@@ -101,6 +104,51 @@ def _of_share(
         winners, held = winners[stays], held[stays]
     masked = np.unique(held[held >= 0])
     return Merged(masked, _kept(spec, parts, events.rows, winners))
+
+
+@dataclass(frozen=True, slots=True)
+class NewestEvents:
+    """The events of a slice's logs that still decide: for each row or key one, a row or a delete.
+
+    ``kept`` are their numbers in each block, ascending. ``places`` are their positions in the base
+    file; None if not all blocks say them.
+    """
+
+    kept: tuple[Positions, ...]
+    places: tuple[Positions, ...] | None
+
+
+def newest_events(spec: MergeSpec, parts: Sequence[LogPart], instant: str) -> NewestEvents:
+    """The merge of ``parts`` alone: what meets the base file that ``instant`` wrote, if any.
+
+    ``merge`` gives the same of these events as of all: it merges the logs first, one event after
+    the other (spec/merging.md R4).
+    """
+    placed = every(parts, instant) if instant else None
+    if placed is not None:
+        check_sizes(parts, placed)
+    shares = [_newest(spec, parts, placed, share) for share in _shares(parts, placed)]
+    kept = tuple(_joined([each[at] for each in shares]) for at in range(len(parts)))
+    if placed is None:
+        return NewestEvents(kept, None)
+    places = tuple(each[own] for each, own in zip(placed, kept, strict=True))
+    return NewestEvents(kept, places)
+
+
+def _newest(
+    spec: MergeSpec,
+    parts: Sequence[LogPart],
+    placed: Sequence[Positions] | None,
+    share: _Share,
+) -> list[Positions]:
+    events = _by_key(parts, None, share) if placed is None else _by_position(placed, share)
+    if not len(events.ids):
+        winners = np.zeros(0, np.int64)
+    elif spec.ordering_paths:
+        winners = _by_event_time(spec, parts, None, events)[0]
+    else:
+        winners = _last_of_each(events.ids)
+    return list(_of_parts(events.rows, winners))
 
 
 def _by_position(placed: Sequence[Positions], share: _Share) -> _Events:
@@ -253,14 +301,19 @@ def _kept(
     spec: MergeSpec, parts: Sequence[LogPart], rows: Sequence[Positions], winners: Positions
 ) -> tuple[Positions, ...]:
     """Of each part's ``rows`` those among ``winners`` that are no deletes, ascending."""
-    ends = np.cumsum([0, *map(len, rows)])
-    ascending = np.sort(winners)
     kept = []
-    for number, (part, own) in enumerate(zip(parts, rows, strict=True)):
-        low, high = np.searchsorted(ascending, ends[number : number + 2])
-        won = own[ascending[low:high] - ends[number]]
+    for part, won in zip(parts, _of_parts(rows, winners), strict=True):
         if part.deletes or not len(won):
             kept.append(np.zeros(0, np.int64))
         else:
             kept.append(won[~part.taken_away(spec)[won]])
     return tuple(kept)
+
+
+def _of_parts(rows: Sequence[Positions], winners: Positions) -> Iterator[Positions]:
+    """Which of each part's ``rows`` are among the ``winners``, ascending."""
+    ends = np.cumsum([0, *map(len, rows)])
+    ascending = np.sort(winners)
+    for number, own in enumerate(rows):
+        low, high = np.searchsorted(ascending, ends[number : number + 2])
+        yield own[ascending[low:high] - ends[number]]

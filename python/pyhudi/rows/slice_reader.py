@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
-from pyhudi.rows.log_parts import LogPart, chunks, parts_of
+from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
 from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading_pieces, telling_files
@@ -164,23 +164,28 @@ class LargeLog:
 
 
 def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
-    """The blocks of a slice's logs that count, in the order of their merge.
+    """The blocks of a slice's logs that count, in the order of their merge."""
+    return logs_in(spec.root, filesystem, of).parts(of.logs, spec.counted)
+
+
+def logs_in(root: str, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
+    """The logs of a slice of the table at ``root``.
 
     Logs of ``MOST_HELD_BYTES`` together are held in memory, the others are read block by block.
     """
-    logs: list[tuple[str, bytes | LargeLog]] = []
     left = MOST_HELD_BYTES
-    for path in of.logs:
-        place, data = f"{spec.root}/{path}", b""
+
+    def read(path: str) -> bytes | LargeLog:
+        nonlocal left
+        place, data = f"{root}/{path}", b""
         if left > 0:
             with filesystem.open_input_stream(place) as source:
-                data = source.read(left + 1)
-        if 0 < len(data) <= left:
-            logs.append((path, data))
-        else:
-            logs.append((path, LargeLog(filesystem, place)))
+                data = bytes(source.read(left + 1))
+        fits = 0 < len(data) <= left
         left -= len(data)
-    return parts_of(spec, logs, of.names)
+        return data if fits else LargeLog(filesystem, place)
+
+    return SliceLogs(read, of.names)
 
 
 def _reading(of: LogSlice) -> AbstractContextManager[None]:

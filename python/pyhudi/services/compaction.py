@@ -1,12 +1,14 @@
 """Compacts a merge-on-read table: plans under the lock, and runs plans, also those of Apache Hudi.
 
+A log compaction goes the same way, and writes logs instead of base files.
+
 Invariant: a plan names all logs of a slice that completed before its instant, and no group of
 another pending plan. It stays until it has run (docs/decisions/compaction.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -17,8 +19,8 @@ import pyarrow as pa
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.filenames import parse_log_file_name
-from pyhudi.format.instants import Instant, InstantTime
+from pyhudi.format.filenames import FileId, parse_log_file_name
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
@@ -34,22 +36,25 @@ from pyhudi.services.compaction_plan import (
     PlannedSlice,
     compaction_plan,
 )
-from pyhudi.services.compaction_run import RunningCompaction, unschedule
+from pyhudi.services.compaction_run import NAMES, RunningCompaction, unschedule
 from pyhudi.services.compaction_schedule import (
     requested_compaction,
     rules_of,
     slices_to_compact,
 )
+from pyhudi.services.log_compaction_run import RunningLogCompaction, unfit
 from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
 from pyhudi.services.written_columns import WrittenColumns, written_columns
 from pyhudi.services.written_files import stat_of
 from pyhudi.slices.files import LogFile, in_order
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
+from pyhudi.transactions.pessimistic import is_pessimistic
 from pyhudi.transactions.writable import refuse_kind_of
 from pyhudi.transactions.writer import Writer
 
@@ -63,7 +68,38 @@ class CompactionStep(str, Enum):
     RUN = "run"
     SCHEDULE_AND_RUN = "scheduleAndRun"
     UNSCHEDULE = "unschedule"
+    SCHEDULE_LOGS = "scheduleLogCompaction"
+    RUN_LOGS = "logCompact"
+    SCHEDULE_AND_RUN_LOGS = "scheduleAndLogCompact"
+    UNSCHEDULE_LOGS = "unscheduleLogCompaction"
 
+    @property
+    def merges_logs(self) -> bool:
+        """Whether it is a step of a log compaction."""
+        return "log" in self.value.lower()
+
+    @property
+    def schedules(self) -> bool:
+        """Whether it makes a plan."""
+        return self.value.startswith("schedule")
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs plans."""
+        return self in _RUNS
+
+    @property
+    def unschedules(self) -> bool:
+        """Whether it deletes plans."""
+        return self.value.startswith("unschedule")
+
+
+_RUNS = {
+    CompactionStep.RUN,
+    CompactionStep.SCHEDULE_AND_RUN,
+    CompactionStep.RUN_LOGS,
+    CompactionStep.SCHEDULE_AND_RUN_LOGS,
+}
 
 #: Apache Hudi's other words for steps
 STEP_WORDS = {"execute": CompactionStep.RUN, "scheduleandexecute": CompactionStep.SCHEDULE_AND_RUN}
@@ -165,33 +201,46 @@ def compacted(
     ``LockTimeout``, ``CommitConflict`` if commits were undone meanwhile.
     """
     table = run.table
-    rules = rules_of(run.options, run.budget)
+    rules = rules_of(run.options, run.budget, step.merges_logs)
     timeline = table.timeline()
     schema = table_schema(table, timeline, None)
     if schema is None:
         return Listing(CompactedSlice)
-    _refuse(table, timeline)
-    runs = step in (CompactionStep.RUN, CompactionStep.SCHEDULE_AND_RUN)
-    schedules = step in (CompactionStep.SCHEDULE, CompactionStep.SCHEDULE_AND_RUN)
-    plans = [(i, plan) for i, plan in planned_compactions(table, timeline) if _is_asked(run, i)]
+    _refuse(table, timeline, rules)
+    found = planned_compactions(table, timeline, _planned_by(table, timeline, step, rules))
+    plans = [(i, plan) for i, plan in found if _is_asked(run, i)]
     rows: list[CompactedSlice] = []
-    if step is CompactionStep.UNSCHEDULE:
+    if step.unschedules:
         for instant, plan in plans:
-            why = None if dry_run else unschedule(run.writer, instant.time, bool(run.instants))
+            named = bool(run.instants)
+            why = None if dry_run else unschedule(run.writer, instant.time, named, rules.action)
             rows += _unscheduled(instant, plan, why, dry_run)
         return Listing(CompactedSlice, rows)
-    for instant, plan in plans if runs else ():
-        rows += _pending(instant, plan) if dry_run else _carried_out(run, instant.time, plan)
-    if schedules:
-        rows += _proposed(run, timeline, rules) if dry_run else _scheduled(run, rules, runs)
+    for instant, plan in plans if step.runs else ():
+        rows += _pending(instant, plan) if dry_run else _carried_out(run, instant, plan)
+    if step.schedules:
+        rows += _proposed(run, timeline, rules) if dry_run else _scheduled(run, rules, step.runs)
     return Listing(CompactedSlice, rows)
+
+
+def _planned_by(
+    table: Table, timeline: Timeline, step: CompactionStep, rules: CompactionRules
+) -> Collection[Action]:
+    """Whose plans a step looks at.
+
+    Before a compaction is planned, log compactions are run that nobody runs, or their groups would
+    wait for them.
+    """
+    if step is CompactionStep.SCHEDULE_AND_RUN and _lone_logs(table, timeline) is None:
+        return COMPACTING
+    return (rules.action,)
 
 
 def _is_asked(run: Compaction, instant: Instant) -> bool:
     return not run.instants or instant.time in run.instants
 
 
-def _refuse(table: Table, timeline: Timeline) -> None:
+def _refuse(table: Table, timeline: Timeline, rules: CompactionRules) -> None:
     """The errors of ``compacted`` about the table."""
     config = table.config
     if config.table_type is not TableType.MERGE_ON_READ:
@@ -204,11 +253,28 @@ def _refuse(table: Table, timeline: Timeline) -> None:
     feature = unmergeable(config)
     if feature is not None:
         feature = f"a table with {feature}"
-        raise UnsupportedTable(
-            f"pyhudi cannot compact {feature} yet. Nothing was changed. Let Apache Hudi compact "
-            f"{config.name}.",
-            feature=feature,
-        )
+    elif config.cdc_enabled:
+        feature = "a table with change data capture"
+    remedy = f"Let Apache Hudi compact {config.name}."
+    if feature is None and rules.merges_logs:
+        feature = _lone_logs(table, timeline)
+        remedy = f"Compact {config.name} into base files instead."
+    if feature is None:
+        return
+    raise UnsupportedTable(
+        f"pyhudi cannot compact {feature} yet. Nothing was changed. {remedy}", feature=feature
+    )
+
+
+def _lone_logs(table: Table, timeline: Timeline) -> str | None:
+    """What a table is of which the logs cannot be merged alone; None if they can."""
+    if table.config.layout == 1:
+        return "the logs alone of a table of version 6"
+    if is_pessimistic(table.config):
+        return "the logs alone of a table of pessimistic writers"
+    if SchemaHistory(table, timeline, None).current() is not None:
+        return "the logs alone of a table whose columns have ids"
+    return None
 
 
 def _proposed(run: Compaction, now: Timeline, rules: CompactionRules) -> list[CompactedSlice]:
@@ -227,7 +293,8 @@ def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[Comp
         own = {p.group for p in planned if p.taken}
         rows = [_row(p, CompactionFate.LEFT) for p in planned if p.group not in own]
         plan = compaction_plan(planned, rules.file_bytes)
-        return [*rows, *_carried_out(run, instant, plan)]
+        requested = Instant(instant, rules.action, State.REQUESTED)
+        return [*rows, *_carried_out(run, requested, plan)]
     return [
         _row(p, CompactionFate.PLANNED, instant) if p.taken else _row(p, CompactionFate.LEFT)
         for p in planned
@@ -237,16 +304,24 @@ def _scheduled(run: Compaction, rules: CompactionRules, runs: bool) -> list[Comp
 # --- runs ---------------------------------------------------------------------------------------
 
 
-def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> list[CompactedSlice]:
-    """Run the pending plan ``time``, unless another program does; an entry for each slice."""
-    running, why = RunningCompaction.claimed(run.writer, time, time in run.instants)
+#: how each kind of plan is run, and what is told of its slices
+_RUNNING: dict[Action, tuple[type[RunningCompaction], str]] = {
+    Action.COMPACTION: (RunningCompaction, "its logs are in its new base file"),
+    Action.LOGCOMPACTION: (RunningLogCompaction, "its logs are in one new log"),
+}
+
+
+def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> list[CompactedSlice]:
+    """Run a pending plan, unless another program does; an entry for each slice."""
+    time, (kind, told) = planned.time, _RUNNING[planned.action]
+    running, why = kind.claimed(run.writer, time, time in run.instants)
     if running is None:
         return [_entry(o, CompactionFate.LEFT, why, time) for o in plan.operations]
     running.quiet = partial(run.tasks.ended, time)
     with running:
         view = run.table.view(running.timeline)
         columns = written_columns(run.table, run.place, running.timeline, time)
-        tasks, left = _tasks(view, plan, time, columns)
+        tasks, left = _tasks(view, plan, planned, columns)
         if left and running.timeline.layout == 1:
             why = next(iter(left.values()))
             raise WriteFailed(
@@ -260,24 +335,29 @@ def _carried_out(run: Compaction, time: InstantTime, plan: CompactionPlan) -> li
             spec, order = _spec(run, running, schema), _order(run, view, schema, time)
             stats = run.tasks.compact(spec, order, tasks)
         running.seal(partial(run.tasks.ended, time), [s.path for s in stats])
+        written = {(s.partition_path, s.file_id) for s in stats}
+        asked = {(t.plan.partition_path, FileId(t.plan.file_id)) for t in tasks.values()}
+        left |= dict.fromkeys(asked - written, "no block of its logs counts")
         _, more = running.complete(stats, columns.schema, columns.version)
     left |= more
     return [
         _entry(o, CompactionFate.LEFT, left[group], time)
         if (group := (o.partition_path, o.file_id)) in left
-        else _entry(o, CompactionFate.COMPACTED, "its logs are in its new base file", time)
+        else _entry(o, CompactionFate.COMPACTED, told, time)
         for o in plan.operations
     ]
 
 
 def _tasks(
-    view: FileSystemView, plan: CompactionPlan, time: InstantTime, columns: WrittenColumns
+    view: FileSystemView, plan: CompactionPlan, planned: Instant, columns: WrittenColumns
 ) -> tuple[dict[int, CompactTask], dict[Group, str]]:
     """The tasks of a plan, and the groups for which it does not hold any more, with the reason."""
-    layout, counted = view.timeline.layout, counted_instants(view, time)
+    time, layout = planned.time, view.timeline.layout
+    counted = counted_instants(view, time)
+    version = 1 if planned.action is Action.LOGCOMPACTION else None
     newest = {(f.partition_path, f.file_id): f for f in view.existing(time)}
     tasks: dict[int, CompactTask] = {}
-    left: dict[Group, str] = {}
+    left = {} if version is None else unfit(view, plan, time)
     bases = (newest.get((each.partition_path, each.file_id)) for each in plan.operations)
     instants = (base.instant if base is not None else None for base in bases)
     slices = zip(instants, map(_logs, plan.operations), strict=True)
@@ -286,6 +366,8 @@ def _tasks(
         group = each.partition_path, each.file_id
         named = (each.data_file_path or "").rpartition("/")[2]
         base = newest.get(group)
+        if group in left:
+            continue
         if view.is_gone(*group, None):
             left[group] = "its file group was replaced meanwhile"
         elif named != (base.name if base is not None else ""):
@@ -298,7 +380,9 @@ def _tasks(
                 of = Slice(old, columns.files.names_of(instant, old, columns.schema))
             paths = tuple(log.path for log in in_order(logs))
             tasks[number] = CompactTask(
-                GroupPlan(number, each.file_id, each.partition_path, old, instant),
+                GroupPlan(
+                    number, each.file_id, each.partition_path, old, instant, log_version=version
+                ),
                 LogSlice(of, instant or "", paths, names),
             )
     return tasks, left
@@ -360,7 +444,7 @@ def _entry(
 
 def _pending(instant: Instant, plan: CompactionPlan) -> list[CompactedSlice]:
     """What a run of a pending plan would do."""
-    why = f"the plan of the pending compaction {instant.time} has it"
+    why = f"the plan of the pending {NAMES[instant.action]} {instant.time} has it"
     return [_entry(o, CompactionFate.WOULD_BE, why, instant.time) for o in plan.operations]
 
 

@@ -1,4 +1,4 @@
-"""Which slices a compaction merges, and why: a function of values.
+"""Which slices a compaction or a log compaction merges, and why: a function of values.
 
 Invariant: a slice is taken with all its logs that had completed before the plan, or not at all.
 Those that complete later belong to the slice that the compaction begins (spec/log_files.md L9).
@@ -13,6 +13,7 @@ from typing import Final
 
 from pyhudi.choices import CompactionChoice
 from pyhudi.format.filenames import FileId
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.slices.files import FileSlice
@@ -31,6 +32,9 @@ class CompactionRules:
     ALL, no further slice is taken after ``most_io_mb`` MB that are read and written; in any case
     none after the files of ``budget``. ``file_bytes`` is how large a file is taken to become for
     which there is no base file yet. Only partitions in whose path ``regex`` is found are looked at.
+
+    With ``merges_logs`` it is a log compaction: it takes the slices with at least ``least_merged``
+    logs that no log compaction has merged yet, one counting for what the last one wrote.
     """
 
     choice: CompactionChoice = CompactionChoice.LOG_SIZE
@@ -40,6 +44,13 @@ class CompactionRules:
     file_bytes: int = 120 * MB
     budget: Budget = NO_BUDGET
     regex: re.Pattern[str] | None = None
+    merges_logs: bool = False
+    least_merged: int = 5
+
+    @property
+    def action(self) -> Action:
+        """The action of its plan."""
+        return Action.LOGCOMPACTION if self.merges_logs else Action.COMPACTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +58,18 @@ class CompactionFacts:
     """The table that a compaction is planned for.
 
     ``slices`` are the newest slices of the live groups, with the logs that have completed;
-    ``busy`` has the groups that cannot be taken, and why.
+    ``busy`` has the groups that cannot be taken, and why; ``merged`` the instant of the last log
+    compaction of a group, where one is known.
     """
 
     slices: tuple[FileSlice, ...]
     busy: Mapping[Group, str] = field(default_factory=dict)
+    merged: Mapping[Group, InstantTime] = field(default_factory=dict)
+
+    def unmerged(self, of: FileSlice) -> int:
+        """How many logs of a slice a log compaction would merge that the last one has not."""
+        since = self.merged.get((of.partition_path, of.file_id))
+        return sum(since is None or log.instant >= since for log in of.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +102,7 @@ def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[Pla
         else:
             planned.append(PlannedSlice(each, False, why))
     io_mb = files = size = 0
-    for each in _in_turn(candidates, rules.choice):
+    for each in _in_turn(candidates, rules):
         bounded = rules.choice is not CompactionChoice.ALL and io_mb >= rules.most_io_mb
         if bounded or not rules.budget.has_room(files, size):
             why = f"for the next compaction: this one takes {files} files of {size} bytes"
@@ -94,7 +112,7 @@ def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[Pla
         io_mb += int(metrics["TOTAL_IO_MB"])
         files += len(each.logs) + (each.base is not None)
         size += each.size_bytes
-        planned.append(PlannedSlice(each, True, _told(each)))
+        planned.append(PlannedSlice(each, True, _told(each, rules)))
     return tuple(sorted(planned, key=lambda one: one.group))
 
 
@@ -106,6 +124,9 @@ def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str
     if rules.regex is not None and not rules.regex.search(of.partition_path):
         return "its partition is not chosen"
     size, number = sum(log.size_bytes for log in of.logs), len(of.logs)
+    if rules.merges_logs:
+        fresh, least = facts.unmerged(of), max(rules.least_merged, 2)
+        return f"it has {fresh} logs to merge, below {least}" if fresh < least else None
     if rules.choice is CompactionChoice.LOG_SIZE and size < rules.least_log_bytes:
         return f"its logs have {size} bytes, below {rules.least_log_bytes}"
     if rules.choice is CompactionChoice.LOG_COUNT and number < rules.least_log_files:
@@ -113,8 +134,9 @@ def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str
     return None
 
 
-def _in_turn(slices: Iterable[FileSlice], choice: CompactionChoice) -> list[FileSlice]:
+def _in_turn(slices: Iterable[FileSlice], rules: CompactionRules) -> list[FileSlice]:
     """``slices`` in the order in which they are taken; equal ones by partition and file id."""
+    choice = CompactionChoice.LOG_COUNT if rules.merges_logs else rules.choice
 
     def weight(one: FileSlice) -> int:
         if choice is CompactionChoice.LOG_SIZE:
@@ -124,7 +146,10 @@ def _in_turn(slices: Iterable[FileSlice], choice: CompactionChoice) -> list[File
     return sorted(slices, key=lambda one: (-weight(one), one.partition_path, one.file_id))
 
 
-def _told(of: FileSlice) -> str:
+def _told(of: FileSlice, rules: CompactionRules) -> str:
+    if rules.merges_logs:
+        size = sum(log.size_bytes for log in of.logs)
+        return f"{len(of.logs)} logs are merged into one, {size} bytes"
     goes = "log goes" if len(of.logs) == 1 else "logs go"
     size = sum(log.size_bytes for log in of.logs)
     first = "" if of.base is not None else "first "

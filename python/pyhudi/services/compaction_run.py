@@ -1,8 +1,8 @@
 """One running compaction: claimed under the lock, and committed by the plan that it found.
 
 Invariants: a plan has at most one runner that lives, by its heartbeat. What a dead one left is
-deleted before the plan is run again, and only base files are: in layout 1 the instant of a
-compaction is also in the names of logs that others write. A plan stays if its run fails.
+deleted before the plan is run again, and for a compaction only base files are: in layout 1 its
+instant is also in the names of logs that others write. A plan stays if its run fails.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
+from typing import ClassVar
 
 from pyhudi.errors import CommitConflict, FileExists, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from pyhudi.format.filenames import parse_base_file_name
+from pyhudi.format.filenames import parse_base_file_name, parse_log_file_name
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     InstantInfo,
@@ -52,7 +53,7 @@ from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.pessimistic import MARK, is_pessimistic
 from pyhudi.transactions.phases import Phase, check_move
 from pyhudi.transactions.presence import while_there
-from pyhudi.transactions.recovery.rollback import plan_for, read_metadata, rollback_of
+from pyhudi.transactions.recovery.rollback import WRITES, plan_for, read_metadata, rollback_of
 from pyhudi.transactions.recovery.settle import DYING_S
 from pyhudi.transactions.recovery.undoing import check_undoing, grounds
 from pyhudi.transactions.transaction import Transaction
@@ -60,7 +61,6 @@ from pyhudi.transactions.writer import Writer
 
 log = logging.getLogger(__name__)
 
-OPERATION = "compact"
 NONCE_BOUND = 1_000_000_000
 
 
@@ -76,15 +76,24 @@ class Runner(Enum):
     UNKNOWN = "another program has begun it, without a heartbeat"
 
 
-def pending_compaction(now: Timeline, time: InstantTime) -> Instant | None:
+#: what messages call a service
+NAMES = {Action.COMPACTION: "compaction", Action.LOGCOMPACTION: "log compaction"}
+
+
+def pending_compaction(now: Timeline, time: InstantTime, action: Action) -> Instant | None:
     """The compaction ``time`` if it is pending: a completed one has the action of a commit."""
-    return next((i for i in now.at(time) if i.action is Action.COMPACTION), None)
+    return next((i for i in now.at(time) if i.action is action), None)
 
 
 def older_writes(now: Timeline) -> list[Instant]:
     """The pending instants beside which layout 1 knows no compaction (spec/log_files.md L9)."""
     compactions = (Action.COMPACTION, Action.LOGCOMPACTION)
     return [i for i in now.pending if i.action in COMMIT_ACTIONS and i.action not in compactions]
+
+
+def running_writes(now: Timeline) -> list[Instant]:
+    """The pending writes: what may still add a log of an instant that is known already."""
+    return [i for i in now.pending if i.action in WRITES]
 
 
 def runner_of(writer: Writer, now: Timeline, pending: Instant) -> Runner:
@@ -114,10 +123,17 @@ def runner_of(writer: Writer, now: Timeline, pending: Instant) -> Runner:
     return Runner.DEAD
 
 
-def base_files_of(table: Table, time: InstantTime) -> list[str]:
-    """The base files that runs of the compaction ``time`` may have left."""
-    found = files_of(table.storage, time)
-    return [path for path in found if parse_base_file_name(path.rpartition("/")[2]) is not None]
+def files_of_runs(table: Table, time: InstantTime, action: Action) -> list[str]:
+    """The files that runs of the compaction ``time`` may have left: logs of a log compaction, which
+    are named by it, and base files of another one."""
+    return [path for path in files_of(table.storage, time) if _token(path, action) is not None]
+
+
+def _token(path: str, action: Action) -> str | None:
+    """The write token in the name of a file of such a run; None for a file of another kind."""
+    parse = parse_log_file_name if action is Action.LOGCOMPACTION else parse_base_file_name
+    named = parse(path.rpartition("/")[2])
+    return None if named is None else named.write_token or ""
 
 
 def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
@@ -128,15 +144,16 @@ def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
     completed.
     """
     table, lock, time = writer.table, writer.lock, pending.time
-    target = InstantInfo(time, Action.COMPACTION.value)
+    target = InstantInfo(time, pending.action.value)
     found = rollback_of(table, now, time)
     if found is None and pending.state is State.REQUESTED:
         return
-    log.warning("the run of the compaction %s is taken back, to run its plan again", time)
+    name = NAMES[pending.action]
+    log.warning("the run of the %s %s is taken back, to run its plan again", name, time)
     started = writer.clock.monotonic()
     if found is None:
         with kept(lock):
-            plan = plan_for(table, target, base_files_of(table, time))
+            plan = plan_for(table, target, files_of_runs(table, time, pending.action))
         content = render_rollback_plan(plan)
         at, _ = take_time(writer, Action.ROLLBACK, content, now, lambda time: lock.renew())
         found = Instant(at, Action.ROLLBACK, State.REQUESTED), plan
@@ -145,7 +162,7 @@ def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
     if rollback.state is State.REQUESTED:
         with suppress(FileExists):
             put_instant(table, rollback, inflight, b"")
-    gone = undo_run(writer, time)
+    gone = undo_run(writer, time, pending.action)
     by_partition: dict[str, list[str]] = {}
     for path in gone:
         uri = f"{table.storage.root}/{path}"
@@ -165,15 +182,15 @@ def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
     put_instant(table, inflight, done, render_rollback_metadata(metadata))
 
 
-def undo_run(writer: Writer, time: InstantTime) -> list[str]:
-    """Delete what a run left that is known to have failed; its base files. Under the lock."""
+def undo_run(writer: Writer, time: InstantTime, action: Action) -> list[str]:
+    """Delete what a run left that is known to have failed; its files. Under the lock."""
     table, lock = writer.table, writer.lock
     with kept(lock):
-        gone = base_files_of(table, time)
+        gone = files_of_runs(table, time, action)
         delete_files(table.storage, gone)
     lock.check(table.storage.put_timeout_s)
     delete_markers(table.storage, time)
-    inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
+    inflight = Instant(time, action, State.INFLIGHT)
     table.storage.delete([path_of(table, inflight)])
     return gone
 
@@ -184,6 +201,9 @@ class RunningCompaction(Transaction):
     ``nonce`` is in the names of the files that this run writes.
     """
 
+    ACTION: ClassVar[Action] = Action.COMPACTION
+    #: what the commit calls it; its lower case is its name in messages
+    OPERATION: ClassVar[str] = "COMPACT"
     nonce: int
 
     @classmethod
@@ -195,17 +215,19 @@ class RunningCompaction(Transaction):
         With ``takes_over`` the caller says that none runs it whose heartbeat does not show it.
         ``CommitConflict`` if commits are about to be undone; ``LockTimeout``.
         """
-        table = writer.table
-        self = cls(writer, Action.COMPACTION, OPERATION)
+        table, name = writer.table, NAMES[cls.ACTION]
+        self = cls(writer, cls.ACTION, cls.OPERATION.lower())
         with writer.locked(time):
             now = table.timeline()
-            check_undoing(table, now, "A compaction", None)
-            pending = pending_compaction(now, time)
+            check_undoing(table, now, f"A {name}", None)
+            pending = pending_compaction(now, time, cls.ACTION)
             if pending is None:
-                return None, f"the compaction {time} has ended"
+                return None, f"the {name} {time} has ended"
             runner = runner_of(writer, now, pending)
             if runner is Runner.ALIVE or (runner is Runner.UNKNOWN and not takes_over):
-                return None, f"of the compaction {time}: {runner.value}"
+                return None, f"of the {name} {time}: {runner.value}"
+            if (why := cls.waits(now, time)) is not None:
+                return None, why
             take_back(writer, now, pending)
             self.instant, self.timeline = time, table.timeline()
             self.nonce = writer.clock.random_int(NONCE_BOUND)
@@ -219,21 +241,29 @@ class RunningCompaction(Transaction):
         self._heartbeat.go_on()
         return self, ""
 
+    @classmethod
+    def waits(cls, now: Timeline, time: InstantTime) -> str | None:
+        """Why the plan ``time`` cannot run under ``now``; None if it can."""
+        return None
+
+    def _files(self) -> list[str]:
+        return files_of_runs(self.table, self.instant, self.ACTION)
+
     def _marked(self) -> list[str]:
         # Those of another run are not touched before it is known, under the lock, to be dead.
-        return [path for path in base_files_of(self.table, self.instant) if self._is_own(path)]
+        return [path for path in self._files() if self._is_own(path)]
 
     def _is_own(self, path: str) -> bool:
-        named = parse_base_file_name(path.rpartition("/")[2])
-        return named is not None and named.write_token.split("-")[1:2] == [str(self.nonce)]
+        token = _token(path, self.ACTION)
+        return token is not None and token.split("-")[1:2] == [str(self.nonce)]
 
     def complete(
         self, stats: Sequence[WriteStat], schema: SparkSchema, version: SchemaVersion | None = None
     ) -> tuple[CommitMetadata, dict[Group, str]]:
-        """Commit the new base files; why some were left out, by file group.
+        """Commit the new files; why some were left out, by file group.
 
-        Left out is a group of which a commit with an earlier instant time has written a base file
-        since the plan: the compaction's would hide it. The commit declares the ``version`` of
+        Left out is a group that others changed meanwhile so that the new file would be wrong
+        (``_changed``). The commit declares the ``version`` of
         ``schema``, if columns have ids, otherwise the table's newest columns. Errors of
         ``FinalPut.send``; ``CommitConflict`` if a commit was undone meanwhile, if a commit with an
         earlier instant time changed columns with ids, and in layout 1 instead of leaving anything
@@ -254,7 +284,7 @@ class RunningCompaction(Transaction):
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             kept_ones = tuple(s for s in stats if (s.partition_path, s.file_id) not in left)
             # What is left out, and what runs wrote that were taken back and did not know it.
-            gone = set(base_files_of(self.table, self.instant)) - {s.path for s in kept_ones}
+            gone = set(self._files()) - {s.path for s in kept_ones}
             if gone:
                 delete_files(self.table.storage, sorted(gone))
             declared = {SCHEMA_KEY: current.declaration(self.table.config.name)}
@@ -263,7 +293,8 @@ class RunningCompaction(Transaction):
                 declared[LATEST_SCHEMA_KEY] = render_version(version)
             if is_pessimistic(self.table.config):
                 declared |= MARK  # so that its writers do not take it for a commit of others
-            metadata = CommitMetadata("COMPACT", kept_ones, declared, None, compacted=True)
+            merged = self.ACTION is Action.COMPACTION
+            metadata = CommitMetadata(self.OPERATION, kept_ones, declared, None, compacted=merged)
 
             def compare(later: Timeline) -> None:
                 if grounds(later) != grounds(now):
@@ -311,19 +342,33 @@ class RunningCompaction(Transaction):
         meanwhile = Meanwhile(self.table, self.timeline, now)
         if undone := meanwhile.undone():
             raise self._conflict(f"commit {undone[0]}, whose rows it merged, was undone", undone)
-        ours = {(s.partition_path, s.file_id) for s in stats}
-        found: dict[Group, str] = {}
+        ours = frozenset((s.partition_path, s.file_id) for s in stats)
+        found = self._taken_up(now, ours)
         for theirs, metadata in meanwhile.commits():
-            if theirs.time < self.instant:
-                footprint = footprint_of(theirs, metadata)
-                # In layout 1 its logs, too, are of the slice that we merged.
-                changed = footprint.updated if now.layout == 1 else footprint.rebased
-                why = f"{metadata.operation.lower()} {theirs.time} wrote to it meanwhile"
-                found |= dict.fromkeys(changed & ours, why)
+            changed = self._changed(now, theirs, metadata)
+            why = f"{metadata.operation.lower()} {theirs.time} wrote to it meanwhile"
+            found |= dict.fromkeys(changed & ours, why)
         if found and (refuse or now.layout == 1):
             names = [f"{partition}/{file_id}" for partition, file_id in sorted(found)]
             raise self._conflict(next(iter(found.values())), names)
         return found
+
+    def _taken_up(self, now: Timeline, ours: frozenset[Group]) -> dict[Group, str]:
+        """Those of ``ours`` in which what is pending makes the new file wrong, and why."""
+        return {}
+
+    def _changed(
+        self, now: Timeline, theirs: Instant, metadata: CommitMetadata
+    ) -> frozenset[Group]:
+        """The groups in which a commit since the plan makes the new file wrong.
+
+        Of a commit with an earlier instant those of which it has written a base file, which the
+        compaction's would hide; in layout 1 its logs, too, are of the slice that was merged.
+        """
+        if theirs.time < self.instant:
+            footprint = footprint_of(theirs, metadata)
+            return footprint.updated if now.layout == 1 else footprint.rebased
+        return frozenset()
 
     def _conflict(self, why: str, overlap: Sequence[str]) -> CommitConflict:
         return CommitConflict(
@@ -337,10 +382,10 @@ class RunningCompaction(Transaction):
         table, time = self.table, self.instant
         with self.writer.locked(time):
             now = table.timeline()
-            pending = pending_compaction(now, time)
+            pending = pending_compaction(now, time, self.ACTION)
             taken = self._was_taken(now) or rollback_of(table, now, time) is not None
             if pending is not None and pending.state is State.INFLIGHT and not taken:
-                undo_run(self.writer, time)
+                undo_run(self.writer, time, self.ACTION)
                 return
             # The plan belongs to another run by now, or has ended: only our own files go.
             self._heartbeat.leave()
@@ -355,22 +400,24 @@ def _names_a_log(table: Table, now: Timeline, time: InstantTime) -> bool:
     return any(log.instant == time for ids in groups for logs in ids.values() for log in logs)
 
 
-def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | None:
+def unschedule(
+    writer: Writer, time: InstantTime, takes_over: bool, action: Action = Action.COMPACTION
+) -> str | None:
     """Delete the plan of a compaction that nobody runs; None, or why it stays.
 
     ``takes_over`` as of ``claimed``. In layout 1 a plan stays if a log is named after it, or may be
     soon: without the compaction's base file readers would miss the rows before that log.
     """
-    table = writer.table
+    table, name = writer.table, NAMES[action]
     with writer.locked(time):
         now = table.timeline()
-        check_undoing(table, now, "Unscheduling a compaction", None)
-        pending = pending_compaction(now, time)
+        check_undoing(table, now, f"Unscheduling a {name}", None)
+        pending = pending_compaction(now, time, action)
         if pending is None:
-            return f"the compaction {time} has ended"
+            return f"the {name} {time} has ended"
         runner = runner_of(writer, now, pending)
         if runner is Runner.ALIVE or (runner is Runner.UNKNOWN and not takes_over):
-            return f"of the compaction {time}: {runner.value}"
+            return f"of the {name} {time}: {runner.value}"
         if now.layout == 1:
             if running := older_writes(now):
                 return f"the write {running[0].time} may write a log that names {time}"
@@ -379,6 +426,6 @@ def unschedule(writer: Writer, time: InstantTime, takes_over: bool) -> str | Non
             if named:
                 return f"a log names {time}, and belongs to the base file that it is to write"
         take_back(writer, now, pending)
-        requested = Instant(time, Action.COMPACTION, State.REQUESTED)
+        requested = Instant(time, action, State.REQUESTED)
         table.storage.delete([path_of(table, requested), f"{HEARTBEATS}/{time}"])
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -26,10 +27,11 @@ from pyhudi.services.compaction_plan import (
     compaction_plan,
     plan_compaction,
 )
-from pyhudi.services.compaction_run import older_writes
+from pyhudi.services.compaction_run import NAMES, older_writes, running_writes
 from pyhudi.services.planned_groups import compacting_groups, unreadable_plan
 from pyhudi.services.slice_merging import completed_slices
-from pyhudi.timeline.active import Timeline
+from pyhudi.slices.files import FileSlice
+from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.clustering_plans import groups_of, planned_clusterings
 from pyhudi.transactions.instants import path_of, take_time
@@ -41,9 +43,13 @@ log = logging.getLogger(__name__)
 
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS: Final = 10
+#: the operation of a log compaction's commit
+LOG_COMPACT: Final = "LOG_COMPACT"
 
 
-def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRules:
+def rules_of(
+    options: WriteOptions, budget: Budget = NO_BUDGET, merges_logs: bool = False
+) -> CompactionRules:
     """The rules that the options state; ``ConfigError`` for a pattern that is none."""
     pattern, key = options.compact_partition_regex, "hoodie.compaction.partition.path.regex"
     try:
@@ -58,6 +64,8 @@ def rules_of(options: WriteOptions, budget: Budget = NO_BUDGET) -> CompactionRul
         file_bytes=options.max_file_bytes,
         budget=budget,
         regex=regex,
+        merges_logs=merges_logs,
+        least_merged=options.log_compact_logs,
     )
 
 
@@ -75,11 +83,29 @@ def slices_to_compact(
 ) -> tuple[PlannedSlice, ...]:
     """The slices that have logs under ``now``, and which of them a plan would take."""
     slices = tuple(each for each in completed_slices(table.view(now)) if each.logs)
-    planned = plan_compaction(CompactionFacts(slices, _busy(table, now)), rules)
+    merged = _merged(table, now, slices) if rules.merges_logs else {}
+    planned = plan_compaction(CompactionFacts(slices, _busy(table, now), merged), rules)
     why = _waits(table, now)
+    if why is None and rules.merges_logs and (running := running_writes(now)):
+        why = f"a log compaction waits for writes, and {running[0].time} is pending"
     if why is None:
         return planned
     return tuple(replace(p, taken=False, why=why) if p.taken else p for p in planned)
+
+
+def _merged(table: Table, now: Timeline, slices: Sequence[FileSlice]) -> dict[Group, InstantTime]:
+    """The instant of the last log compaction of each group, as far as one is on the timeline."""
+    oldest = min((log.instant for each in slices for log in each.logs), default=None)
+    found: dict[Group, InstantTime] = {}
+    for commit in reversed(now.commits):
+        if oldest is None or commit.time < oldest:
+            break
+        if commit.action is Action.DELTACOMMIT:
+            metadata = COMMITS.get(table.storage, now, commit)
+            if metadata.operation.upper() == LOG_COMPACT:
+                for stat in metadata.stats:
+                    found.setdefault((stat.partition_path, stat.file_id), commit.time)
+    return found
 
 
 def _waits(table: Table, now: Timeline) -> str | None:
@@ -102,15 +128,16 @@ def requested_compaction(
     and not be in the plan. With the lock no such log comes. A writer without one is noticed by a
     second look: then the request is taken back. So it is, in layout 1, if a write has begun.
     """
+    name = NAMES[rules.action]
     lazy = replace(writer.policy, failed_writes=FailedWrites.LAZY)
     policy = lazy if writer.policy.failed_writes is FailedWrites.EAGER else writer.policy
-    settled_timeline(replace(writer, policy=policy), "A compaction")
+    settled_timeline(replace(writer, policy=policy), f"A {name}")
     table, lock = writer.table, writer.lock
     with writer.locked():
         for _ in range(PLANS):
             with kept(lock):
                 now = table.timeline()
-                check_undoing(table, now, "A compaction", None)
+                check_undoing(table, now, f"A {name}", None)
                 planned = slices_to_compact(table, now, rules)
             if not any(p.taken for p in planned):
                 return planned, None
@@ -120,15 +147,22 @@ def requested_compaction(
             def alive(time: InstantTime) -> None:
                 lock.check(table.storage.put_timeout_s)
 
-            time, shown = take_time(writer, Action.COMPACTION, content, now, alive)
-            if not shown.since(now) and not (shown.layout == 1 and older_writes(shown)):
-                log.info("scheduled compaction %s", time)
+            time, shown = take_time(writer, rules.action, content, now, alive)
+            if not shown.since(now) and not _crossed(shown, rules):
+                log.info("scheduled %s %s", name, time)
                 return planned, time
-            requested = Instant(time, Action.COMPACTION, State.REQUESTED)
+            requested = Instant(time, rules.action, State.REQUESTED)
             table.storage.delete([path_of(table, requested)])
     raise WriteFailed(
-        f"No compaction of {table.config.name} was planned in {PLANS} attempts: writers that do "
+        f"No {name} of {table.config.name} was planned in {PLANS} attempts: writers that do "
         "not take the table's lock committed meanwhile. Nothing was changed. Give all writers the "
         "same lock, or plan when they rest.",
         path=table.storage.root,
     )
+
+
+def _crossed(shown: Timeline, rules: CompactionRules) -> bool:
+    """Whether a write has begun for which the plan should have waited."""
+    if rules.merges_logs:
+        return bool(running_writes(shown))
+    return shown.layout == 1 and bool(older_writes(shown))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -34,10 +35,38 @@ from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 
 
+@dataclass(frozen=True, slots=True)
+class LogNames:
+    """The names of the columns ``current`` by the instant of a log's block, None where they are the
+    same; ``differing`` are those that are not."""
+
+    current: SparkSchema | None
+    by_instant: Mapping[InstantTime, FileNames | None]
+    differing: dict[str, FileNames]
+
+    @classmethod
+    def of(cls, current: SparkSchema, found: Mapping[InstantTime, FileNames | None]) -> LogNames:
+        """What ``found`` says."""
+        differing = {str(at): names for at, names in found.items() if names is not None}
+        return cls(current, found, differing)
+
+
+@dataclass(slots=True)
+class NamesInLogs:
+    """What a query knows of columns in logs, for all its plans; two threads may learn it twice.
+
+    ``archived`` are the archived commits, None before they were needed.
+    """
+
+    known: LogNames = field(default_factory=lambda: LogNames(None, {}, {}))
+    archived: set[InstantTime] | None = None
+
+
 class FileSchemas:
     """Numbers the distinct schemas of a set of files; ``found`` lists them by number.
 
-    ``filesystem`` says how a root is reached: the file system and the path on it.
+    ``filesystem`` says how a root is reached: the file system and the path on it. ``known`` is what
+    others of the same table and timeline found out about logs.
     """
 
     def __init__(
@@ -46,6 +75,7 @@ class FileSchemas:
         table: Table,
         timeline: Timeline,
         history: SchemaHistory,
+        known: NamesInLogs | None = None,
     ) -> None:
         self._filesystem = filesystem
         self._table = table
@@ -54,6 +84,7 @@ class FileSchemas:
         self._commits = {i.time: i for i in timeline.commits}
         self._completions = sorted(i.completion_time or i.time for i in timeline.commits)
         self._by_text: dict[str, int] = {}
+        self._in_logs = known if known is not None else NamesInLogs()
         self.found: list[SparkSchema] = []
 
     def numbers(self, files: Sequence[BaseFile], current: SparkSchema) -> list[int]:
@@ -93,10 +124,15 @@ class FileSchemas:
         """
         if self.history.current() is None:
             return {}
-        found = {i: self.names_of(i, "", current) for i in self._commits if self._has(i)}
-        for instant in self._archived(slices) - found.keys():
-            found[instant] = names_in_file(self.history.held_then(current, instant))
-        return {str(instant): names for instant, names in found.items() if names is not None}
+        known = self._in_logs.known
+        if known.current != current:
+            active = (i for i in self._commits if self._has(i))
+            known = LogNames.of(current, {i: self.names_of(i, "", current) for i in active})
+        if new := self._archived(slices) - known.by_instant.keys():
+            then = {i: names_in_file(self.history.held_then(current, i)) for i in new}
+            known = LogNames.of(current, {**known.by_instant, **then})
+        self._in_logs.known = known
+        return known.differing
 
     def orders(self, current: SparkSchema, slices: Sequence[FileSlice]) -> list[LogSlice]:
         """``slices`` as workers get them, to be read in the columns ``current``."""
@@ -154,10 +190,12 @@ class FileSchemas:
         # Otherwise the name of a log has its slice's instant, and blocks may be of later commits.
         if config.logs_name_their_write or not old:
             return old
-        found = set(Archive(self._table.storage, config).commits())
-        if not found:  # there is none, or it cannot be read
+        known = self._in_logs
+        if known.archived is None:
+            known.archived = set(Archive(self._table.storage, config).commits())
+        if not known.archived:  # there is none, or it cannot be read
             archived_instants(self._table.storage, config)
-        return found
+        return known.archived
 
     def _number(self, schema: SparkSchema) -> int:
         text = json.dumps(schema.json(), sort_keys=True)

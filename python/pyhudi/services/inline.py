@@ -8,6 +8,7 @@ A clustering has waited for its data, so at its own commit it waits as long as a
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyhudi.config import WriteOptions
@@ -19,7 +20,14 @@ from pyhudi.services.budget import Budget
 from pyhudi.services.clean import clean_table, pending_cleans, retention_of
 from pyhudi.services.clustering import ClusteredFile, Clustering, clustered
 from pyhudi.services.clustering_schedule import check_repeatable
-from pyhudi.services.compaction import CompactedSlice, Compaction, compacted
+from pyhudi.services.compaction import (
+    CompactedSlice,
+    Compaction,
+    CompactionFate,
+    CompactionStep,
+    compacted,
+)
+from pyhudi.services.compaction_schedule import LOG_COMPACT
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
@@ -79,23 +87,51 @@ def cluster_inline(run: Clustering) -> Listing[ClusteredFile]:
 
 
 def compact_inline(run: Compaction) -> Listing[CompactedSlice]:
-    """Compact the table, if so many delta commits came since the last compaction as the options
-    say.
+    """Compact the table if so many delta commits came since the last compaction as the options
+    say; if not, or if nothing was compacted, its logs alone if that is due.
 
-    Empty if none is due. Errors: those of ``compacted``.
+    Empty if neither is due. Errors: those of ``compacted``.
     """
-    table, deltas = run.table, 0
-    for commit in reversed(table.timeline().commits):
+    table, options = run.table, run.options
+    timeline = table.timeline()
+    deltas = _deltas(timeline)
+    steps = []
+    if options.compact_inline and len(deltas) >= options.compact_trigger:
+        steps.append(CompactionStep.SCHEDULE_AND_RUN)
+    if options.log_compact_inline and _logs_are_due(table, timeline, deltas, options):
+        steps.append(CompactionStep.SCHEDULE_AND_RUN_LOGS)
+    found = Listing(CompactedSlice)
+    for step in steps:
+        try:
+            found = compacted(replace(run, writer=run.writer.on(open_table(table.storage))), step)
+        except UnsupportedTable as refused:
+            log.info("%s is not compacted after commits: %s", table.config.name, refused)
+            continue
+        if any(each.fate is CompactionFate.COMPACTED for each in found):
+            break
+    return found
+
+
+def _deltas(timeline: Timeline) -> list[Instant]:
+    """The delta commits since the last compaction, newest first."""
+    found = []
+    for commit in reversed(timeline.commits):
         if commit.action is Action.COMMIT:
             break
-        deltas += commit.action is Action.DELTACOMMIT
-    if deltas < run.options.compact_trigger:
-        return Listing(CompactedSlice)
-    try:
-        return compacted(replace(run, writer=run.writer.on(open_table(table.storage))))
-    except UnsupportedTable as refused:
-        log.info("%s is not compacted after commits: %s", table.config.name, refused)
-        return Listing(CompactedSlice)
+        if commit.action is Action.DELTACOMMIT:
+            found.append(commit)
+    return found
+
+
+def _logs_are_due(
+    table: Table, timeline: Timeline, deltas: Sequence[Instant], options: WriteOptions
+) -> bool:
+    """Whether so many delta commits came since the last log compaction as the options say."""
+    recent = deltas[: options.log_compact_logs]
+    return len(recent) == options.log_compact_logs and not any(
+        COMMITS.get(table.storage, timeline, each).operation.upper() == LOG_COMPACT
+        for each in recent
+    )
 
 
 def _is_clustering(table: Table, timeline: Timeline, commit: Instant) -> bool:

@@ -41,7 +41,9 @@ def compact(
 
     Returns an entry for each file group with logs: compacted, or left, and why. ``op`` is
     ``schedule`` to make a plan, ``run`` to run the pending plans, also those of Apache Hudi,
-    ``scheduleAndRun`` for both, or ``unschedule`` to delete pending plans. Of these only
+    ``scheduleAndRun`` for both, or ``unschedule`` to delete pending plans. A log compaction merges
+    the logs of a group into one log: ``scheduleLogCompaction``, ``logCompact``,
+    ``scheduleAndLogCompact`` and ``unscheduleLogCompaction`` are its steps. Of pending plans only
     ``instants`` are touched, all if none is named; to name one also says that no program runs it
     whose heartbeat does not show it. With ``dry_run`` nothing changes. Each slice is a task of
     ``spark``, a session with pyhudi; without one the slices are merged one after the other in this

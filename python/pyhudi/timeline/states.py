@@ -23,6 +23,7 @@ LEGAL_STATES: dict[Action, tuple[State, ...]] = {
     Action.SAVEPOINT: (INFLIGHT, COMPLETED),
     Action.CLUSTERING: (REQUESTED, INFLIGHT, COMPLETED),
     Action.COMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
+    Action.LOGCOMPACTION: (REQUESTED, INFLIGHT, COMPLETED),
 }
 
 #: actions whose completed instant carries data files

@@ -1,0 +1,286 @@
+"""Log compactions of golden tables: their rows stay, and what others do beside them is seen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import UnsupportedTable
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, parse_commit, render_commit
+from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.log_blocks import HeaderKey, read_blocks
+from pyhudi.format.plans import parse_compaction_plan
+from pyhudi.listing import Listing
+from pyhudi.services import compaction_schedule
+from pyhudi.services.compaction import CompactedSlice, CompactionFate, CompactionStep
+from pyhudi.services.restore import restored
+from pyhudi.timeline.active import COMMITS
+from pyhudi.timeline.pending import planned_compactions
+from pyhudi.transactions.conflicts.comparison import footprint_of
+from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
+from pyhudi.transactions.instants import take_time
+from tests import golden_tables
+from tests.services.logged_table import LoggedTable, logged
+from tests.services.test_compaction import Beside, Died, Dies, begun, die_while_it_runs, fates
+
+BOTH, RUN = CompactionStep.SCHEDULE_AND_RUN_LOGS, CompactionStep.RUN_LOGS
+SCHEDULE, UNSCHEDULE = CompactionStep.SCHEDULE_LOGS, CompactionStep.UNSCHEDULE_LOGS
+TABLES = [
+    golden_tables.BY_NAME[name]
+    for name in ("h102_v8-mor_bucket", "h120_v8-mor_bucket", "h120_v9-mor_bucket",
+                 "h120_v9-mor_bucket_consistent", "h120_v9-mor_compacted", "h120_v9-mor_meta",
+                 "h120_v9-mor_sched_compact")
+]  # fmt: skip
+#: two slices with two logs each
+USUAL = "h120_v9-mor_bucket"
+
+
+def merged(table: LoggedTable, step: CompactionStep = BOTH, **more: Any) -> Listing[CompactedSlice]:
+    """A log compaction that takes slices with two logs."""
+    more.setdefault("hoodie_log_compaction_blocks_threshold", "2")
+    return table.compact(step, **more)
+
+
+def new_logs(table: LoggedTable, time: str) -> list[Path]:
+    found = table.root.rglob(f".*_{time}.log.*")
+    return sorted(path for path in found if ".hoodie" not in path.parts)
+
+
+@pytest.mark.parametrize("golden", TABLES, ids=lambda t: t.name)
+def test_a_golden_table_has_the_same_rows_after_a_log_compaction(
+    golden: golden_tables.GoldenTable, tmp_path: Path
+) -> None:
+    table = logged(golden, tmp_path)
+    before = table.rows()
+    states = [str(i.time) for i in table.table().timeline().commits]
+    found = merged(table)
+    done = [each for each in found if each.fate is CompactionFate.COMPACTED]
+    assert done
+    assert table.rows() == before
+    if "consistent" not in golden.name:  # an older state of that table is cleaned
+        assert [table.rows(each) for each in states] == [
+            logged(golden, tmp_path / each).rows(each) for each in states
+        ]
+    assert {each.why for each in merged(table)} == {"it has 1 logs to merge, below 2"}
+    # The commit is a delta commit, and the new log stands for the others.
+    timeline = table.table().timeline()
+    commit = timeline.commits[-1]
+    metadata = COMMITS.get(table.storage, timeline, commit)
+    assert (commit.action, commit.time) == (Action.DELTACOMMIT, done[0].compaction)
+    assert (metadata.operation, metadata.compacted) == ("LOG_COMPACT", False)
+    assert len(metadata.stats) == len(done)
+    for stat in metadata.stats:
+        blocks = list(read_blocks((table.root / stat.path).read_bytes()))
+        assert all(HeaderKey.COMPACTED_BLOCK_TIMES in block.header for block in blocks)
+    # A compaction into base files comes after it.
+    assert CompactionFate.COMPACTED in {each.fate for each in table.compact()}
+    assert table.rows() == before
+
+
+def test_a_plan_waits_for_its_run_and_goes_if_it_is_not_wanted(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    before = table.rows()
+    found = merged(table, SCHEDULE)
+    (time,) = {each.compaction for each in found}
+    assert fates(found) == {"planned"}
+    requested = table.root / f".hoodie/timeline/{time}.logcompaction.requested"
+    plan = parse_compaction_plan(requested.read_bytes(), "")
+    assert sorted(o.file_id for o in plan.operations) == sorted(e.file_group for e in found)
+    busy = table.compact(CompactionStep.SCHEDULE)
+    assert {each.why for each in busy} == {f"the pending logcompaction {time} has it"}
+    assert fates(merged(table, RUN, dry_run=True)) == {"would be compacted"}
+    assert fates(merged(table, UNSCHEDULE)) == {"unscheduled"}
+    assert not table.table().timeline().pending
+    assert not requested.exists()
+    merged(table, SCHEDULE)
+    assert fates(merged(table, RUN)) == {"compacted"}
+    assert not table.table().timeline().pending
+    assert table.rows() == before
+
+
+def test_a_compaction_first_runs_the_log_compactions_that_nobody_runs(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    before = table.rows()
+    (time,) = {each.compaction for each in merged(table, SCHEDULE)}
+    found = table.compact()
+    assert fates(found) == {"compacted"}
+    assert len({each.compaction for each in found}) == 2
+    assert new_logs(table, time or "")
+    assert not table.table().timeline().pending
+    assert table.rows() == before
+    assert not table.compact()
+
+
+def test_logs_that_come_after_the_plan_stay_on_top(tmp_path: Path) -> None:
+    """A write that changes rows of both slices happens again while the log compaction runs."""
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    expected: list[Any] = []
+
+    def write() -> None:
+        again(table)
+        expected.append(table.rows())
+
+    found = merged(table, tasks=Beside(write))
+    assert fates(found) == {"compacted"}
+    assert table.rows() == expected[0]
+    late = table.table().timeline().commits[-1].time
+    assert {row["_hoodie_commit_time"] for row in table.rows()} >= {late}
+    table.compact()
+    assert table.rows() == expected[0]
+
+
+def again(table: LoggedTable, time: str | None = None) -> InstantTime:
+    """A write that puts the blocks of the third delta commit again, with its own instant."""
+    timeline = table.table().timeline()
+    last = timeline.commits[2]
+    after = int(timeline.greatest_time()) + 1
+    own = time or str(after)
+    stats = []
+    for stat in COMMITS.get(table.storage, timeline, last).stats:
+        data = (table.root / stat.path).read_bytes().replace(last.time.encode(), own.encode())
+        path = stat.path.replace(last.time, own)
+        (table.root / path).write_bytes(data)
+        stats.append(WriteStat(stat.file_id, path, stat.partition_path, own, log_version=1))
+    done = render_commit(CommitMetadata("UPSERT", tuple(stats)), 2)
+    (table.root / f".hoodie/timeline/{own}_{after + 1}.deltacommit").write_bytes(done)
+    return InstantTime(own)
+
+
+def test_a_group_to_which_an_older_write_added_a_log_is_left_out(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    (planned,) = {each.compaction for each in merged(table, SCHEDULE)}
+    older = str(int(planned or "") - 1)
+    found = merged(table, RUN, tasks=Beside(lambda: again(table, older)))
+    assert {each.why for each in found} == {f"upsert {older} wrote to it meanwhile"}
+    assert not new_logs(table, planned or "")
+    # Before the run its plan does not fit any more.
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path / "other")
+    (planned,) = {each.compaction for each in merged(table, SCHEDULE)}
+    again(table, str(int(planned or "") - 1))
+    before = table.rows()
+    assert fates(merged(table, RUN)) == {"left"}
+    assert table.rows() == before
+
+
+@pytest.mark.parametrize("what", ["a compaction's plan", "a replaced group", "a new base file"])
+def test_a_group_that_others_took_up_meanwhile_is_left_out(tmp_path: Path, what: str) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+
+    def take_up() -> None:
+        now = table.table().timeline()
+        ((_, plan),) = planned_compactions(table.table(), now, (Action.LOGCOMPACTION,))
+        own, each = int(now.greatest_time()) + 1, plan.operations[0]
+        folder = table.root / ".hoodie/timeline"
+        if what == "a compaction's plan":
+            asked = next(folder.glob("*.logcompaction.requested")).read_bytes()
+            (folder / f"{own}.compaction.requested").write_bytes(asked)
+        elif what == "a replaced group":
+            gone = {each.partition_path: tuple(o.file_id for o in plan.operations)}
+            done = CommitMetadata("CLUSTER", (), replaced=gone)
+            (folder / f"{own}_{own + 1}.replacecommit").write_bytes(render_commit(done, 2))
+        else:
+            stats = [
+                WriteStat(o.file_id, f"{o.file_id}_0-1-2_{own}.parquet", o.partition_path, "1")
+                for o in plan.operations
+            ]
+            done = CommitMetadata("UPSERT", tuple(stats))
+            (folder / f"{own}_{own + 1}.deltacommit").write_bytes(render_commit(done, 2))
+
+    found = merged(table, tasks=Beside(take_up))
+    assert fates(found) == {"left"}
+    assert not new_logs(table, found[0].compaction or "")
+
+
+def test_a_log_compaction_waits_for_writes_that_began_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    merged(table, SCHEDULE)
+    (plan,) = [i for i in table.table().timeline().pending if i.action is Action.LOGCOMPACTION]
+    older = str(int(plan.time) - 1)
+    marks = [f".hoodie/timeline/{older}.deltacommit.{end}" for end in ("requested", "inflight")]
+    for mark in marks:
+        (table.root / mark).touch()
+    assert {each.why for each in merged(table, RUN)} == {
+        f"the write {older}, which began before it, is pending"
+    }
+    merged(table, UNSCHEDULE)
+    assert {each.why for each in merged(table)} == {
+        f"a log compaction waits for writes, and {older} is pending"
+    }
+    for mark in marks:
+        (table.root / mark).unlink()
+
+    def first(*given: Any, **more: Any) -> Any:
+        """A write begins between the look and the request."""
+        taken = take_time(*given, **more)
+        begun(table)
+        return taken[0], table.table().timeline()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compaction_schedule, "take_time", first)
+        assert fates(merged(table)) == {"left"}
+    assert not [i for i in table.table().timeline().pending if i.action is Action.LOGCOMPACTION]
+
+
+def test_a_run_that_fails_or_dies_leaves_its_plan_and_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    before = table.rows()
+    (time,) = {each.compaction for each in merged(table, SCHEDULE)}
+    assert time is not None
+    with pytest.raises(Died):
+        merged(table, RUN, tasks=Dies())
+    assert not new_logs(table, time)
+    pending = Instant(time, Action.LOGCOMPACTION, State.REQUESTED)
+    assert table.table().timeline().pending == (pending,)
+    die_while_it_runs(table, monkeypatch, RUN)
+    left = new_logs(table, time)
+    assert len(left) == 2
+    assert table.rows() == before
+    inflight = table.root / f".hoodie/timeline/{time}.logcompaction.inflight"
+    for path in (table.root / HEARTBEATS / time, inflight):
+        os.utime(path, (0, 0))
+    assert fates(merged(table, RUN)) == {"compacted"}
+    assert not set(left) & set(new_logs(table, time))
+    assert table.rows() == before
+    done = [i for i in table.table().timeline().completed if i.action is Action.ROLLBACK]
+    assert len(done) == 1
+
+
+def test_a_table_is_restored_to_a_commit_before_a_log_compaction(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    last = table.table().timeline().commits[-1].time
+    before = table.rows()
+    merged(table)
+    assert new_logs(table, table.table().timeline().commits[-1].time)
+    restored(table.writer(), last)
+    assert table.table().timeline().commits[-1].time == last
+    assert table.rows() == before
+    assert fates(merged(table)) == {"compacted"}
+    assert table.rows() == before
+
+
+def test_a_log_compaction_is_no_conflict_with_logs_and_one_with_base_files(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    merged(table)
+    timeline = table.table().timeline()
+    commit = timeline.commits[-1]
+    data = (table.root / timeline.file_of(commit)).read_bytes()
+    footprint = footprint_of(commit, parse_commit(data, ""))
+    assert not footprint.updated
+    assert len(footprint.compacted) == 2
+
+
+def test_what_the_logs_are_not_merged_of_is_refused_by_name(tmp_path: Path) -> None:
+    for name, feature in [
+        ("h120_v6-mor_meta", "the logs alone of a table of version 6"),
+        ("h120_v9-cow_part", "compaction of a copy-on-write table"),
+    ]:
+        with pytest.raises(UnsupportedTable) as caught:
+            merged(logged(golden_tables.BY_NAME[name], tmp_path / name))
+        assert caught.value.feature == feature
