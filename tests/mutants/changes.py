@@ -48,8 +48,8 @@ CHANGES: Final = (
             ),
             Mutant(
                 "logs of earlier commits do not count before a commit",
-                "_changes",
-                (("if part.instant != piece.instant", "if False"),),
+                "_differences",
+                (("if part.instant != change.instant", "if False"),),
                 ("test_each_range_gives_what_each_of_its_commits_did",),
             ),
             Mutant(
@@ -176,8 +176,8 @@ CHANGES: Final = (
             ),
             Mutant(
                 "a rollback's block is passed over",
-                "parts_of",
-                (("by_instant.pop(found.header.get(HeaderKey.TARGET_INSTANT_TIME, \"\"), None)",
+                "SliceLogs.parts",
+                (("by_instant.pop(part.header.get(HeaderKey.TARGET_INSTANT_TIME, \"\"), None)",
                   "pass"),),
                 ("test_a_rollback_takes_the_blocks_before_it_but_none_that_a_retry_writes_later",),
             ),
@@ -189,7 +189,7 @@ CHANGES: Final = (
             ),
             Mutant(
                 "positions of another base file are believed",
-                "LogPart.positions",
+                "LogPart._positions",
                 (("RECORD_POSITIONS) != base_instant:", "RECORD_POSITIONS) is None:"),),
                 ("test_positions_count_only_for_the_base_file_that_they_mean",),
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -13,7 +12,7 @@ import pytest
 from pyhudi.errors import HistoryExpired, UnsupportedTable
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, State
-from pyhudi.format.log_blocks import HeaderKey, LogBlock, read_blocks
+from pyhudi.format.log_blocks import FoundBlock, HeaderKey, RandomAccess, find_blocks
 from pyhudi.format.plans import CleanerPlan, CleanFile, render_cleaner_plan
 from pyhudi.format.properties import render_properties
 from pyhudi.format.spark_schema import SparkSchema
@@ -195,12 +194,12 @@ def test_a_slice_is_read_once_for_all_commits_of_a_range(
     assert [each.instant for each in piece.changes] == [at(number) for number in range(2, 9)]
     read: list[str] = []
 
-    def counted(data: bytes) -> Iterator[LogBlock]:
-        blocks = list(read_blocks(data))
+    def counted(source: RandomAccess) -> list[FoundBlock]:
+        blocks = list(find_blocks(source))
         read.extend(block.header[HeaderKey.INSTANT_TIME] for block in blocks)
-        return iter(blocks)
+        return blocks
 
-    monkeypatch.setattr(log_parts, "read_blocks", counted)
+    monkeypatch.setattr(log_parts, "find_blocks", counted)
     rows = as_changes(rows_of(plan))
     assert rows == sorted((c for c in table.noted if c[1] > at(1)), key=str)
     assert len(set(read)) == 7
