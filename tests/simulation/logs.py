@@ -59,7 +59,7 @@ def merged(
     rows: Rows = json.loads(storage.read(base)) if base is not None else {}
     order = cast("Any", SimpleNamespace(counted=counted))
     for part in parts_of(order, [(path, storage.read(path)) for path in logs], {}):
-        content = json.loads(part._block.content)
+        content = json.loads(bytes(part._content))
         if part._block.block_type is BlockType.DELETE:
             rows = {key: value for key, value in rows.items() if key not in content}
         else:
