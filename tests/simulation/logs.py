@@ -60,7 +60,7 @@ def merged(
     order = cast("Any", SimpleNamespace(counted=counted))
     for part in parts_of(order, [(path, storage.read(path)) for path in logs], {}):
         content = json.loads(bytes(part._content))
-        if part._block.block_type is BlockType.DELETE:
+        if part.deletes:
             rows = {key: value for key, value in rows.items() if key not in content}
         else:
             rows |= {k: row for k, row in content.items() if _value(row) >= _value(rows.get(k))}
