@@ -84,7 +84,13 @@ def test_writers_without_coordination_keep_their_logs() -> None:
     assert not on_type(replace(facts(MOR, 0.2), options=options))
 
 
-def test_of_a_merge_on_read_table_nothing_else_is_advised(tmp_path: Path) -> None:
+def test_a_table_with_change_logs_is_not_to_become_merge_on_read() -> None:
+    known = facts(COW, 0.01)
+    assert on_type(known)
+    assert not on_type(replace(known, cdc=True))
+
+
+def test_a_merge_on_read_table_is_advised_on_its_type_by_its_habits(tmp_path: Path) -> None:
     name = next(each for each in golden_tables.BY_NAME if "v9-mor" in each)
     root = golden_tables.BY_NAME[name].unzip(tmp_path)
     assert list(pyhudi.advise(str(root))) == []

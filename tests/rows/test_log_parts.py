@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from pyhudi.errors import TableCorrupt, UnsupportedTable
 from pyhudi.format.log_blocks import BlockType
 from pyhudi.rows.log_parts import LogPart, every, parts_of
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
+from pyhudi.rows.slice_reader import LargeLog
 from pyhudi.rows.spec import KEY_COLUMN
 from tests.format.test_delete_block import several, wrapped
 from tests.rows import logs
@@ -462,3 +465,15 @@ def test_positions_that_do_not_decode_are_a_corrupt_table(text: str) -> None:
     (part,) = parts(block(T2, "a", **header))
     with pytest.raises(TableCorrupt, match="Roaring"):
         part.positions(T1)
+
+
+def test_beyond_its_end_a_large_log_has_no_bytes(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(range(200)))
+    log = LargeLog(LocalFileSystem(), str(tmp_path / "log"))
+    assert log.size() == 200
+    assert (log.read_at(5, 198), log.read_at(5, 200), log.read_at(5, 300)) == (
+        b"\xc6\xc7",
+        b"",
+        b"",
+    )
+    assert log.read_at(2, 3) == b"\x03\x04"

@@ -220,6 +220,30 @@ def test_the_logs_of_a_group_of_another_plan_wait_for_it(tmp_path: Path) -> None
     assert table.rows() == before
 
 
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_plan_that_its_planner_was_about_to_give_up_is_not_run(
+    state: str, tmp_path: Path
+) -> None:
+    """Found by the explorer: a write has the same instant, so the planner died before it took its
+    plan back. Two commits had one instant."""
+    table, time = pending_plan(NEWEST, tmp_path)
+    folder, before = table.root / table.table().config.timeline_folder, table.rows()
+    written = ("requested", "inflight") if state == "inflight" else ("requested",)
+    for each in written:
+        (folder / f"{time}.deltacommit.{each}").touch()
+    found = [each for each in table.compact(CompactionStep.RUN) if each.compaction == time]
+    if state == "requested":
+        assert {(each.fate.value, each.why) for each in found} == {
+            ("left", f"the deltacommit {time} has the same instant, and may give it up")
+        }
+        (folder / f"{time}.deltacommit.requested").unlink()
+        assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
+    else:
+        assert fates(found) == {"unscheduled"}
+        assert not [name for name in table.plans() if name.startswith(time)]
+    assert table.rows() == before
+
+
 def test_a_plan_of_layout_1_stays_if_a_log_names_it(tmp_path: Path) -> None:
     table, time = pending_plan(OLDEST, tmp_path)
     base = next(table.root.glob(".*.log.1_*"))

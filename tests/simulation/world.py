@@ -62,6 +62,7 @@ LONG_S = 20.0
 START_S = 100.0
 SETTLER = "settler"
 COMPACTOR = "last compaction"
+BEFORE_IT = "settler before it"
 FIRST = "first"
 #: what tells the other of two tables, and the threads that work on it
 OTHER_TABLE = "/b"
@@ -393,7 +394,11 @@ class World:
                 self.scheduler.run()
                 self.scheduler.now += LONG_S
         if any(isinstance(p, OwnCompact) for p in self.scenario.programs.values()):
-            # A plan that nobody has run stays, whatever becomes of those who might.
+            # A plan that nobody has run stays, whatever becomes of those who might. It waits while
+            # a dead writer has requested its instant, too.
+            self._spawn(BEFORE_IT, OwnSettle())
+            self.scheduler.run()
+            self.scheduler.now += LONG_S
             self._spawn(COMPACTOR, OwnCompact(step=CompactionStep.RUN, whosoever=True))
             self.scheduler.run()
             self.scheduler.now += LONG_S

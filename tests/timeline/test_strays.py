@@ -12,6 +12,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_comm
 from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.format.plans import InstantInfo, RollbackMetadata, render_rollback_metadata
+from pyhudi.rows.log_spec import CountedInstants
 from pyhudi.services.slice_merging import counted_instants
 from pyhudi.slices.files import base_files
 from pyhudi.storage.faults import FaultyStorage
@@ -339,3 +340,21 @@ def test_what_a_rollback_undid_is_read_once_for_each_table_and_only_once_it_can_
     reads = len(one.calls)
     assert known.targets(one, path, said) == {one.root}
     assert len(one.calls) == reads
+
+
+@pytest.mark.parametrize("name", ["h0150_v6-mor_commit_time", "h0150_v6-mor_compacted"])
+def test_a_late_state_hides_no_block_of_a_log_whose_name_does_not_tell(name: str) -> None:
+    """In layout 1 the name of a log has the instant of its slice, which the late state is above."""
+    past = Past(BY_NAME[name])
+    first, second = (i.time for i in past.table.timeline().commits[:2])
+    archive(past.table, first, second)
+
+    def counted() -> CountedInstants:
+        known = Archive(past.storage, past.table.config)
+        return counted_instants(list_view(past.storage, past.table.timeline(), known), None)
+
+    assert second in counted()
+    late = Instant(InstantTime(between(first, second)), Action.DELTACOMMIT, State.REQUESTED)
+    past.storage.replace(past.table.timeline().file_of(late), b"")
+    assert second in counted()
+    assert late.time not in counted()

@@ -13,6 +13,7 @@ from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pyhudi.format.instants import Action
 from pyhudi.format.table_config import MergeMode
 from pyhudi.transactions.conflicts.comparison import footprint
+from pyhudi.transactions.conflicts.ordering_types import check_ordering_types
 from pyhudi.transactions.transaction import Transaction
 from tests.transactions.test_non_blocking import GROUP, base, log, passing
 from tests.transactions.test_schema_conflicts import avro, columns_of
@@ -84,6 +85,26 @@ def test_it_widens_where_no_delete_has_an_ordering_value(
     commit(begin(world), "int", deletes, operation)
     commit(begin(world), "long", deletes=1)
     assert columns_of(world) == COLUMNS
+
+
+def test_it_widens_with_a_write_that_replaces_the_groups_with_deletes(new_world: NewWorld) -> None:
+    world = ordered(new_world)
+    commit(begin(world), "int", deletes=1)
+    mine = world.begin(
+        policy=replace(NEVER, conflicts=passing(ConflictRule.SIMPLE)), action=Action.REPLACECOMMIT
+    )
+    ours = CommitMetadata("INSERT_OVERWRITE", (), replaced={"a": (GROUP,)})
+    check_ordering_types(
+        mine.table, mine.timeline, mine.instant,
+        replace(ours, extra={SCHEMA_KEY: avro(COLUMNS, ts="long")}), avro(COLUMNS, ts="long"),
+    )  # fmt: skip
+    with pytest.raises(SchemaConflict):
+        check_ordering_types(
+            mine.table, mine.timeline, mine.instant,
+            replace(ours, extra={SCHEMA_KEY: avro(COLUMNS, ts="long")}, replaced={}),
+            avro(COLUMNS, ts="long"),
+        )  # fmt: skip
+    mine.abort()
 
 
 def test_it_widens_once_the_deletes_are_compacted(new_world: NewWorld) -> None:

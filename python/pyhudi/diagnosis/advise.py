@@ -89,8 +89,8 @@ def shape_facts(
         actions = (Action.CLUSTERING, Action.REPLACECOMMIT)
         for requested in (Instant(time, action, State.REQUESTED) for action in actions):
             order = order or _sorted_by(table, timeline, requested)
-    kind = table.config.table_type
-    return ShapeFacts(commits, tuple(live), options, overlap, order, kind)
+    kind, cdc = table.config.table_type, table.config.cdc_enabled
+    return ShapeFacts(commits, tuple(live), options, overlap, order, kind, cdc)
 
 
 def _sorted_by(table: Table, timeline: Timeline, requested: Instant) -> SortedBy | None:

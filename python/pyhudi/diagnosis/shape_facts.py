@@ -68,6 +68,7 @@ class ShapeFacts:
     ``commits`` are those of the active timeline, ascending; ``files`` the newest base file of each
     live group. ``overlap`` is the share of a partition's files that may have one key by their
     ranges, in the mean, None if unknown. ``options`` are those of the table's writes.
+    ``cdc``: the table has change logs.
     """
 
     commits: tuple[tuple[InstantTime, CommitMetadata], ...]
@@ -76,6 +77,7 @@ class ShapeFacts:
     overlap: float | None = None
     sorted_by: SortedBy | None = None
     table_type: TableType = TableType.COPY_ON_WRITE
+    cdc: bool = False
 
     @cached_property
     def updates(self) -> list[list[WriteStat]]:

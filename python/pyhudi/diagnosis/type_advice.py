@@ -25,9 +25,12 @@ ONE_READ: Final = 1.0
 
 
 def merge_on_read(facts: ShapeFacts) -> Iterator[Advice]:
-    """If logs and their compactions cost at most half of what copies cost."""
+    """If logs and their compactions cost at most half of what copies cost.
+
+    Not of a table with change logs, since pyhudi writes none for merge-on-read.
+    """
     found = _habit(facts)
-    if found is None:
+    if found is None or facts.cdc:
         return
     costs, evidence = found
     logs = costs.log_write + costs.compaction

@@ -46,6 +46,8 @@ SOFT_DELETE, OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 #: values of ``_hoodie_operation`` that take a row away
 _TAKES_AWAY = pa.array(["D", "-D", "-U"])
 _WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)
+#: of a block of deletes that stays decoded, which takes ten times as much
+KEPT_DELETE_BYTES = 4 << 20
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
 
@@ -338,11 +340,14 @@ class SliceLogs:
             data = self._read(path)
             held = isinstance(data, bytes)
             source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
-            latest = None if held else self._latest
-            self._parts[path] = [
-                LogPart(found, source, path, self._names.get(LogPart.instant_of(found)), latest)
-                for found in find_blocks(source)
-            ]
+            found = self._parts[path] = []
+            for block in find_blocks(source):
+                names = self._names.get(LogPart.instant_of(block))
+                kept = held and not (
+                    block.block_type is BlockType.DELETE and block.length > KEPT_DELETE_BYTES
+                )
+                latest = None if kept else self._latest
+                found.append(LogPart(block, source, path, names, latest))
         return self._parts[path]
 
 

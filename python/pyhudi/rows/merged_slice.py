@@ -1,7 +1,7 @@
 """The rows of a slice with logs, as a compaction and a clustering write them.
 
-The base file is read one unit at a time; the logs of a slice are in memory whole while its rows are
-given. Rows keep their commit time, sequence number and key.
+The base file is read one unit at a time, and large logs block by block. Rows keep their commit
+time, sequence number and key.
 """
 
 from __future__ import annotations

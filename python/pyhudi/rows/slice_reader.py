@@ -150,6 +150,8 @@ class LargeLog:
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """``nbytes`` from ``offset`` on, or as many as the file has."""
         nbytes = min(nbytes, self._size - offset)
+        if nbytes <= 0:
+            return b""
         if nbytes > WINDOW_BYTES:
             return self._read(nbytes, offset)
         if not self._start <= offset <= offset + nbytes <= self._start + len(self._window):

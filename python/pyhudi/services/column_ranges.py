@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +32,7 @@ class ColumnRanges:
         new = [path for path in paths if path not in self._known]
         with ThreadPoolExecutor(THREADS) as threads:
             self._known.update(zip(new, threads.map(self._read, new), strict=True))
-        return dict(self._known)
+        return _comparable(self._known)
 
     def _read(self, path: str) -> tuple[Range, ...]:
         try:
@@ -38,6 +41,27 @@ class ColumnRanges:
         except (OSError, pa.ArrowException):
             return ()
         return tuple(_range(metadata, column) for column in self._columns)
+
+
+def _comparable(known: Mapping[str, tuple[Range, ...]]) -> dict[str, tuple[Range, ...]]:
+    """``known``; where a column changed its type, ranges of the rarer types are unknown."""
+    kinds = Counter(
+        (at, _kind(each)) for held in known.values() for at, each in enumerate(held) if each
+    )
+    most = {at: kind for (at, kind), _ in reversed(kinds.most_common())}
+    return {
+        path: tuple(
+            each if each is not None and _kind(each) == most[at] else None
+            for at, each in enumerate(held)
+        )
+        for path, held in known.items()
+    }
+
+
+def _kind(of: tuple[Any, Any]) -> str:
+    """The type of a range's values; numbers of all types compare with each other."""
+    numbers = (int, float, Decimal)
+    return "number" if isinstance(of[0], numbers) else type(of[0]).__name__
 
 
 def _range(metadata: pq.FileMetaData, column: str) -> Range:

@@ -217,10 +217,35 @@ def compacted(
             rows += _unscheduled(instant, plan, why, dry_run)
         return Listing(CompactedSlice, rows)
     for instant, plan in plans if step.runs else ():
-        rows += _pending(instant, plan) if dry_run else _carried_out(run, instant, plan)
+        other = _rival(timeline, instant)
+        if dry_run:
+            rows += _pending(instant, plan)
+        elif other is not None:
+            rows += _unscheduled(instant, plan, _given_up(run, instant, other), False)
+        else:
+            rows += _carried_out(run, instant, plan)
     if step.schedules:
         rows += _proposed(run, timeline, rules) if dry_run else _scheduled(run, rules, step.runs)
     return Listing(CompactedSlice, rows)
+
+
+def _rival(timeline: Timeline, planned: Instant) -> Instant | None:
+    """Another instant at the time of a plan that nobody has begun to run."""
+    if planned.state is not State.REQUESTED:
+        return None
+    return next((i for i in timeline.at(planned.time) if i.action is not planned.action), None)
+
+
+def _given_up(run: Compaction, planned: Instant, rival: Instant) -> str | None:
+    """Delete a plan whose planner was about to, since another has its time; why it stays.
+
+    Who sees that another has requested its time gives it up (``transactions/instants.py``). The
+    ``rival`` went on, so it saw no plan, and the planner saw it. To run the plan would give one
+    instant to two commits.
+    """
+    if rival.state is State.REQUESTED:
+        return f"the {rival.action.value} {rival.time} has the same instant, and may give it up"
+    return unschedule(run.writer, planned.time, bool(run.instants), planned.action)
 
 
 def _planned_by(

@@ -22,7 +22,8 @@ from pyhudi.writes.stage import job
 
 #: its static method ``of`` is Java's ``String.hashCode``
 TEXT_HASH = "io.pyhudi.KeyHash"
-#: the variable that Spark sets for functions of DataFrames
+#: by this setting, which is on by default, Spark sets the variable for functions of DataFrames
+SIMPLIFIED_KEY: Final = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 SIMPLIFIED_TRACEBACK: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _ENVIRONMENT_LOCK: Final = Lock()
 
@@ -85,17 +86,18 @@ class SparkJobs:
         In workers of their own, the tasks would start a second daemon, and a process for each core,
         which import pyarrow again: 1.5 CPU seconds on two cores, and their memory.
         """
+        if self._spark.conf.get(SIMPLIFIED_KEY, "true") != "true":
+            return tasks
         given: Any = tasks
-        environment = given.context.environment
+        context = given.context
         with _ENVIRONMENT_LOCK:
-            before = environment.get(SIMPLIFIED_TRACEBACK)
-            environment[SIMPLIFIED_TRACEBACK] = "1"
+            # Another thread may be reading the dictionary, so it is never changed.
+            before = context.environment
+            context.environment = {**before, SIMPLIFIED_TRACEBACK: "1"}
             try:
                 given._jrdd  # noqa: B018 - it keeps the environment of the moment
             finally:
-                del environment[SIMPLIFIED_TRACEBACK]
-                if before is not None:
-                    environment[SIMPLIFIED_TRACEBACK] = before
+                context.environment = before
         return tasks
 
     def text_hash(self, text: Column) -> Column:

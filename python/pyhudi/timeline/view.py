@@ -311,7 +311,7 @@ def list_view(
         if log is not None:
             logs.append((log, file))
     instants = {base.instant for base, _ in bases}
-    archived = _archived(timeline, instants | {log.instant for log, _ in logs}, archive)
+    archived = _archived(timeline, instants, {log.instant for log, _ in logs}, archive)
     visible = _Visibility(timeline, None, archived)
     check_not_torn(storage, timeline, {time for time in instants if not visible(time)})
     bases = [(base, file) for base, file in bases if visible(base.instant)]
@@ -350,23 +350,27 @@ def list_view(
 
 
 def _archived(
-    timeline: Timeline, instants: Set[InstantTime], archive: Archive | None
+    timeline: Timeline,
+    bases: Set[InstantTime],
+    logs: Set[InstantTime],
+    archive: Archive | None,
 ) -> frozenset[InstantTime]:
-    """The archived commits, if they must tell which files of ``instants`` count.
+    """The archived commits, if they must tell which base files and logs of these instants count.
 
     They must if no commit is active. And they must if the first write is pending and there are
     files above it of instants that are not active: an archive passes no pending write, but a write
-    that stood still may have put its state only after it was rolled back and passed.
+    that stood still may have put its state only after it was rolled back and passed. In layout 1
+    the name of a log does not tell the instants of its blocks, so there any log is enough.
     """
     if archive is None:
         return frozenset()
     if timeline.commits:
         first, newest = timeline.first_time, timeline.commits[-1].time
-        pending = {instant.time for instant in timeline.pending}
+        if first not in {instant.time for instant in timeline.pending}:
+            return frozenset()
         known = {instant.time for instant in timeline.instants}
-        if first not in pending or not any(
-            first < time < newest for time in instants if time not in known
-        ):
+        above = any(first < time < newest for time in (bases | logs) - known)
+        if not above and not (logs and timeline.layout == 1):
             return frozenset()
     return frozenset(archive.commits())
 

@@ -48,7 +48,7 @@ def check_ordering_types(
     before = table_schema(table, now, None)
     if before is None or not (found := _widened(config, before, after)):
         return
-    path = _deleting_log(table, now)
+    path = _deleting_log(table, now, ours)
     if path is not None:
         old, new = found
         raise SchemaConflict(
@@ -87,8 +87,9 @@ def _deletes(commit: CommitMetadata) -> bool:
     return ordered and any(s.log_version is not None and s.num_deletes > 0 for s in commit.stats)
 
 
-def _deleting_log(table: Table, now: Timeline) -> str | None:
-    """A log that counts and has such deletes, or may have some since its commit is archived."""
+def _deleting_log(table: Table, now: Timeline, ours: CommitMetadata) -> str | None:
+    """A log that counts and has such deletes, or may have some since its commit is archived; none
+    of the groups that ``ours`` replaces."""
     known: dict[str, bool] = {}
     for instant in now.commits:
         commit = COMMITS.get(table.storage, now, instant)
@@ -98,7 +99,10 @@ def _deleting_log(table: Table, now: Timeline) -> str | None:
                 found = known.get(stat.path, False)
                 known[stat.path] = found or (deletes and stat.num_deletes > 0)
     first = now.first_time
-    logs = (log for each in table.view(now).slices() for log in each.logs if not log.named.cdc)
+    replaced = {(path, each) for path, ids in (ours.replaced or {}).items() for each in ids}
+    slices = table.view(now).slices()
+    held = (each for each in slices if (each.partition_path, each.file_id) not in replaced)
+    logs = (log for each in held for log in each.logs if not log.named.cdc)
     for log in logs:
         archived = first is None or log.instant < first  # others are of writes that are pending
         if known.get(log.path, archived):
