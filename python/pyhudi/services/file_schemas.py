@@ -186,7 +186,9 @@ class FileSchemas:
         """The archived instants that blocks of the logs may name; ``TableCorrupt``."""
         first, config = self._timeline.first_time, self._table.config
         named = {log.instant for _, logs in slices for log in logs}
-        old = {i for i in named if first is None or i < first}
+        # Not all of them are below the first write: its state may have come late.
+        active = {instant.time for instant in self._timeline.instants}
+        old = {i for i in named if first is None or i < first or i not in active}
         # Otherwise the name of a log has its slice's instant, and blocks may be of later commits.
         if config.logs_name_their_write or not old:
             return old
