@@ -20,6 +20,7 @@ from pyhudi.services.clean import clean_table
 from pyhudi.services.clean_plan import Retention
 from pyhudi.services.clustering_run import Rewritten, RunningClustering
 from pyhudi.services.compaction_run import RunningCompaction
+from pyhudi.services.log_compaction_run import RunningLogCompaction
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.base import Storage
@@ -84,10 +85,18 @@ def clusters(world: World, storage: Storage) -> None:
 
 
 def compacts(world: World, storage: Storage) -> None:
+    _compacts(world, storage, RunningCompaction)
+
+
+def compacts_logs(world: World, storage: Storage) -> None:
+    _compacts(world, storage, RunningLogCompaction)
+
+
+def _compacts(world: World, storage: Storage, kind: type[RunningCompaction]) -> None:
     world.upsert({"k": "1"})
     writer = world.writer(storage)
-    time, _ = take_time(writer, Action.COMPACTION, render_compaction_plan(CompactionPlan(())))
-    running, _ = RunningCompaction.claimed(writer, time, False)
+    time, _ = take_time(writer, kind.ACTION, render_compaction_plan(CompactionPlan(())))
+    running, _ = kind.claimed(writer, time, False)
     assert running is not None
     with running:
         running.seal(lambda timeout_s: True, [])
@@ -104,6 +113,7 @@ RUNS: dict[Action, Callable[[World, Storage], None]] = {
     Action.SAVEPOINT: saves,
     Action.CLUSTERING: clusters,
     Action.COMPACTION: compacts,
+    Action.LOGCOMPACTION: compacts_logs,
 }
 
 
