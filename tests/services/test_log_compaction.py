@@ -284,3 +284,17 @@ def test_what_the_logs_are_not_merged_of_is_refused_by_name(tmp_path: Path) -> N
         with pytest.raises(UnsupportedTable) as caught:
             merged(logged(golden_tables.BY_NAME[name], tmp_path / name))
         assert caught.value.feature == feature
+
+
+def test_a_plan_of_apache_hudi_is_taken_back_where_none_would_be_run(tmp_path: Path) -> None:
+    """In version 6, where its groups would wait for it."""
+    table = logged(golden_tables.BY_NAME["h120_v6-mor_meta"], tmp_path)
+    folder = table.root / table.table().config.timeline_folder
+    time = InstantTime(str(int(table.table().timeline().greatest_time()) + 1))
+    asked = table.compact(CompactionStep.SCHEDULE)
+    (plan,) = folder.glob("*.compaction.requested")
+    plan.rename(folder / f"{time}.logcompaction.requested")
+    found = table.compact(CompactionStep.UNSCHEDULE_LOGS)
+    assert {each.fate.value for each in found} == {"unscheduled"}
+    assert len(found) == len([each for each in asked if each.fate.value == "planned"])
+    assert not list(folder.glob("*.logcompaction.requested"))

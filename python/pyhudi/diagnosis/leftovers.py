@@ -94,6 +94,8 @@ def _pending(
     warn = ended or (silent_s is not None and silent_s > late_s)
     detail = f"{instant.time} is {instant.state.value}; {owner}."
     mend = _MENDS.get(action, FAILED_WRITES)
+    if action is Action.LOGCOMPACTION and table.config.layout == 1:
+        mend = by_hudi("its writer finishes log compactions")
     return judged(f"pending {action.value}", silent_s, "s silent", warn, detail, mend)
 
 

@@ -206,7 +206,7 @@ def compacted(
     schema = table_schema(table, timeline, None)
     if schema is None:
         return Listing(CompactedSlice)
-    _refuse(table, timeline, rules)
+    _refuse(table, timeline, rules, step.unschedules)
     found = planned_compactions(table, timeline, _planned_by(table, timeline, step, rules))
     plans = [(i, plan) for i, plan in found if _is_asked(run, i)]
     rows: list[CompactedSlice] = []
@@ -265,8 +265,10 @@ def _is_asked(run: Compaction, instant: Instant) -> bool:
     return not run.instants or instant.time in run.instants
 
 
-def _refuse(table: Table, timeline: Timeline, rules: CompactionRules) -> None:
-    """The errors of ``compacted`` about the table."""
+def _refuse(
+    table: Table, timeline: Timeline, rules: CompactionRules, unschedules: bool = False
+) -> None:
+    """The errors of ``compacted`` about the table; plans may be taken back from more of them."""
     config = table.config
     if config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedTable(
@@ -281,7 +283,7 @@ def _refuse(table: Table, timeline: Timeline, rules: CompactionRules) -> None:
     elif config.cdc_enabled:
         feature = "a table with change data capture"
     remedy = f"Let Apache Hudi compact {config.name}."
-    if feature is None and rules.merges_logs:
+    if feature is None and rules.merges_logs and not unschedules:
         feature = _lone_logs(table, timeline)
         remedy = f"Compact {config.name} into base files instead."
     if feature is None:
