@@ -229,7 +229,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     worker = Worker(kind(spark, Path(sys.argv[2])))
     names = [
-        "create", "append", "insert", "copy", "upsert", "delete", "merge", "full_read",
+        "create", "append", "insert", "copy", "upsert", "delete", "merge", "compact", "full_read",
         "column_sum", "lookup", "range_filter", "plan", "race", "count_up", "overtaken",
         "checksum", "size", "drop", "changed", "changes", "change_facts", "stream",
         "stream_facts", "source_facts", "heap",
