@@ -38,11 +38,6 @@ class HudiLogTable(ApacheHudi):
     )
     extra = LOGS
 
-    def compact(self, table: str) -> None:
-        for op in ("schedule", "run"):
-            call = f"CALL run_compaction(op => '{op}', path => '{self.path(table)}')"
-            self.spark.sql(call).collect()
-
 
 class DeltaVectorTable(Delta):
     """Delta with deletion vectors."""
