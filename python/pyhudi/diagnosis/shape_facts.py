@@ -96,7 +96,7 @@ class ShapeFacts:
         return frozenset(
             time
             for time, each in self.commits
-            if each.compacted or each.operation.upper() in ("CLUSTER", "LOG_COMPACT")
+            if each.compacted or each.log_compacted or each.operation.upper() == "CLUSTER"
         )
 
     @cached_property

@@ -17,6 +17,8 @@ from pyhudi.format.corruption import corrupt
 from pyhudi.format.filenames import FileId, parse_log_file_name
 
 SCHEMA_KEY = "schema"
+#: the operation of a log compaction's commit
+LOG_COMPACT = "LOG_COMPACT"
 _RULE = "a commit holds write statistics by partition"
 #: measured memory of a parsed commit: itself, each file that it wrote, each group that it replaced
 _COMMIT_BYTES, _STAT_BYTES, _GROUP_BYTES = 1_000, 800, 150
@@ -64,6 +66,11 @@ class CommitMetadata:
     extra: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, tuple[FileId, ...]] | None = None
     compacted: bool = False
+
+    @property
+    def log_compacted(self) -> bool:
+        """Whether it is the commit of a log compaction."""
+        return self.operation.upper() == LOG_COMPACT
 
     @property
     def memory_bytes(self) -> int:

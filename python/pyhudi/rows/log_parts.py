@@ -338,16 +338,14 @@ class SliceLogs:
     def _of(self, path: str) -> list[LogPart]:
         if path not in self._parts:
             data = self._read(path)
-            held = isinstance(data, bytes)
             source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
-            found = self._parts[path] = []
+            found = []
             for block in find_blocks(source):
+                large = block.block_type is BlockType.DELETE and block.length > KEPT_DELETE_BYTES
+                latest = self._latest if large or source is data else None
                 names = self._names.get(LogPart.instant_of(block))
-                kept = held and not (
-                    block.block_type is BlockType.DELETE and block.length > KEPT_DELETE_BYTES
-                )
-                latest = None if kept else self._latest
                 found.append(LogPart(block, source, path, names, latest))
+            self._parts[path] = found
         return self._parts[path]
 
 

@@ -43,8 +43,6 @@ log = logging.getLogger(__name__)
 
 #: how often a plan is made if writers that take no lock commit meanwhile
 PLANS: Final = 10
-#: the operation of a log compaction's commit
-LOG_COMPACT: Final = "LOG_COMPACT"
 
 
 def rules_of(
@@ -102,7 +100,7 @@ def _merged(table: Table, now: Timeline, slices: Sequence[FileSlice]) -> dict[Gr
             break
         if commit.action is Action.DELTACOMMIT:
             metadata = COMMITS.get(table.storage, now, commit)
-            if metadata.operation.upper() == LOG_COMPACT:
+            if metadata.log_compacted:
                 for stat in metadata.stats:
                     found.setdefault((stat.partition_path, stat.file_id), commit.time)
     return found

@@ -27,7 +27,6 @@ from pyhudi.services.compaction import (
     CompactionStep,
     compacted,
 )
-from pyhudi.services.compaction_schedule import LOG_COMPACT
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
@@ -129,8 +128,7 @@ def _logs_are_due(
     """Whether so many delta commits came since the last log compaction as the options say."""
     recent = deltas[: options.log_compact_logs]
     return len(recent) == options.log_compact_logs and not any(
-        COMMITS.get(table.storage, timeline, each).operation.upper() == LOG_COMPACT
-        for each in recent
+        COMMITS.get(table.storage, timeline, each).log_compacted for each in recent
     )
 
 

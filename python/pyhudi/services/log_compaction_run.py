@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.commit_metadata import LOG_COMPACT, CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime
 from pyhudi.format.plans import CompactionPlan
 from pyhudi.services.compaction_plan import Group
@@ -26,7 +26,7 @@ class RunningLogCompaction(RunningCompaction):
     """A log compaction in progress; use ``claimed`` to begin it."""
 
     ACTION: ClassVar[Action] = Action.LOGCOMPACTION
-    OPERATION: ClassVar[str] = "LOG_COMPACT"
+    OPERATION: ClassVar[str] = LOG_COMPACT
 
     @classmethod
     def waits(cls, now: Timeline, time: InstantTime) -> str | None:

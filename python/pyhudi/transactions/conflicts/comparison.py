@@ -160,7 +160,7 @@ def footprint(
     groups = [
         (stat, (stat.partition_path, stat.file_id)) for stat in metadata.stats if stat.file_id
     ]
-    if metadata.compacted or metadata.operation.upper() == "LOG_COMPACT":
+    if metadata.compacted or metadata.log_compacted:
         return Footprint(who, compacted=frozenset(group for _, group in groups))
     logged: set[Group] = set()
     others: set[Group] = set()
