@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,25 @@ from tests.fakes import FakeClock
 @pytest.fixture
 def table(tmp_path: Path) -> LocalStorage:
     return LocalStorage(str(tmp_path), FakeClock())
+
+
+Replaced = Callable[[str, Callable[..., Any]], None]
+
+
+@pytest.fixture
+def replaced(monkeypatch: pytest.MonkeyPatch) -> Replaced:
+    """Replace a call of ``os`` in this thread: heartbeats of other tests may still beat."""
+    mine = threading.get_ident()
+
+    def replace(name: str, fake: Callable[..., Any]) -> None:
+        real = getattr(os, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            return (fake if threading.get_ident() == mine else real)(*args, **options)
+
+        monkeypatch.setattr(os, name, call)
+
+    return replace
 
 
 def names_on_disk(folder: Path) -> list[str]:
@@ -59,7 +81,7 @@ def test_a_refused_put_keeps_the_checksum_of_the_file_that_stays(
 
 
 def test_a_put_leaves_the_checksum_of_a_file_that_another_program_is_creating(
-    table: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, tmp_path: Path, replaced: Replaced
 ) -> None:
     """Hudi's lock provider fails where its checksum goes, and leaves a lock that nobody has."""
     real = os.fsync
@@ -69,7 +91,7 @@ def test_a_put_leaves_the_checksum_of_a_file_that_another_program_is_creating(
         (tmp_path / ".lock.crc").write_bytes(b"")
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", meanwhile)
+    replaced("fsync", meanwhile)
     with pytest.raises(FileExists):
         table.put_if_absent("lock", b"ours")
 
@@ -91,10 +113,10 @@ def test_the_temporaries_of_a_killed_writer_are_not_listed(
     + [("put_if_absent", "link"), ("replace", "rename")],
 )
 def test_a_failed_put_leaves_the_old_state_and_no_temporary(
-    table: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, broken: str
+    table: LocalStorage, tmp_path: Path, replaced: Replaced, call: str, broken: str
 ) -> None:
     (tmp_path / "old").write_bytes(b"old")
-    monkeypatch.setattr(os, broken, failing(errno.ENOSPC))
+    replaced(broken, failing(errno.ENOSPC))
 
     with pytest.raises(StorageError, match="No space left on device. Make room") as failed:
         getattr(table, call)("old" if call == "replace" else "new", b"new")
@@ -106,7 +128,7 @@ def test_a_failed_put_leaves_the_old_state_and_no_temporary(
 
 @pytest.mark.parametrize("call", ["put_if_absent", "replace"])
 def test_a_name_that_could_not_be_synced_has_an_unknown_outcome(
-    table: LocalStorage, monkeypatch: pytest.MonkeyPatch, call: str
+    table: LocalStorage, replaced: Replaced, call: str
 ) -> None:
     real = os.fsync
     synced: list[int] = []
@@ -117,7 +139,7 @@ def test_a_name_that_could_not_be_synced_has_an_unknown_outcome(
             raise OSError(errno.EIO, "disk")
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", fail_second)
+    replaced("fsync", fail_second)
 
     with pytest.raises(StorageError) as failed:
         getattr(table, call)("new", b"new")
@@ -127,7 +149,7 @@ def test_a_name_that_could_not_be_synced_has_an_unknown_outcome(
 
 
 def test_a_link_without_an_answer_has_an_unknown_outcome(
-    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, replaced: Replaced
 ) -> None:
     link = os.link
 
@@ -135,7 +157,7 @@ def test_a_link_without_an_answer_has_an_unknown_outcome(
         link(*args, **kwargs)
         raise OSError(errno.EIO, "no answer")
 
-    monkeypatch.setattr(os, "link", landed)
+    replaced("link", landed)
 
     with pytest.raises(StorageError, match="may or may not") as failed:
         table.put_if_absent("new", b"new")
@@ -145,16 +167,16 @@ def test_a_link_without_an_answer_has_an_unknown_outcome(
 
 
 def test_a_disk_without_hard_links_is_refused_by_name(
-    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, replaced: Replaced
 ) -> None:
-    monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    replaced("link", failing(errno.EPERM))
 
     with pytest.raises(StorageError, match="no hard links"):
         table.put_if_absent("new", b"new")
 
 
 def test_a_link_that_landed_although_nfs_says_otherwise_counts(
-    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, replaced: Replaced
 ) -> None:
     real = os.link
 
@@ -162,7 +184,7 @@ def test_a_link_that_landed_although_nfs_says_otherwise_counts(
         real(source, target, **options)
         raise FileExistsError(errno.EEXIST, "the repeated request found the first")
 
-    monkeypatch.setattr(os, "link", link_and_complain)
+    replaced("link", link_and_complain)
 
     table.put_if_absent("new", b"ours")
 
@@ -170,7 +192,7 @@ def test_a_link_that_landed_although_nfs_says_otherwise_counts(
 
 
 def test_every_new_name_is_synced_before_the_put_returns(
-    table: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, tmp_path: Path, replaced: Replaced
 ) -> None:
     real = os.fsync
     synced: list[str] = []
@@ -179,7 +201,7 @@ def test_every_new_name_is_synced_before_the_put_returns(
         synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", spy)
+    replaced("fsync", spy)
     table.put_if_absent("a/b/file", b"")
 
     folders = [path for path in synced if ".pyhudi-tmp-" not in path]
@@ -193,7 +215,7 @@ def test_a_relative_root_is_refused() -> None:
 
 
 def test_a_folder_that_vanished_during_a_put_is_made_again(
-    table: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, tmp_path: Path, replaced: Replaced
 ) -> None:
     real = os.open
     emptied: list[str] = []
@@ -204,7 +226,7 @@ def test_a_folder_that_vanished_during_a_put_is_made_again(
             os.rmdir(tmp_path / "p")
         return real(path, *options)
 
-    monkeypatch.setattr(os, "open", open_after_a_cleaner)
+    replaced("open", open_after_a_cleaner)
 
     table.put_if_absent("p/file", b"data")
 
@@ -264,13 +286,13 @@ def test_a_tree_of_many_files_is_walked_in_one_pass(tmp_path: Path) -> None:
 )
 def test_only_an_errno_that_proves_it_makes_a_link_or_rename_a_known_failure(
     table: LocalStorage,
-    monkeypatch: pytest.MonkeyPatch,
+    replaced: Replaced,
     call: str,
     broken: str,
     code: int,
     known: bool,
 ) -> None:
-    monkeypatch.setattr(os, broken, failing(code))
+    replaced(broken, failing(code))
 
     with pytest.raises(StorageError) as failed:
         getattr(table, call)("new", b"new")
@@ -280,9 +302,9 @@ def test_only_an_errno_that_proves_it_makes_a_link_or_rename_a_known_failure(
 
 
 def test_a_folder_that_cannot_be_synced_before_the_put_is_a_known_failure(
-    table: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    table: LocalStorage, replaced: Replaced
 ) -> None:
-    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    replaced("fsync", failing(errno.EIO))
 
     with pytest.raises(StorageError, match="Cannot sync") as failed:
         table.put_if_absent("new folder/new", b"new")
