@@ -332,3 +332,46 @@ def test_a_size_that_a_commit_leaves_out_comes_from_the_listing() -> None:
     query = table.open(asked(0))
     assert table.rows_of(query) == {"a": 1, "b": 2}
     assert {file[1] for file in plan_scan(query, ()).files or ()} == {10}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_range_that_ends_in_the_archive_is_refused_if_files_of_its_state_were_cleaned(
+    version: int,
+) -> None:
+    table = changing(version)
+    table.complete(table.write(1, "g1", {"a": 1, "b": 1}))
+    table.complete(table.write(2, "g1", {"b": 2, "c": 2}))
+    table.complete(table.write(3, "g1", {"c": 3}))
+    archive(open_table(table.world.storage), time(1), time(2))
+    clean(table, 4, 3)
+    VIEWS.forget_all()
+    assert table.read(asked(0, 2)) == {"a": 1, "b": 2, "c": 2}, "its files are there"
+    table.forget_files("g1", 2)
+    VIEWS.forget_all()
+    for begin in (0, 1):
+        with pytest.raises(HistoryExpired) as expired:
+            table.read(asked(begin, 2))
+        assert expired.value.earliest == time(3)
+    assert table.read({**asked(1, 2), REST: "true"}) == {"b": 2}, "what 3 has not changed again"
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_range_that_ends_in_the_archive_is_read_beside_an_older_savepoint(version: int) -> None:
+    table = changing(version)
+    for number in range(1, 5):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": number}))
+    savepoint(table, 1)
+    archive(open_table(table.world.storage), time(2), time(3))
+    VIEWS.forget_all()
+    for begin in range(4):
+        for end in (3, 4, None):
+            assert table.read(asked(begin, end)) == table.wanted(begin, end, by_request)
+
+
+def savepoint(table: Changing, number: int) -> None:
+    """Commit ``number`` is kept by cleaners and archivers."""
+    layout = table.world.layout
+    done = time(number) if layout == 2 else None
+    instant = Instant(time(number), Action.SAVEPOINT, State.COMPLETED, done)
+    name = instant_file_name(instant, layout)
+    table.world.storage.put_if_absent(f"{table.world.folder}/{name}", b"")

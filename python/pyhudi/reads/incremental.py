@@ -34,7 +34,7 @@ from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.tail import ARCHIVED_TIMES
-from pyhudi.timeline.time_travel import check_history
+from pyhudi.timeline.time_travel import check_readable
 from pyhudi.timeline.view import FileSystemView
 
 BEGIN = "hoodie.datasource.read.begin.instanttime"
@@ -155,8 +155,12 @@ def changes(
     inside, late = _split(table, timeline, asked)
     begin = asked.begin
     wanted = [i for i in inside if begin is None or _key(table, timeline, i, asked.order) > begin]
-    last = max((i.time for i in inside), default=None)
     archived, beyond = _archived(table, asked)
+    last = max((i.time for i in inside), default=None)
+    if late and beyond is None:
+        # Archived commits are in the state, too, and savepointed ones may be older than they are.
+        newest = ARCHIVED_TIMES.newest(table, Order.REQUESTED)
+        last = max((time for time in (last, newest) if time is not None), default=None)
     times = [*archived, *(i.time for i in wanted)]
     if beyond is not None:
         if of_the_rest:
@@ -267,7 +271,7 @@ def _check_kept(table: Table, timeline: Timeline, asked: Range, last: InstantTim
     if last is None:
         return
     try:
-        check_history(table, timeline, last)
+        check_readable(table, timeline, last)
     except HistoryExpired as expired:
         first = next((i for i in timeline.commits if i.time == expired.earliest), None)
         known = expired.earliest or last

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pyhudi.choices import Order
+from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.instants import Instant, InstantTime, State
 from pyhudi.reads.change_data import STILL
@@ -15,11 +17,13 @@ from pyhudi.reads.stream_admission import Ahead, Load
 from pyhudi.reads.stream_offsets import StreamOffset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
-from pyhudi.timeline.archived import holds_commit
+from pyhudi.timeline.archived import archived_commit, holds_commit
 from pyhudi.timeline.completion_order import safe_checkpoint, time_in_order
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.read_states import ReadState, completed
-from pyhudi.timeline.table import Table, open_with_timeline
+from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,13 @@ class StreamLook:
         """The time of the last step before ``at``."""
         return max((s.at for s in self.steps if s.at < at), default=None)
 
+    def step(self, at: InstantTime) -> StreamStep | None:
+        """The step at a time; None if there is none, or if it is archived."""
+        return next((s for s in self.steps if s.at == at), None)
+
     def place(self, at: InstantTime, files: int | None = None) -> StreamOffset:
         """The place at a step, which names its last commit; without a step it names none."""
-        step = next((s for s in self.steps if s.at == at), None)
+        step = self.step(at)
         commit = None if step is None else step.commits[-1].time
         return StreamOffset(self.order, at, files, commit=commit)
 
@@ -89,14 +97,20 @@ class StreamLook:
 
         That is one base file, or logs, which count as one. Nothing if the commit moved rows.
         """
-        metadata = self.metadata(commit)
-        found: dict[Group, Load] = {}
-        if metadata.operation not in STILL:
-            for stat in metadata.stats:
-                if stat.path:
-                    group = stat.partition_path, stat.file_id
-                    found[group] = found.get(group, Load()) + _load(stat)
-        return found
+        return _files(self.metadata(commit))
+
+    def files_at(self, place: StreamOffset) -> dict[Group, Load] | None:
+        """The same of the one commit at a place between its files; the archive says it, too.
+
+        None if nobody says it any more.
+        """
+        step = self.step(place.at)
+        if step is not None:
+            return self.files(step.commits[-1])
+        if place.commit is None:
+            return None
+        entry = archived_commit(self.table.storage, self.table.config, place.commit)
+        return _files(entry.commit()) or None if entry is not None else None
 
     def ahead(self, step: StreamStep) -> Ahead:
         """What a batch reads to read a step."""
@@ -151,8 +165,32 @@ def _looked(table: Table, now: Timeline, order: Order, until: InstantTime | None
     return StreamLook(table, now, order, tuple(steps))
 
 
+def _files(metadata: CommitMetadata) -> dict[Group, Load]:
+    found: dict[Group, Load] = {}
+    if metadata.operation not in STILL:
+        for stat in metadata.stats:
+            if stat.path:
+                group = stat.partition_path, stat.file_id
+                found[group] = found.get(group, Load()) + _load(stat)
+    return found
+
+
 def _load(stat: WriteStat) -> Load:
     """A file of a commit, of which the changed rows count; some writers count only all rows."""
     changed = stat.num_inserts + stat.num_updates
     unknown = not changed and not stat.num_deletes
     return Load(1, stat.file_size_bytes, stat.num_writes if unknown else changed)
+
+
+def looking_again(look: Callable[[], T]) -> T:
+    """The answer of ``look``, asked again if the table was changed while it was looked at."""
+    for number in range(LOOKS - 1):
+        try:
+            return look()
+        except TableCorrupt:  # a commit may have been archived since the listing
+            if number:
+                raise
+        except HistoryExpired as expired:
+            if not expired.moved:
+                raise
+    return look()

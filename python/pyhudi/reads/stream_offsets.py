@@ -78,6 +78,18 @@ class StreamOffset:
 Offset = Beginning | StreamOffset
 
 
+def in_snapshot(start: Offset, end: StreamOffset) -> bool:
+    """Whether a batch between two places reads files of the first state."""
+    if isinstance(start, Beginning):
+        return True
+    return start.snapshot is not None and not start.whole and start.at == end.at
+
+
+def just_before(at: InstantTime) -> InstantTime:
+    """The greatest time below ``at``."""
+    return InstantTime(f"{int(at) - 1:0{len(at)}}")
+
+
 def parse_offset(text: str) -> Offset:
     """The offset of a checkpoint; ``ConfigError`` if another program wrote it, or another version.
 

@@ -7,9 +7,8 @@ not read stays in the table while it runs (``stream_lease.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm
@@ -18,12 +17,12 @@ from pyhudi.errors import (
     ConfigError,
     HistoryExpired,
     SchemaConflict,
-    TableCorrupt,
 )
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import pieces_of, plan_pieces
+from pyhudi.reads.change_slices import Group
 from pyhudi.reads.incremental import Changes, Range, changes
 from pyhudi.reads.log_slices import Elsewhere
 from pyhudi.reads.scan import Query
@@ -31,8 +30,14 @@ from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cu
 from pyhudi.reads.stream_backlog import Backlog, backlog_of
 from pyhudi.reads.stream_batches import Batch, BatchColumns
 from pyhudi.reads.stream_lease import StreamLease
-from pyhudi.reads.stream_look import StreamLook, StreamStep, look, look_back
-from pyhudi.reads.stream_offsets import Beginning, Offset, StreamOffset
+from pyhudi.reads.stream_look import StreamLook, StreamStep, look, look_back, looking_again
+from pyhudi.reads.stream_offsets import (
+    Beginning,
+    Offset,
+    StreamOffset,
+    in_snapshot,
+    just_before,
+)
 from pyhudi.reads.stream_refusals import (
     START,
     archived_away,
@@ -61,11 +66,8 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.completion_order import default_order
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.schema import schema_of
-from pyhudi.timeline.table import LOOKS
 from pyhudi.timeline.tail import ARCHIVED_TIMES
 from pyhudi.timeline.time_travel import check_history
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Stream:
         ``SchemaConflict`` if the next commit has other columns than the stream, ``HistoryExpired``
         if what comes next has been archived or cleaned.
         """
-        return _looking_again(lambda: self._next(start, limited, until))
+        return looking_again(lambda: self._next(start, limited, until))
 
     def _next(self, start: Offset, limited: bool, until: StreamOffset | None) -> Next:
         found = self._look(start)
@@ -150,12 +152,12 @@ class Stream:
         if start is Beginning.LATEST:
             return Batch()
         wanted = BatchColumns(schema, elsewhere)
-        return _looking_again(lambda: self._plan(start, end, wanted))
+        return looking_again(lambda: self._plan(start, end, wanted))
 
     def _plan(self, start: Offset, end: StreamOffset, wanted: BatchColumns) -> Batch:
         found = look_back(self.storage, end.order, end.at)
         check_known(found, end)
-        if _in_snapshot(start, end):
+        if in_snapshot(start, end):
             return self._plan_snapshot(found, start, end, wanted)
         assert isinstance(start, StreamOffset)
         self._hold(found, start)
@@ -216,10 +218,8 @@ class Stream:
         if start.snapshot is not None and not start.whole:
             return self._part_of_snapshot(found, start, limits)
         if not start.whole:
-            step = next((s for s in found.steps if s.at == start.at), None)
-            if step is None:
-                raise archived_away(found, start)
-            return found.place(start.at, cut(found.ahead(step).files, start.files or 0, limits))
+            files = self._files_at(found, start)
+            return replace(start, files=cut([*files.values()], start.files or 0, limits))
         steps = self._known_steps(found, found.between(start.at, until.at if until else None))
         least = self._least_end(found, start, steps)
         ahead: Iterator[Ahead] = map(found.ahead, steps)
@@ -366,7 +366,8 @@ class Stream:
         held = self._held.snapshot
         if held is None or (held[0].order, held[0].at) != (place.order, place.at):
             checked = place.snapshot is None
-            query = self._query(found, self._changes(found, None, place.at, checked), place.at)
+            known = self._changes(found, None, place.at, checked=checked)
+            query = self._query(found, known, place.at)
             self._held.snapshot = held = (place, query)
         query = held[1]
         try:
@@ -405,27 +406,46 @@ class Stream:
     def _plan_commits(
         self, found: StreamLook, start: StreamOffset, end: StreamOffset, wanted: BatchColumns
     ) -> Batch:
-        begin: InstantTime | None = start.at
-        if start.at == end.at:
-            begin = found.before(end.at) or ARCHIVED_TIMES.newest(found.table, found.order)
-        steps = found.between(begin or InstantTime(""), end.at)
+        part = start.at == end.at or not end.whole
+        begin = just_before(end.at) if part else start.at
+        steps = found.between(begin, end.at)
         commits = [c for s in steps for c in s.commits]
-        if not any(found.files(c) or found.metadata(c).replaced for c in commits) and steps:
+        archived = ARCHIVED_TIMES.newest(found.table, found.order)
+        passed = archived is not None and archived > begin and not (part and steps)
+        if passed and self._of_each_change:
+            raise archived_away(found, start)
+        told = any(found.files(c) or found.metadata(c).replaced for c in commits)
+        if steps and not passed and not told:
             return Batch()
         self._check_schema(found, steps)
         first, last = (start.files or 0 if start.at == end.at else 0), end.files
         if self._of_each_change and not self._plain_inserts(found, commits):
-            part = first, last
-            return self._plan_changes(found, commits, begin, part, end.at, wanted.schema)
-        known = self._changes(found, begin or None, end.at)
+            return self._plan_changes(found, commits, (first, last), end.at, wanted.schema)
+        try:
+            known = self._changes(found, begin, end.at)
+        except HistoryExpired as expired:
+            if expired.moved:
+                raise
+            # What a later commit has changed again comes with that commit.
+            known = self._changes(found, begin, end.at, of_the_rest=True)
         query = self._query(found, known, end.at)
         slices = query.slices(())
         if first or last is not None:
-            groups = [group for commit in commits for group in found.files(commit)]
+            groups = [*self._files_at(found, end)]
+            there = {(each.partition_path, each.file_id) for each in slices}
+            if known.remains and (moved := set(groups) - there):
+                raise cleaned_away(found, end, "{}/{}".format(*min(moved)), found.newest)
             slices = among(slices, groups[first:last])
         elif known.named is not None:  # archived commits do not say what they wrote
             slices = among(slices, changed_groups(found, commits))
         return wanted.of(query, slices)
+
+    def _files_at(self, found: StreamLook, place: StreamOffset) -> dict[Group, Load]:
+        """The files of the commit that a place is in the middle of."""
+        files = found.files_at(place)
+        if files is None or (self._of_each_change and found.step(place.at) is None):
+            raise archived_away(found, place)
+        return files
 
     def _plain_inserts(self, found: StreamLook, commits: Sequence[Instant]) -> bool:
         """Whether the rows that commits inserted are all that they changed, and are still there."""
@@ -436,14 +456,10 @@ class Stream:
         self,
         found: StreamLook,
         commits: Sequence[Instant],
-        begin: InstantTime | None,
         part: tuple[int, int | None],
         at: InstantTime,
         schema: SparkSchema,
     ) -> Batch:
-        archived = ARCHIVED_TIMES.newest(found.table, found.order)
-        if archived is not None and archived > (begin or ""):
-            raise archived_away(found, StreamOffset(found.order, begin or InstantTime("")))
         known = Changes(None, found.timeline, None, None, tuple(commits))
         query = self._query(found, known, at)
         if self.options.appends_only:
@@ -458,11 +474,17 @@ class Stream:
     # ---- both
 
     def _changes(
-        self, found: StreamLook, begin: InstantTime | None, end: InstantTime, checked: bool = True
+        self,
+        found: StreamLook,
+        begin: InstantTime | None,
+        end: InstantTime,
+        *,
+        checked: bool = True,
+        of_the_rest: bool = False,
     ) -> Changes:
         timeline = self._timeline(found, end)
         asked = Range(begin or None, end, found.order)
-        return changes(found.table, timeline, asked, of_the_rest=False, checked=checked)
+        return changes(found.table, timeline, asked, of_the_rest, checked)
 
     def _timeline(self, found: StreamLook, end: InstantTime) -> Timeline:
         """Without commits that the stream does not know, after the batch: its columns count."""
@@ -471,24 +493,3 @@ class Stream:
     def _query(self, found: StreamLook, known: Changes, end: InstantTime) -> Query:
         timeline = self._timeline(found, end)
         return Query(self.runtime, found.table, timeline, None, self.options, known)
-
-
-def _looking_again(look: Callable[[], T]) -> T:
-    """The answer of ``look``, asked again if the table was changed while it was looked at."""
-    for number in range(LOOKS - 1):
-        try:
-            return look()
-        except TableCorrupt:  # a commit may have been archived since the listing
-            if number:
-                raise
-        except HistoryExpired as expired:
-            if not expired.moved:
-                raise
-    return look()
-
-
-def _in_snapshot(start: Offset, end: StreamOffset) -> bool:
-    """Whether a batch reads files of the first state."""
-    if isinstance(start, Beginning):
-        return True
-    return start.snapshot is not None and not start.whole and start.at == end.at

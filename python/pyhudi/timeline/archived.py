@@ -79,7 +79,14 @@ def just_archived(
 
 
 def holds_commit(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
-    """Whether the archive has the commit ``time``.
+    """Whether the archive has the commit ``time``; it is read as by ``archived_commit``."""
+    return archived_commit(storage, config, time) is not None
+
+
+def archived_commit(
+    storage: Storage, config: TableConfig, time: InstantTime
+) -> ArchivedInstant | None:
+    """The commit ``time`` of the archive, or None.
 
     In layout 2 only the files around ``time`` are read, in layout 1 all. ``TableCorrupt`` as above.
     """
@@ -87,7 +94,8 @@ def holds_commit(storage: Storage, config: TableConfig, time: InstantTime) -> bo
         entries = archived_instants(storage, config)
     else:
         entries = just_archived(storage, config, time, time)
-    return any(e.instant.time == time and e.instant.action in COMMIT_ACTIONS for e in entries)
+    commits = (e for e in entries if e.instant.action in COMMIT_ACTIONS)
+    return next((e for e in commits if e.instant.time == time), None)
 
 
 def passed_over(storage: Storage, config: TableConfig, time: InstantTime) -> bool:
