@@ -22,12 +22,18 @@ STREAMS: Final = (
             ),
             Mutant(
                 "an epoch that the table has is written again",
-                "judge_epoch",
-                (("if mark.writes > epoch.ordinal:", "if False:"),),
+                "_judge_own",
+                (("if mark.batch == epoch.batch and mark.writes > epoch.ordinal:", "if False:"),),
                 (
                     "test_an_epoch_that_the_table_has_is_found_by_a_new_driver",
                     "test_a_batch_whose_end_was_not_logged_is_repeated_without_an_instant",
                 ),
+            ),
+            Mutant(
+                "a batch that is in under another name is written again",
+                "judge_epoch",
+                (("raise _renamed(epoch, name, other)", "continue"),),
+                ("test_a_batch_that_is_in_under_another_name_does_not_come_twice",),
             ),
             Mutant(
                 "where Apache Hudi's sink went on does not count",
@@ -74,8 +80,20 @@ STREAMS: Final = (
             Mutant(
                 "a batch's number says all, whichever query has it",
                 "judge_epoch",
-                (("if mark.query == epoch.query:", "if True:"),),
+                (("if mark is not None and mark.query == epoch.query:", "if mark is not None:"),),
                 ("test_an_epoch_is_written_skipped_or_refused",),
+            ),
+            Mutant(
+                "a restore that undid batches is passed over",
+                "check_epoch",
+                (("if restores or (", "if ("),),
+                ("test_a_stream_whose_batches_a_restore_has_undone_is_told",),
+            ),
+            Mutant(
+                "a table that was made again is taken for the old one",
+                "check_epoch",
+                (("_SEEN.put(key, own.batch)", "pass"),),
+                ("test_a_stream_whose_table_was_made_again_is_told",),
             ),
             Mutant(
                 "each write of a batch is its first",

@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.transactions.epochs import (
@@ -24,7 +24,7 @@ from pyhudi.transactions.epochs import (
 )
 from pyhudi.transactions.transaction import Committed, Transaction
 from tests.archiver import archive
-from tests.transactions.world import LAZY, VERSIONS, World, finish, footprint, work
+from tests.transactions.world import LAZY, VERSIONS, World, finish, footprint, put_instant, work
 
 T1 = InstantTime("20260101000000001")
 OURS, THEIRS = Mark("q", 5, 2, T1), Mark("other", 5, 2, T1)
@@ -68,7 +68,7 @@ def epoch(batch: int, ordinal: int = 0, replaces: str | None = None, query: str 
 def test_an_epoch_is_written_skipped_or_refused(
     mark: Mark | None, asked: Epoch, verdict: type[Exception] | None
 ) -> None:
-    marks = {"another stream": replace(OURS, batch=99)} | ({"s": mark} if mark else {})
+    marks = {"another stream": replace(THEIRS, batch=99)} | ({"s": mark} if mark else {})
     if verdict is None:
         judge_epoch(asked, marks)
         return
@@ -225,6 +225,60 @@ def test_marks_that_cannot_be_read_are_those_of_the_commit_before(
     done = streams.write(epoch(3))
     streams.write_by({STREAMS_KEY: torn})
     assert streams.known() == {"s": Mark("q", 3, 1, done.instant)}
+
+
+def test_a_batch_that_is_in_under_another_name_does_not_come_twice(streams: Streams) -> None:
+    done = streams.write(epoch(5))
+    named = Epoch("orders", "q", 5)
+    for asked in (named, replace(named, batch=4)):
+        with pytest.raises(StreamConflict, match="name 's', and now its batch . comes") as told:
+            streams.verdict(asked)
+        assert f"{REPLACES} to q:" in str(told.value)
+    with pytest.raises(EpochDone) as known:
+        streams.verdict(replace(named, replaces="q"))
+    assert known.value.instant == done.instant
+    streams.verdict(replace(named, batch=6))
+    streams.write(replace(named, batch=6))
+    streams.verdict(replace(named, batch=7))
+
+
+def test_one_batch_may_write_under_two_names(streams: Streams) -> None:
+    for batch in (0, 1):
+        streams.write(Epoch("a", "q", batch, 0))
+        streams.write(Epoch("b", "q", batch, 1))
+    for asked in (Epoch("a", "q", 1, 0), Epoch("b", "q", 1, 1)):
+        with pytest.raises(EpochDone):
+            streams.verdict(asked)
+    streams.verdict(Epoch("a", "q", 2, 0))
+
+
+def test_a_stream_whose_batches_a_restore_has_undone_is_told(streams: Streams) -> None:
+    before = streams.write(epoch(3))
+    restore = Instant(InstantTime(str(int(before.instant) + 1)), Action.RESTORE, State.COMPLETED)
+    if streams.timeline().layout == 2:
+        restore = replace(restore, completion_time=restore.time)
+    put_instant(streams.world, restore)
+    streams.verdict(epoch(4))
+    with pytest.raises(StreamConflict, match=f"restore {restore.time} came after it") as told:
+        streams.verdict(epoch(6))
+    assert told.value.theirs == f"restore {restore.time}"
+    streams.verdict(epoch(6, replaces="q"))
+    streams.write(epoch(4))
+    streams.verdict(epoch(9))
+
+
+def test_a_stream_whose_table_was_made_again_is_told(streams: Streams) -> None:
+    streams.verdict(epoch(3))
+    streams.commit(streams.begin(epoch(3)))
+    streams.verdict(epoch(4))
+    streams.commit(streams.begin(epoch(4)))
+    folder = streams.world.table().config.timeline_folder
+    storage = streams.world.table().storage
+    names = (".commit", ".inflight", ".requested")
+    storage.delete([f.path for f in storage.list(folder) if f.name.endswith(names)])
+    with pytest.raises(StreamConflict, match="has no batch as the last of query q, this driver"):
+        streams.verdict(epoch(5))
+    streams.verdict(epoch(0))
 
 
 def test_marks_are_found_in_the_archive_if_no_active_commit_has_any(streams: Streams) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.stream_marks import (
     Epoch,
     Mark,
@@ -47,18 +47,19 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     """Return if ``epoch`` is to be written; ``EpochDone`` if the table has it.
 
     ``StreamConflict`` (ours, theirs) if the table's last batch of this stream is a later one of
-    this query, or is another query's.
+    this query, or is another query's, or if the batch is in under another name of the stream.
     """
     mark = marks.get(epoch.stream)
-    if mark is None or (mark.query == epoch.query and mark.batch < epoch.batch):
-        return
-    if mark.query == epoch.query:
-        if mark.batch > epoch.batch:
-            raise _behind(epoch, mark)
-        if mark.writes > epoch.ordinal:
-            raise EpochDone(epoch, mark)
-        return
-    if epoch.replaces is not None and epoch.replaces in ("*", mark.query):
+    if mark is not None and mark.query == epoch.query:
+        _judge_own(epoch, mark)
+    # The writes of a batch are counted over all names, so this one came under another name before.
+    for name, other in marks.items():
+        ahead = (other.batch, other.writes) > (epoch.batch, epoch.ordinal)
+        if name != epoch.stream and other.query == epoch.query and ahead:
+            if not _takes_over(epoch, other):
+                raise _renamed(epoch, name, other)
+            _judge_own(epoch, other)
+    if mark is None or mark.query == epoch.query or _takes_over(epoch, mark):
         return
     if mark.query is None:
         if epoch.batch > mark.batch:
@@ -70,15 +71,56 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     raise _another(epoch, mark)
 
 
+def _judge_own(epoch: Epoch, mark: Mark) -> None:
+    """The judgement by a mark of the epoch's own query."""
+    if mark.batch > epoch.batch:
+        raise _behind(epoch, mark)
+    if mark.batch == epoch.batch and mark.writes > epoch.ordinal:
+        raise EpochDone(epoch, mark)
+
+
+def _takes_over(epoch: Epoch, mark: Mark) -> bool:
+    """Whether the user has said that the epoch's query goes on where the mark's one ended."""
+    return epoch.replaces is not None and epoch.replaces in ("*", mark.query)
+
+
 def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
-    """``judge_epoch`` for the table as ``timeline`` shows it."""
-    judge_epoch(epoch, known_marks(table, timeline, archived=True))
+    """``judge_epoch`` for the table as ``timeline`` shows it.
+
+    ``StreamConflict`` also if batches of the query seem to be undone, by a restore or since the
+    table was made again: it has gone on without them.
+    """
+    marks = known_marks(table, timeline, archived=True)
+    judge_epoch(epoch, marks)
+    own = _last_of(epoch, marks)
+    key = table.storage.root, epoch.query
+    seen = _SEEN.get(key)
+    if epoch.batch > _following(own) and epoch.replaces not in ("*", epoch.query):
+        since = own.instant if own is not None else ""
+        restores = [i for i in timeline.completed if i.action is Action.RESTORE and i.time > since]
+        if restores or (seen is not None and seen >= _following(own)):
+            raise _set_back(epoch, own, restores[-1].time if restores else None)
+    if own is not None:
+        _SEEN.put(key, own.batch)
+
+
+def _last_of(epoch: Epoch, marks: Marks) -> Mark | None:
+    """The last batch of the epoch's query, under any name, or of Hudi's sink that it follows."""
+    own = [mark for mark in marks.values() if mark.query == epoch.query]
+    before = marks.get(epoch.stream)
+    if before is not None and before.query is None:
+        own.append(before)
+    return max(own, key=lambda mark: mark.batch, default=None)
+
+
+def _following(mark: Mark | None) -> int:
+    return 0 if mark is None else mark.batch + 1
 
 
 def fence_epoch(table: Table, now: Timeline, epoch: Epoch) -> None:
-    """``check_epoch`` under the lock: a driver that others have overtaken is fenced."""
+    """``judge_epoch`` under the lock: a driver that others have overtaken is fenced."""
     try:
-        check_epoch(table, now, epoch)
+        judge_epoch(epoch, known_marks(table, now, archived=True))
     except StreamConflict as late:
         raise WriterFenced(
             f"Another driver of this stream went on while {late.ours} was written: {late.theirs} "
@@ -144,6 +186,7 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
 def forget_marks() -> None:
     """Drop what is remembered of tables, as in a new process."""
     _KNOWN.forget()
+    _SEEN.forget()
 
 
 def _take(extra: Mapping[str, str], time: InstantTime, since: dict[str, Mark]) -> Marks | None:
@@ -214,12 +257,42 @@ def _another(epoch: Epoch, mark: Mark) -> StreamConflict:
     )
 
 
-def _conflict(epoch: Epoch, mark: Mark, comes: str, remedy: str) -> StreamConflict:
+def _renamed(epoch: Epoch, name: str, mark: Mark) -> StreamConflict:
+    return _conflict(
+        epoch,
+        mark,
+        f"now its batch {epoch.batch} comes under the name '{epoch.stream}': the stream was given "
+        "another name, or its checkpoint was copied.",
+        f"If it has another name now, set {REPLACES} to {mark.query}: what the table has is then "
+        "skipped. For a stream of its own, start it with a checkpoint of its own.",
+        name,
+    )
+
+
+def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
+    why = f"restore {restore} came after it" if restore else "this driver has seen later ones in it"
+    told = f"batch {mark.batch} (commit {mark.instant})" if mark is not None else "no batch"
+    return StreamConflict(
+        f"The table has {told} as the last of query {epoch.query}, {why}, and now the query writes "
+        f"its batch {epoch.batch}: the batches between had no rows, or they were undone, by a "
+        "restore or since the table was dropped and made again. Nothing was written, and nothing "
+        "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
+        f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
+        f" to {epoch.query} for one run.",
+        ours=epoch.who,
+        theirs=f"restore {restore}" if restore else "a table that was set back",
+        stream=epoch.stream,
+    )
+
+
+def _conflict(
+    epoch: Epoch, mark: Mark, comes: str, remedy: str, name: str | None = None
+) -> StreamConflict:
     """The error that says who has written, and what ``comes`` now in its place."""
     who = "Apache Hudi's sink" if mark.query is None else f"Query {mark.query}"
     return StreamConflict(
         f"{who} has written this table up to batch {mark.batch} (commit {mark.instant}) under the "
-        f"name '{epoch.stream}', and {comes} Nothing was written, and nothing was skipped. "
+        f"name '{name or epoch.stream}', and {comes} Nothing was written, and nothing was skipped. "
         f"{remedy}",
         ours=epoch.who,
         theirs=mark.who,
@@ -237,3 +310,5 @@ class _Known:
 
 
 _KNOWN: Recent[str, _Known] = Recent(64)
+#: by table and query the last batch that this process has seen in the table
+_SEEN: Recent[tuple[str, str], int] = Recent(1_000)
