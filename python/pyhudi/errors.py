@@ -204,6 +204,8 @@ class CommitUnknown(HudiError):
     instant: str | None = None
     path: str | None = None
     theirs: str | None = None
+    #: the pause before the statement is evaluated again, if its rows came from the table itself
+    again_in_ms: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -226,6 +228,8 @@ class LockTimeout(HudiError):
     #: epoch milliseconds
     since: int | None = None
     group: str | None = None
+    #: the pause before the statement is evaluated again, if its rows came from the table itself
+    again_in_ms: int | None = None
 
 
 @dataclass(eq=False, repr=False)

@@ -125,6 +125,17 @@ def test_rows_that_were_read_from_the_table_are_written_once(world: World, late:
     assert seen == [False]
 
 
+@pytest.mark.parametrize("late", LATE)
+def test_a_statement_that_reads_its_table_is_evaluated_again_in_a_stream_alone(
+    world: World, late: HudiError
+) -> None:
+    assert retries(world, once=True).evaluated_in_ms(world.table(), late) is None
+    again = retries(world, epoch=EPOCH, once=True)
+    assert again.evaluated_in_ms(world.table(), late) == 0
+    again.count.retries = again.most
+    assert again.evaluated_in_ms(world.table(), late) is None
+
+
 def test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again(world: World) -> None:
     """The files of the first try go, and no try after it takes them for another running write."""
     pending = []

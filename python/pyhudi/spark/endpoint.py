@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pyhudi.errors import CommitConflict, HudiError
+from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
 from pyhudi.recent import Recent
 from pyhudi.spark.interrupts import INTERRUPTS
 from pyhudi.spark.protocol import QUESTIONS, Asked, Failure
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 #: (a JVM object if the question brings one, the table, the question's own part) -> its answer
 Handler = Callable[..., Any]
+#: errors after which a statement may be evaluated again
+RACES = (CommitConflict, CommitUnknown, LockTimeout)
 
 
 class Endpoint:
@@ -70,7 +72,7 @@ class Endpoint:
             return encode({"ok": handler(*objects, Target.at(request.place), ask)})
         except HudiError as e:
             LAST_ERROR.keep(e)
-            again_in_ms = e.again_in_ms if isinstance(e, CommitConflict) else None
+            again_in_ms = e.again_in_ms if isinstance(e, RACES) else None
             return _error(type(e).__name__, str(e), again_in_ms)
         except Exception as e:
             log.debug("%s failed", method, exc_info=True)

@@ -99,6 +99,22 @@ class Retries:
             again = True
         raise AssertionError("unreachable")
 
+    def evaluated_in_ms(
+        self, table: Table, late: CommitConflict | LockTimeout | CommitUnknown
+    ) -> int | None:
+        """The pause before a statement that reads its own table is evaluated again; None: never.
+
+        That is after a lost race, and for an epoch whenever ``run`` would try it again.
+        """
+        if self.count.retries >= self.most:
+            return None
+        if isinstance(late, CommitConflict):
+            return self.pause_ms(late)
+        if self.epoch is None:
+            return None
+        self._looked_again(table, late)
+        return 0
+
     def pause_ms(self, conflict: CommitConflict) -> int:
         """The pause of a write that lost a race before its next attempt."""
         lost = self.count.retries

@@ -22,6 +22,7 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     HistoryExpired,
+    LockTimeout,
     StreamConflict,
     TableCorrupt,
     TableExists,
@@ -177,8 +178,8 @@ def write_changes(
     """Write the ``changes`` of a statement that was evaluated on ``reads`` (``row_changes.py``).
 
     ``operation`` is upsert or delete. A lost race is not repeated here, since the changes were
-    computed from the rows that they change: ``CommitConflict.again_in_ms`` says when to evaluate
-    the statement again. None if the statement belongs to a micro-batch, and the table has it.
+    computed from the rows that they change: ``again_in_ms`` of the error says when to evaluate the
+    statement again. None if the statement belongs to a micro-batch, and the table has it.
     """
     table = open_table(runtime.storage(root))
     refuse_writes_to(table)
@@ -242,11 +243,11 @@ def _written_or_again(
     kept = Kept(retries=reads.evaluated or 0)
     try:
         return _written(replace(request, kept=kept, since=reads.state), table, created)
-    except CommitConflict as conflict:
-        request = replace(request, kept=kept)
-        if reads.evaluated is None or reads.evaluated >= request.options.conflict_retries:
-            raise (conflict if request.changes else given_up(conflict)) from None
-        conflict.again_in_ms = _retries(request).pause_ms(conflict)
+    except (CommitConflict, LockTimeout, CommitUnknown) as late:
+        again = _retries(replace(request, kept=kept))
+        late.again_in_ms = None if reads.evaluated is None else again.evaluated_in_ms(table, late)
+        if isinstance(late, CommitConflict) and late.again_in_ms is None and not request.changes:
+            raise given_up(late) from None
         raise
 
 
