@@ -289,6 +289,15 @@ FILES: Final = (
                 (("if timeline.commits:", "if timeline.commits:\n        return frozenset()"),),
                 ("test_a_late_state_of_a_failed_write_hides_no_archived_commit",),
             ),
+            Mutant(
+                "a late state begins the timeline",
+                "first_write",
+                (("", "return timeline.first_time"),),
+                (
+                    "test_a_state_that_the_archive_has_passed_is_not_the_first_write",
+                    "test_a_late_plan_hides_no_archived_commit_that_cannot_be_undone",
+                ),
+            ),
         ),
     ),
     Guard(

@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.format.filenames import BaseFileName, FileId, LogFileName
-from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.services.bin import FOLDER, Return, bins_of, returned
 from pyhudi.services.budget import Budget
 from pyhudi.services.orphans import OrphanFate, removed_orphans
@@ -18,7 +18,7 @@ from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
 from pyhudi.timeline.read_states import ReadState
 from pyhudi.transactions.leases import lease
 from tests.archiver import archive
-from tests.transactions.world import POLICY, VERSIONS, World, begin_beside, die, work
+from tests.transactions.world import POLICY, VERSIONS, World, begin_beside, die, put_instant, work
 from tests.undoing import Undoing
 
 DAY_S = 86_400
@@ -192,6 +192,25 @@ def test_an_archive_that_cannot_be_read_keeps_every_file_below_the_timeline(worl
         assert {told[p][1] for p in (path, above)} == {
             "the archive cannot be read, so its instant may have completed"
         }
+
+
+def test_a_late_state_makes_no_orphan_of_what_a_shortened_archive_no_longer_tells(
+    world: World,
+) -> None:
+    """Above a pending instant that came late, a file without a commit may be archived data."""
+    first, second, third, *_ = grown(world, 6)
+    archive(world.table(), first, second, third)
+    for file in world.memory.list(world.table().config.history_folder):
+        world.memory.delete([file.path])
+    rows = world.rows()
+    late = Instant(InstantTime(later(first)), Action.COMMIT, State.REQUESTED)
+    put_instant(world, late)
+    world.clock.advance(30 * DAY_S)
+
+    told = run(world)
+    assert {fate for fate, _ in told.values()} == {"kept"}
+    world.memory.delete([world.table().timeline().file_of(late)])
+    assert world.rows() == rows
 
 
 def test_a_file_that_a_savepoint_keeps_stays(world: World) -> None:

@@ -338,6 +338,19 @@ def test_a_commit_whose_later_ones_are_archived_cannot_be_restored(world: World)
     assert told.value.earliest == model[2][0]
 
 
+def test_a_late_plan_hides_no_archived_commit_that_cannot_be_undone(world: World) -> None:
+    """A planner stood still until the archive had passed its instant: nobody runs its plan."""
+    model = written(world)
+    make_savepoint(world.writer(), model[0][0], "")
+    archive(world.table(), model[1][0])
+    late = Instant(InstantTime(str(int(model[0][0]) - 1)), Action.COMPACTION, State.REQUESTED)
+    put_instant(world, late)
+    assert world.table().timeline().first_time == late.time
+    with pytest.raises(HistoryExpired, match=f"commit {model[1][0]} after it is archived") as told:
+        restored(world.writer(), model[0][0])
+    assert told.value.earliest == model[2][0]
+
+
 def test_a_view_in_memory_goes_back_with_the_table(world: World) -> None:
     model = written(world)
     table = world.table()

@@ -10,14 +10,15 @@ import pytest
 from pyhudi.choices import ConflictRule
 from pyhudi.errors import CommitConflict, SchemaConflict
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from pyhudi.format.instants import Action
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.table_config import MergeMode
 from pyhudi.transactions.conflicts.comparison import footprint
 from pyhudi.transactions.conflicts.ordering_types import check_ordering_types
 from pyhudi.transactions.transaction import Transaction
+from tests.archiver import archive
 from tests.transactions.test_non_blocking import GROUP, base, log, passing
 from tests.transactions.test_schema_conflicts import avro, columns_of
-from tests.transactions.world import NEVER, World
+from tests.transactions.world import NEVER, World, put_instant
 
 NewWorld = Callable[..., World]
 COLUMNS, WIDER = "key, ts", "key, ts, more"
@@ -67,6 +68,27 @@ def test_an_ordering_column_does_not_widen_while_a_log_has_deletes(
     mine.abort()
     assert world.leftovers() == []
     assert columns_of(world) == WIDER
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_deletes_of_an_archived_log_count_beside_a_late_state(
+    new_world: NewWorld, version: int
+) -> None:
+    """It is above the late state of a failed write, so it is not below the timeline's first."""
+    world = ordered(new_world, version)
+    begun = begin(world)
+    commit(begun, "int", stat=base(GROUP, begun.instant, begun.instant))
+    world.clock.advance(1)
+    commit(begin(world), "int", deletes=1)
+    commit(begin(world), "int")
+    first, second, _ = (i.time for i in world.table().timeline().commits)
+    archive(world.table(), first, second)
+    mine = begin(world)
+    time = InstantTime(str((int(first) + int(second)) // 2))
+    put_instant(world, Instant(time, Action.DELTACOMMIT, State.REQUESTED))
+    with pytest.raises(SchemaConflict, match=second):
+        commit(mine, "long")
+    mine.abort()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Which data files belong to no commit: a function of values, without storage, clock or lock.
 
 Invariant: a file goes only if it is known that its instant neither completed nor is pending. Known
-are the instants that a rollback or a restore names, those that begin after the first write of the
-active timeline and are not on it, and those between two archived commits that the archive lacks.
+are the instants that a rollback or a restore names, those that begin after the first completed
+write of the active timeline and are not on it, and those between two archived commits that the
+archive lacks.
 A log of layout 1 never goes: its name does not say whose blocks it has.
 """
 
@@ -42,7 +43,8 @@ class OrphanFacts:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFile:
-    """A file that no commit names; ``seen``: other readers take it for archived data.
+    """A file that no commit names; ``seen``: other readers take it for archived data, or
+    may do so once a pending write before it is gone.
 
     ``later``: it would go, but not with this removal, which has a bound.
     """
@@ -66,7 +68,7 @@ def plan_orphans(
             continue
         if _is_named(file, name.instant, facts):
             continue
-        first = facts.timeline.first_time
+        first = _begins(facts)
         seen = first is not None and name.instant < first
         spared = _spared(file, name.instant, facts, older_than_ms, seen)
         origin, known = _origin(name.instant, facts)
@@ -109,12 +111,18 @@ def _origin(instant: InstantTime, facts: OrphanFacts) -> tuple[str, bool]:
         return f"commit {instant} is archived, though it does not name the file", False
     if instant in facts.undone:
         return f"instant {instant} was rolled back", True
-    first = facts.timeline.first_time
+    first = _begins(facts)
     if first is not None and instant >= first:
         return f"instant {instant} is not on the timeline, which begins at {first}", True
     if facts.archived and facts.archived[0] < instant < facts.archived[-1]:
         return f"instant {instant} is not in the archive, which has commits around it", True
     return f"neither the timeline nor the archive reaches back to instant {instant}", False
+
+
+def _begins(facts: OrphanFacts) -> InstantTime | None:
+    """The first completed write: the state of a pending one may have come late (``strays.py``), and
+    an archive that somebody has shortened does not tell."""
+    return facts.timeline.only(facts.timeline.completed).first_time
 
 
 def _spared(

@@ -52,7 +52,7 @@ from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.pending import pending_clusterings, plan_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
-from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
@@ -203,7 +203,8 @@ def _check_whole(
     table: Table, timeline: Timeline, goal: Instant, undone: list[UndoneInstant], files: FilesOf
 ) -> None:
     """``HistoryExpired`` or ``TableCorrupt`` if a part of the state after ``goal`` is gone."""
-    first = timeline.first_time
+    archive = Archive(table.storage, table.config)
+    first = first_write(timeline, archive, goal.time)
     if first is None or goal.time < first:
         entries = (entry.instant for entry in archived_instants(table.storage, table.config))
         later = [i.time for i in entries if i.action in COMMIT_ACTIONS and i.time > goal.time]
@@ -218,7 +219,7 @@ def _check_whole(
     check_history(table, timeline, goal.time)
     gone = {each.instant for each in undone}
     kept_ones = timeline.only(i for i in timeline.instants if i not in gone)
-    view = list_view(table.storage, kept_ones, Archive(table.storage, table.config))
+    view = list_view(table.storage, kept_ones, archive)
     kept = {i.time for i in kept_ones.commits}
     if table.config.layout == 1:
         check_shared(goal.time, {each.instant.time for each in undone}, kept, files)

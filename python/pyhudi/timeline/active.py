@@ -63,8 +63,16 @@ class Timeline:
         completed, as after a restore to the oldest commit, it is the last savepointed commit: then
         a later pending write does not make rows visible that the restore has undone.
         """
+        return self.first_above(InstantTime(""))
+
+    def first_above(self, archived: InstantTime) -> InstantTime | None:
+        """``first_time`` without pending writes up to ``archived``, the newest archived commit.
+
+        An archive passes no pending write: they failed, and their states came late (``strays.py``).
+        """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT}
-        commits = [i for i in self.instants if i.action in COMMIT_ACTIONS]
+        writes = (i for i in self.instants if i.action in COMMIT_ACTIONS)
+        commits = [i for i in writes if i.state is State.COMPLETED or i.time > archived]
         first = next((i.time for i in commits if i.time not in saved), None)
         if any(i.state is State.COMPLETED and i.time not in saved for i in commits):
             return first

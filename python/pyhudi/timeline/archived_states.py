@@ -115,8 +115,8 @@ def _existing_paths(table: Table, timeline: Timeline) -> set[str]:
 
 def _commits(table: Table, timeline: Timeline) -> Iterator[_Commit]:
     """The commits before the active timeline, oldest first, with those that a savepoint keeps."""
-    first = timeline.first_time
     archived = Archive(table.storage, table.config).commits()
+    first = timeline.first_above(max(archived, default=InstantTime("")))
     kept = {i.time: i for i in timeline.commits if first is not None and i.time < first}
     for time in sorted({*archived, *kept}):
         if first is not None and time >= first:

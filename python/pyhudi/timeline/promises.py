@@ -19,7 +19,7 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import parse_restore_plan
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline, timeline_of
-from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.strays import Archive, first_write
 
 READING_THREADS = 16
 #: up to this number of commits are read without threads
@@ -111,7 +111,9 @@ def promises_of(storage: Storage, timeline: Timeline, archive: Archive | None) -
     return Promises(told, named)
 
 
-def check_not_torn(storage: Storage, timeline: Timeline, hidden: Collection[InstantTime]) -> None:
+def check_not_torn(
+    storage: Storage, timeline: Timeline, hidden: Collection[InstantTime], archive: Archive | None
+) -> None:
     """``HistoryExpired`` if ``hidden`` instants, whose files do not count, were archived.
 
     A listing is not a snapshot. While an archiver deletes instants, a listing may show an older one
@@ -122,7 +124,8 @@ def check_not_torn(storage: Storage, timeline: Timeline, hidden: Collection[Inst
     doubtful = [t for t in hidden if newest is not None and t < newest and t not in known]
     if not doubtful:
         return
-    first = _now(storage, timeline).first_time
+    now = _now(storage, timeline)
+    first = now.first_time if archive is None else first_write(now, archive, min(doubtful))
     if first is not None and min(doubtful) < first:
         raise moved(storage, f"commit {min(doubtful)} was archived")
 

@@ -14,7 +14,7 @@ from pyhudi.format.commit_metadata import SCHEMA_KEY
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.timeline.active import COMMITS, Timeline
-from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
 
 
@@ -26,10 +26,11 @@ def table_schema(table: Table, timeline: Timeline, as_of: InstantTime | None) ->
             found = schema_of(table, timeline, instant)
             if found is not None:
                 return found
-    first = timeline.first_time
+    archive = Archive(table.storage, table.config)
+    first = first_write(timeline, archive, as_of) if as_of is not None else None
     if not timeline.commits or (as_of is not None and first is not None and as_of < first):
         # All commits were rolled back, or there never was one; or the instant is archived.
-        archived = Archive(table.storage, table.config).commits()
+        archived = archive.commits()
         for time in sorted(archived, reverse=True):
             text = archived[time].commit().extra.get(SCHEMA_KEY)
             if text and (as_of is None or time <= as_of):

@@ -32,6 +32,7 @@ from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import passed_over
 from pyhudi.timeline.schema import schema_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
 
 
@@ -158,7 +159,8 @@ class SchemaHistory:
 
         A failed change of columns may leave its history file: Apache Hudi does not remove it.
         """
-        first = self.timeline.first_time
+        archive = Archive(self.table.storage, self.table.config)
+        first = first_write(self.timeline, archive, time)
         return first is not None and time < first and not PASSED_OVER.has(self.table, time)
 
 

@@ -59,6 +59,25 @@ class Archive:
         return any(e.instant.action is Action.CLEAN and e.instant.time not in known for e in found)
 
 
+def first_write(
+    timeline: Timeline, archive: Archive, time: InstantTime | None = None
+) -> InstantTime | None:
+    """``Timeline.first_time`` without late states, for code that asks what is older than it.
+
+    A writer that stood still until its instant was rolled back, and the archive had passed it, may
+    put its requested or inflight file then. Until it undoes itself, this is the first write of the
+    timeline, and archived commits above it would not count as older. So if the first write is
+    pending, the archive is asked; with ``time`` only if this is older than all completed ones.
+    """
+    first = timeline.first_time
+    if first is None or (time is not None and time < first):
+        return first
+    done = timeline.only(timeline.completed).first_time
+    if done == first or (done is not None and time is not None and done <= time):
+        return first
+    return timeline.first_above(max(archive.commits(), default=InstantTime("")))
+
+
 class Archives:
     """The archived commits by table; an archive is read again only if its listing has changed."""
 

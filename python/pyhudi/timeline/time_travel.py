@@ -17,7 +17,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.archived_states import is_whole, whole_states
 from pyhudi.timeline.states import COMMIT_ACTIONS
-from pyhudi.timeline.strays import Archive
+from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
 
 
@@ -30,7 +30,7 @@ def check_readable(table: Table, timeline: Timeline, as_of: InstantTime) -> None
     try:
         check_history(table, timeline, as_of)
     except HistoryExpired as expired:
-        first = timeline.first_time
+        first = first_write(timeline, Archive(table.storage, table.config), as_of)
         if first is None or as_of >= first:
             raise
         if is_whole(table, timeline, as_of):
@@ -52,10 +52,11 @@ def check_history(table: Table, timeline: Timeline, as_of: InstantTime) -> None:
     if as_of in saved:
         return
     commits = timeline.commits
-    first = timeline.first_time or (commits[0].time if commits else None)
+    archive = Archive(table.storage, table.config)
+    first = first_write(timeline, archive, as_of) or (commits[0].time if commits else None)
     if not commits:
         # All commits were rolled back, or there never was one: the archive shows which.
-        first = max(Archive(table.storage, table.config).commits(), default=None)
+        first = max(archive.commits(), default=None)
     if first is not None and as_of < first:
         raise _expired(as_of, first, _before_active(table, as_of, first))
     kept, why = _earliest_kept(table, timeline)

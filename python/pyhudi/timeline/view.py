@@ -313,7 +313,9 @@ def list_view(
     instants = {base.instant for base, _ in bases}
     archived = _archived(timeline, instants, {log.instant for log, _ in logs}, archive)
     visible = _Visibility(timeline, None, archived)
-    check_not_torn(storage, timeline, {time for time in instants if not visible(time)})
+    if not archived:  # otherwise the archive, read after the timeline, has told of each instant
+        hidden = {time for time in instants if not visible(time)}
+        check_not_torn(storage, timeline, hidden, archive)
     bases = [(base, file) for base, file in bases if visible(base.instant)]
     promises = promises_of(storage, timeline, archive)
     late = _late(bases, logs, timeline, visible, promises, archive)

@@ -19,6 +19,7 @@ from pyhudi.format.table_config import MergeMode, TableConfig, TableType
 from pyhudi.format.widening import same_type
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.schema import table_schema
+from pyhudi.timeline.strays import Archive, first_write
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.meanwhile import RETRY
 
@@ -98,7 +99,7 @@ def _deleting_log(table: Table, now: Timeline, ours: CommitMetadata) -> str | No
             if stat.log_version is not None:  # on HDFS several commits may append to one file
                 found = known.get(stat.path, False)
                 known[stat.path] = found or (deletes and stat.num_deletes > 0)
-    first = now.first_time
+    first = first_write(now, Archive(table.storage, table.config))
     replaced = {(path, each) for path, ids in (ours.replaced or {}).items() for each in ids}
     slices = table.view(now).slices()
     held = (each for each in slices if (each.partition_path, each.file_id) not in replaced)
