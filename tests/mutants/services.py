@@ -364,6 +364,26 @@ SERVICES: Final = (
                 (("footprint.rebased | footprint.compacted | replaced", "frozenset[Group]()"),),
                 ("test_a_group_that_others_took_up_meanwhile_is_left_out",),
             ),
+            Mutant(
+                "a late log of a group that a log compaction left out counts",
+                "without_disowned_logs",
+                (("", "return logs"),),
+                (
+                    "test_a_late_log_of_a_group_that_was_left_out_does_not_count",
+                    "test_a_log_that_a_log_compaction_left_out_is_in_no_slice",
+                ),
+            ),
+            Mutant(
+                "a view keeps a log that a log compaction has left out meanwhile",
+                "advance",
+                (
+                    (
+                        "if without_disowned_logs(logs, {instant.time: metadata}) is not logs:",
+                        "if False:",
+                    ),
+                ),
+                ("test_a_view_is_listed_again_if_a_log_compaction_left_out_a_log_that_it_has",),
+            ),
         ),
     ),
     Guard(

@@ -19,6 +19,7 @@ from pyhudi.services.compaction import CompactedSlice, CompactionFate, Compactio
 from pyhudi.services.restore import restored
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import planned_compactions
+from pyhudi.timeline.view import VIEWS
 from pyhudi.transactions.conflicts.comparison import footprint_of
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.instants import take_time
@@ -132,10 +133,13 @@ def test_logs_that_come_after_the_plan_stay_on_top(tmp_path: Path) -> None:
     assert table.rows() == expected[0]
 
 
-def again(table: LoggedTable, time: str | None = None) -> InstantTime:
-    """A write that puts the blocks of the third delta commit again, with its own instant."""
+def again(table: LoggedTable, time: str | None = None, number: int = 2) -> InstantTime:
+    """A write that puts the blocks of the third delta commit again, with its own instant.
+
+    Or those of the one with another ``number``, counted from 0.
+    """
     timeline = table.table().timeline()
-    last = timeline.commits[2]
+    last = timeline.commits[number]
     after = int(timeline.greatest_time()) + 1
     own = time or str(after)
     stats = []
@@ -192,6 +196,34 @@ def test_a_group_that_others_took_up_meanwhile_is_left_out(tmp_path: Path, what:
     found = merged(table, tasks=Beside(take_up))
     assert fates(found) == {"left"}
     assert not new_logs(table, found[0].compaction or "")
+
+
+def test_a_late_log_of_a_group_that_was_left_out_does_not_count(tmp_path: Path) -> None:
+    """It stands where the last of its logs stood: after the write that came in between."""
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    second = table.table().timeline().commits[1].time
+    between = str(int(second) + 1)
+    written: dict[Path, bytes] = {}
+
+    def write() -> None:
+        again(table, between, number=1)
+        running = table.table().timeline().pending[0].time
+        written.update((log, log.read_bytes()) for log in new_logs(table, running))
+
+    found = merged(table, tasks=Beside(write))
+    assert f"upsert {between} wrote to it meanwhile" in {each.why for each in found}
+    late = {log: data for log, data in written.items() if not log.exists()}
+    assert late
+    before = table.rows()
+    times = {row["_hoodie_commit_time"] for row in before}
+    assert between in times
+    assert second not in times
+    for log, data in late.items():
+        log.write_bytes(data)
+    VIEWS.forget_all()
+    assert table.rows() == before
+    table.compact()
+    assert table.rows() == before
 
 
 def test_a_log_compaction_waits_for_writes_that_began_before_it(

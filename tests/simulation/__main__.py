@@ -37,6 +37,7 @@ from tests.simulation.invariants import (
     with_shared_part,
     with_stream_part,
 )
+from tests.simulation.log_compaction_guards import LOG_COMPACTION_CASES, LOG_COMPACTION_GUARDS
 from tests.simulation.log_guards import LOG_CASES, LOG_GUARDS
 from tests.simulation.log_scenarios import LOG_ROWS
 from tests.simulation.own_scenarios import OWN_ROWS
@@ -58,9 +59,10 @@ ALL_GUARDS: Final = (
     | STREAM_GUARDS
     | LOG_GUARDS
     | COMPACTION_GUARDS
+    | LOG_COMPACTION_GUARDS
     | SHARED_GUARDS
 )
-ALL_LOG_CASES: Final = (*LOG_CASES, *COMPACTION_CASES)
+ALL_LOG_CASES: Final = (*LOG_CASES, *COMPACTION_CASES, *LOG_COMPACTION_CASES)
 ALL_CASES: Final = (*CASES, *SERVICE_CASES, *ALL_OWN_CASES)
 
 

@@ -63,7 +63,8 @@ the markers, the conflicts, rollbacks, slices, plans, take-overs and the commits
 code; only rows are merged by the simulation (`tests/simulation/appends.py`, `own_compaction.py`).
 Apache Hudi's compaction of version 6 has logs of running writes in its plan, as in the original;
 Hudi's writer that is alone compares itself with nobody. At the end the plans that are left are run.
-By the six invariants no row is there twice, and none of a failed write shows. One more must hold:
+Log compactions wait until no write runs, so they look for logs again and again.
+By the six invariants no row is there twice, and none of a failed write shows. Two more must hold:
 """.rstrip().split("\n")
 SHARED = """\
 ## Writers without coordination
@@ -109,7 +110,9 @@ UNPROVEN = """\
 Nothing of this breaks without the comparison of a compaction with base files that were written
 beside it: pyhudi writes none in a group that has logs, and only Apache Hudi might. Nor was anything
 found without the look for logs that a clean has deleted, and without the rule by which a clean
-spares the logs of writes that run; these two are proven by their mutants alone.
+spares the logs of writes that run; these two are proven by their mutants alone. So is the rule that
+a late log of a group which a log compaction left out does not count: for that a worker must stand
+still until others have run its plan, and that group must have changed meanwhile.
 
 Each guard of logs and compactions, and what comes of it if it is switched off:
 """.rstrip().split("\n")
@@ -127,6 +130,8 @@ MEANINGS = {
     "every read is serial": "there is one order of the commits, and each read shows a prefix of it",
     "a log is in its slice": "the newest one at its commit; and a compaction merges all logs of "
     "its slice that had completed, and no other",
+    "the order of names gives the same rows": "a reader that knows no log compaction, and merges "
+    "the logs of a slice by their names, sees in the end what we see",
     "every order gives the same rows": "each read shows the rows that the rule names for the "
     "commits of that moment: by event time the highest ordering value, otherwise the latest log; "
     "no acknowledged commit is missing, and none is counted that is not visible",

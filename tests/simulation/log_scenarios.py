@@ -40,6 +40,14 @@ BESIDE: Final[Mapping[str, Program]] = {"cleaner": Clean(2), "reader": Read(3)}
 ALONE: Final[Mapping[str, Program]] = {"hudi": HudiDelta(keys=("k1", "k3"))}
 TWO: Final = (OwnCompact(times=2), OwnCompact())
 UNSCHEDULE: Final = OwnCompact(step=CompactionStep.UNSCHEDULE, times=2)
+#: they look for logs again and again, since they wait until no write runs
+MERGE: Final = OwnCompact(step=CompactionStep.SCHEDULE_AND_RUN_LOGS, times=8, pause_s=0.05)
+PLAN_LOGS: Final = OwnCompact(step=CompactionStep.SCHEDULE_LOGS, times=6, pause_s=0.05)
+RUN_LOGS: Final = OwnCompact(step=CompactionStep.RUN_LOGS, times=6, pause_s=0.1)
+UNPLAN_LOGS: Final = OwnCompact(step=CompactionStep.UNSCHEDULE_LOGS, times=6, pause_s=0.1)
+LATER: Final = OwnCompact(times=3, pause_s=0.3)
+#: answers come later than the lease
+LATE: Final = Weather((FaultKind.SLOW, FaultKind.SLOW, FaultKind.CRASH), faults=4)
 #: Hudi's services look at no lease before they write
 CRASHES: Final = Weather((FaultKind.CRASH, *LOST))
 
@@ -83,7 +91,7 @@ LOG_ROWS: Final = (
     _beside(
         "our compaction, a store whose answers come later than the lease, programs that crash",
         *TWO,
-        weather=Weather((FaultKind.SLOW, FaultKind.SLOW, FaultKind.CRASH), faults=4),
+        weather=LATE,
     ),
     _beside("Apache Hudi's compaction", HudiCompact(times=2)),
     _beside("Apache Hudi's compaction, table version 6", HudiCompact(times=2), version=6),
@@ -155,5 +163,36 @@ LOG_ROWS: Final = (
         },
         weather=CRASHES,
         version=6,
+    ),
+    _beside("our log compaction, twice at the same time", MERGE, MERGE),
+    _beside("our log compaction, twice at the same time, table version 8", MERGE, MERGE, version=8),
+    _beside(
+        "our log compaction, a store whose answers come later than the lease, programs that crash",
+        MERGE,
+        MERGE,
+        weather=LATE,
+    ),
+    _beside("a plan of our log compaction that two programs run", PLAN_LOGS, RUN_LOGS, RUN_LOGS),
+    _beside("plans of log compactions that are withdrawn", PLAN_LOGS, UNPLAN_LOGS),
+    _beside(
+        "our log compaction and our compaction, clean and archive",
+        MERGE,
+        LATER,
+        SOON,
+        OwnArchive(times=3),
+    ),
+    _beside(
+        "our log compaction and our compaction, clean and archive, table version 8",
+        MERGE,
+        LATER,
+        SOON,
+        OwnArchive(times=3),
+        version=8,
+    ),
+    _beside(
+        "keys that go and come back, our log compaction and our compaction",
+        MERGE,
+        OwnCompact(pause_s=1.5),
+        writers=RETURNS,
     ),
 )

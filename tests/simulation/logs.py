@@ -59,12 +59,44 @@ def merged(
     rows: Rows = json.loads(storage.read(base)) if base is not None else {}
     order = cast("Any", SimpleNamespace(counted=counted))
     for part in parts_of(order, [(path, storage.read(path)) for path in logs], {}):
-        content = json.loads(bytes(part._content))
-        if part.deletes:
-            rows = {key: value for key, value in rows.items() if key not in content}
-        else:
-            rows |= {k: row for k, row in content.items() if _value(row) >= _value(rows.get(k))}
+        _put(rows, set(), part.deletes, json.loads(bytes(part._content)))
     return rows
+
+
+def rows_by_name(storage: Storage, of: FileSlice, counted: CountedInstants) -> Rows:
+    """What a reader makes of a slice that knows no log compaction, as hudi-rs: it merges all logs
+    in the order of their names."""
+    rows: Rows = json.loads(storage.read(of.base.path)) if of.base is not None else {}
+    for log in in_order(of.logs):
+        for block in read_blocks(storage.read(log.path)):
+            if block.header.get(HeaderKey.INSTANT_TIME, "") in counted:
+                _put(rows, set(), block.block_type is BlockType.DELETE, json.loads(block.content))
+    return rows
+
+
+def compacted_log(
+    storage: Storage, logs: Iterable[str], counted: CountedInstants, instant: InstantTime
+) -> tuple[bytes, int]:
+    """The log of a log compaction that stands for ``logs``, and how many rows it has."""
+    rows: Rows = {}
+    gone: set[str] = set()
+    order = cast("Any", SimpleNamespace(counted=counted))
+    parts = parts_of(order, [(path, storage.read(path)) for path in logs], {})
+    for part in parts:
+        _put(rows, gone, part.deletes, json.loads(bytes(part._content)))
+    replaced = dict.fromkeys(part.instant for part in parts)
+    return log_data(instant, rows, gone, replaced), len(rows)
+
+
+def _put(rows: Rows, gone: set[str], deletes: bool, content: Any) -> None:
+    """Let the events of one block come over those before: ``rows``, and keys that are ``gone``."""
+    for key in content:
+        if deletes:
+            rows.pop(key, None)
+            gone.add(key)
+        elif _value(content[key]) >= _value(rows.get(key)):
+            rows[key] = content[key]
+            gone.discard(key)
 
 
 def _value(row: Sequence[str] | None) -> int:
@@ -73,10 +105,18 @@ def _value(row: Sequence[str] | None) -> int:
 
 
 def log_data(
-    instant: InstantTime, rows: Mapping[str, list[str]], gone: Iterable[str] = ()
+    instant: InstantTime,
+    rows: Mapping[str, list[str]],
+    gone: Iterable[str] = (),
+    replaced: Iterable[str] = (),
 ) -> bytes:
-    """A log of one write: its rows, then the keys that it deletes."""
+    """A log of one write: its rows, then the keys that it deletes.
+
+    ``replaced`` are the instants that it stands for, if a log compaction writes it.
+    """
     header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant}
+    if instants := ",".join(replaced):
+        header[HeaderKey.COMPACTED_BLOCK_TIMES] = instants
     data, deleted = b"", sorted(gone)
     if rows:
         data += render_block(BlockType.AVRO_DATA, header, json.dumps(dict(rows)).encode())

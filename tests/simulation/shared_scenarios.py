@@ -8,13 +8,13 @@ from typing import Final
 from pyhudi.services.compaction import CompactionStep
 from tests.simulation.explore import Weather
 from tests.simulation.hudi_compact import HudiCompact
+from tests.simulation.log_scenarios import LATE, MERGE
 from tests.simulation.own_compaction import OwnCompact
 from tests.simulation.own_scenarios import SOON
 from tests.simulation.own_services import OwnArchive
 from tests.simulation.programs import Clean, Program, Read
 from tests.simulation.rows import STORM, Row
 from tests.simulation.scenarios import APART
-from tests.simulation.scheduler import FaultKind
 from tests.simulation.service_scenarios import READER
 from tests.simulation.shared_buckets import Compute, Drop, Share, Sweep
 from tests.simulation.world import Scenario
@@ -44,7 +44,7 @@ WITHDRAWN: Final[Mapping[str, Program]] = {
     "own-1": OwnCompact(step=CompactionStep.SCHEDULE),
     "own-2": OwnCompact(step=CompactionStep.UNSCHEDULE, times=2),
 }
-LATE: Final = Weather((FaultKind.SLOW, FaultKind.SLOW, FaultKind.CRASH), faults=4)
+MERGED: Final[Mapping[str, Program]] = {"own-1": MERGE, "own-2": OwnCompact(pause_s=1.5)}
 WITHOUT: Final = "writers without coordination"
 
 
@@ -57,7 +57,7 @@ def _row(
 ) -> Row:
     """By event time, if the writers are those of ``EVENTS``."""
     given = {name: program for some in programs for name, program in some.items()}
-    services = any(some in (TWO, ONE, HUDI, WITHDRAWN) for some in programs)
+    services = any(some in (TWO, ONE, HUDI, WITHDRAWN, MERGED) for some in programs)
     given |= dict(READER) if services else {"cleaner": Clean(2), "reader": Read(3)}
     by_event = programs[0] is EVENTS
     scenario = Scenario(
@@ -95,4 +95,15 @@ SHARED_ROWS: Final = (
     _row(", an UPDATE, our compaction", LOGS, UPDATE, ONE),
     _row(", a deletion of the partition, our compaction", EVENTS, SWEEP, ONE),
     _row(", a deletion of the partition, our compaction", LOGS, SWEEP, ONE),
+    _row(", our log compaction and our compaction", EVENTS, MERGED),
+    _row(", our log compaction and our compaction", LOGS, MERGED),
+    _row(", our log compaction and our compaction, table version 8", LOGS, MERGED, version=8),
+    _row(", deletes, our log compaction and our compaction", GONE, MERGED),
+    _row(", an UPDATE, our log compaction and our compaction", LOGS, UPDATE, MERGED),
+    _row(
+        ", a deletion of the partition, our log compaction and our compaction",
+        EVENTS,
+        SWEEP,
+        MERGED,
+    ),
 )

@@ -12,6 +12,7 @@ from tests.simulation.explore import Bound, explore, search_seeds, shrink
 from tests.simulation.guards import Case, off
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import LOG_INVARIANTS
+from tests.simulation.log_compaction_guards import LOG_COMPACTION_CASES, LOG_COMPACTION_GUARDS
 from tests.simulation.log_guards import BOTH, COMPACT, LOG_CASES, LOG_GUARDS, ONE, world
 from tests.simulation.log_scenarios import LOG_ROWS
 from tests.simulation.published import check_published
@@ -22,14 +23,15 @@ from tests.simulation.world import Scenario
 pytestmark = pytest.mark.long
 
 far = pytest.mark.matrix
-CASES = (*LOG_CASES, *COMPACTION_CASES)
+CASES = (*LOG_CASES, *COMPACTION_CASES, *LOG_COMPACTION_CASES)
+GUARDS = LOG_GUARDS | COMPACTION_GUARDS | LOG_COMPACTION_GUARDS
 #: of each configuration; `make simulate` runs many more
 SEEDS = range(20)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.guard)
 def test_without_a_guard_of_logs_its_anomaly_is_found(case: Case) -> None:
-    with off(case.guard, LOG_GUARDS | COMPACTION_GUARDS):
+    with off(case.guard, GUARDS):
         explored = case.search()
         found = [finding for finding in explored.findings if case.is_it(finding)]
         assert found, explored

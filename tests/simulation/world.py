@@ -62,6 +62,7 @@ LONG_S = 20.0
 START_S = 100.0
 SETTLER = "settler"
 COMPACTOR = "last compaction"
+LOG_COMPACTOR = "last log compaction"
 BEFORE_IT = "settler before it"
 FIRST = "first"
 #: what tells the other of two tables, and the threads that work on it
@@ -399,12 +400,21 @@ class World:
             self._spawn(BEFORE_IT, OwnSettle())
             self.scheduler.run()
             self.scheduler.now += LONG_S
-            self._spawn(COMPACTOR, OwnCompact(step=CompactionStep.RUN, whosoever=True))
-            self.scheduler.run()
-            self.scheduler.now += LONG_S
+            for name, step in self._last_compactions():
+                self._spawn(name, OwnCompact(step=step, whosoever=True))
+                self.scheduler.run()
+                self.scheduler.now += LONG_S
         self._spawn(SETTLER, OwnSettle())
         self.scheduler.run()
         self.scheduler.end()
+
+    def _last_compactions(self) -> list[tuple[str, CompactionStep]]:
+        """Who runs the plans that are left; a table without log compactions may be of version 6."""
+        last = [(COMPACTOR, CompactionStep.RUN)]
+        own = [p for p in self.scenario.programs.values() if isinstance(p, OwnCompact)]
+        if any(program.step.merges_logs for program in own):
+            last.insert(0, (LOG_COMPACTOR, CompactionStep.RUN_LOGS))
+        return last
 
 
 def _forget_caches() -> None:

@@ -56,10 +56,11 @@ class Bare:
         stats: tuple[WriteStat, ...] = (),
         replaced: Replaced | None = None,
         torn: bool = False,
+        operation: str = "UNKNOWN",
     ) -> None:
         completion = t(done or time + 1) if state is State.COMPLETED and self.layout == 2 else None
         name = instant_file_name(Instant(t(time), action, state, completion), self.layout)
-        metadata = CommitMetadata(stats=stats, replaced=replaced)
+        metadata = CommitMetadata(operation, stats, replaced=replaced)
         whole = state is State.COMPLETED and not torn
         data = render_commit(metadata, self.layout) if whole else b""
         self.storage.put_if_absent(f"{self.folder}/{name}", data)

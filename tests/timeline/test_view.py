@@ -235,6 +235,54 @@ def test_in_layout_2_a_log_belongs_to_the_slice_before_its_completion() -> None:
     assert slices_of(bare.view()) == [("g", t(30), [late, pending])]
 
 
+def log_compaction(bare: Bare, time: int, *logs: str) -> None:
+    """Its commit, which has left out every group of which none of ``logs`` is."""
+    stats = tuple(WriteStat(FileId("g"), f"p/{log}", "p", file_size_bytes=5) for log in logs)
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, time, stats=stats, operation="LOG_COMPACT")
+
+
+def test_a_log_that_a_log_compaction_left_out_is_in_no_slice() -> None:
+    bare = Bare()
+    bare.commit(10, bare.file("g", 10), bare.file("other", 10))
+    log_compaction(bare, 20, named := bare.log("g", 20))
+    late = bare.log("other", 20)
+
+    view = bare.view()
+    assert slices_of(view) == [("g", t(10), [named]), ("other", t(10), [])]
+    assert [log.name for log in view.unread["p"][FileId("other")]] == [late]
+    # A clean deletes it with its version.
+    (version,) = versions_of(view)["p"][FileId("other")]
+    assert [log.name for log in version.logs] == [late]
+
+
+def test_a_log_that_no_commit_names_counts_unless_a_log_compaction_wrote_it() -> None:
+    """Apache Hudi counts every log of a completed instant."""
+    bare = Bare()
+    bare.commit(10, bare.file("g", 10))
+    bare.put(Action.DELTACOMMIT, State.COMPLETED, 20)
+    log = bare.log("g", 20)
+    log_compaction(bare, 30)
+
+    assert slices_of(bare.view()) == [("g", t(10), [log])]
+
+
+def test_a_view_is_listed_again_if_a_log_compaction_left_out_a_log_that_it_has() -> None:
+    bare = Bare()
+    bare.commit(10, bare.file("g", 10))
+    bare.put(Action.LOGCOMPACTION, State.INFLIGHT, 20)
+    first, second = (bare.log("g", 20, version=number) for number in (1, 2))
+    view = bare.view()
+    assert slices_of(view) == [("g", t(10), [first, second])]
+    log_compaction(bare, 20, first)
+    assert advance(view, bare.timeline()) is None
+    log_compaction(bare, 30)
+    known = bare.view()
+    log_compaction(bare, 40, third := bare.log("g", 40))
+    moved = advance(known, bare.timeline())
+    assert moved is not None
+    assert slices_of(moved) == [("g", t(10), [first, third])]
+
+
 def test_a_group_that_began_with_logs_is_a_slice_without_a_base_file(bare: Bare) -> None:
     bare.commit(10, bare.file("g2", 10))
     bare.put(Action.DELTACOMMIT, State.COMPLETED, 20)

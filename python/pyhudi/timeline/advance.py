@@ -17,6 +17,7 @@ from pyhudi.format.plans import CleanMetadata, parse_clean_metadata
 from pyhudi.slices.files import BaseFile, FileSlice, Logs, with_logs_of
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.log_promises import without_disowned_logs
 
 if TYPE_CHECKING:
     from pyhudi.timeline.view import FileSystemView, Groups
@@ -58,6 +59,9 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
             add_files(groups, touched, metadata)
             add_replaced(replaced, instant, metadata)
             logs = with_logs_of(logs, metadata)
+            if without_disowned_logs(logs, {instant.time: metadata}) is not logs:
+                # They were listed while it ran, and may have been deleted by now.
+                return None
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
     return replace(
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,

@@ -2,14 +2,15 @@
 
 Invariant: a log that a completed commit names stays until a later base file of its group holds its
 rows, or the group is replaced. Without it a snapshot would give older rows. As of base files,
-archived commits promise nothing (``promises.py``).
+archived commits promise nothing (``promises.py``). Some logs that no commit names never count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING
 
+from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.filenames import FileId, LogFileName, parse_log_file_name
 from pyhudi.format.instants import InstantTime
 from pyhudi.slices.files import LogFile, Logs
@@ -63,10 +64,38 @@ def without_failed_logs(
         known = log.instant < first or log.instant in archived
         return known or (log.partition_path, log.name) in named or log.named.cdc
 
+    return _chosen(logs, may_count)
+
+
+def without_disowned_logs(logs: Logs, commits: Mapping[InstantTime, CommitMetadata]) -> Logs:
+    """``logs`` of layout 2 without those that the ``commits`` of their log compactions do not name.
+
+    A log compaction leaves out a group that changed meanwhile, and deletes its log. A worker that
+    was thought dead may put it later: then it would hide the writes that it does not have.
+    ``logs`` itself is returned if there is no such log.
+    """
+    merged = {time: said for time, said in commits.items() if said.log_compacted}
+    named = {
+        (time, stat.partition_path, name)
+        for time, said in merged.items()
+        for stat in said.stats
+        for name in (stat.path.rpartition("/")[2], *(stat.log_files or ()))
+    }
+
+    def is_owned(log: LogFile) -> bool:
+        return log.instant not in merged or (log.instant, log.partition_path, log.name) in named
+
+    if not merged or all(is_owned(log) for ids in logs.values() for f in ids.values() for log in f):
+        return logs
+    return _chosen(logs, is_owned)
+
+
+def _chosen(logs: Logs, counts: Callable[[LogFile], bool]) -> Logs:
+    """Those of ``logs`` for which ``counts`` is true."""
     found: dict[str, dict[FileId, tuple[LogFile, ...]]] = {}
     for partition, by_id in logs.items():
         for file_id, held in by_id.items():
-            if kept := tuple(filter(may_count, held)):
+            if kept := tuple(filter(counts, held)):
                 found.setdefault(partition, {})[file_id] = kept
     return found
 

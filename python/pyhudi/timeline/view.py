@@ -33,7 +33,12 @@ from pyhudi.slices.files import (
 from pyhudi.storage.base import Storage, StoredFile
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline
 from pyhudi.timeline.advance import add_replaced, advance
-from pyhudi.timeline.log_promises import check_logs, lost_logs, without_failed_logs
+from pyhudi.timeline.log_promises import (
+    check_logs,
+    lost_logs,
+    without_disowned_logs,
+    without_failed_logs,
+)
 from pyhudi.timeline.promises import (
     Lost,
     LostFile,
@@ -60,9 +65,9 @@ class FileSystemView:
     be deleted before the instant completes, but would stay in the view. ``logs`` are all listed
     logs; ``slices`` adds them to their base files. ``archived`` has the archived commits if
     they must tell which files count: if no commit is active, since all active ones were rolled
-    back, or if a late write hides them. ``unread`` are the logs that no slice has, since only
-    writes that have not committed wrote them: a clean deletes them with their version. ``ends`` are
-    the completion times of archived commits, where the slice of a log depends on them.
+    back, or if a late write hides them. ``unread`` are the logs that no slice has, since no
+    commit has them: a clean deletes them with their version. ``ends`` are the completion times of
+    archived commits, where the slice of a log depends on them.
     """
 
     storage: Storage
@@ -327,9 +332,10 @@ def list_view(
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
     every = _logs((log, file) for log, file in logs if file.path not in late)
-    read = every
     if timeline.layout == 1:
         read = without_failed_logs(every, timeline, promises, archived)
+    else:
+        read = without_disowned_logs(every, promises.commits)
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)

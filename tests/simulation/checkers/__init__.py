@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from tests.simulation.checkers.by_name import the_order_of_names_gives_the_same_rows
 from tests.simulation.checkers.epoch_rows import the_rows_of_a_batch_are_there_once
 from tests.simulation.checkers.epochs_once import an_epoch_is_committed_once
 from tests.simulation.checkers.live_files import nothing_live_is_deleted
@@ -36,7 +37,10 @@ STREAM_CHECKERS: Final[tuple[Checker, ...]] = (
     marks_never_go_back,
 )
 #: of runs on merge-on-read tables
-LOG_CHECKERS: Final[tuple[Checker, ...]] = (a_log_is_in_its_slice,)
+LOG_CHECKERS: Final[tuple[Checker, ...]] = (
+    a_log_is_in_its_slice,
+    the_order_of_names_gives_the_same_rows,
+)
 #: of runs of writers without coordination, where the rows that stay are not the last that came
 SHARED_CHECKERS: Final[tuple[Checker, ...]] = (
     nothing_live_is_deleted,
@@ -44,6 +48,7 @@ SHARED_CHECKERS: Final[tuple[Checker, ...]] = (
     what_was_undone_stays_undone,
     every_instant_settles,
     a_log_is_in_its_slice,
+    the_order_of_names_gives_the_same_rows,
     every_order_gives_the_same_rows,
     no_race_is_lost,
 )
