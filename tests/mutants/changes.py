@@ -137,7 +137,7 @@ CHANGES: Final = (
             Mutant(
                 "a stream of version 6 passes pending writes",
                 "look",
-                (("safe_checkpoint(before, now, chosen, utc, pending_clusterings(table, now))",
+                (("safe_checkpoint(before, now, chosen, utc, clusterings)",
                   "max((i.time for i in now.commits), default=None)"),),
                 ("test_version_6_stops_before_the_first_pending_write",),
             ),

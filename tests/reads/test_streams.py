@@ -146,8 +146,11 @@ def test_version_6_stops_before_the_first_pending_write() -> None:
     table.pending(2)
     table.complete(table.write(3, "g1", {"a": 3}))
     assert follower.all() == []
+    behind = follower.ahead().backlog
+    assert (behind.commits, behind.rows, behind.metrics()["waitsFor"]) == (1, 1, time(2))
     table.complete(slow)
     assert follower.all() == [[("a", 3, 3), ("b", 2, 2)]]
+    assert "waitsFor" not in follower.ahead().backlog.metrics()
 
 
 def test_rows_that_a_clustering_moved_do_not_come_again_and_its_files_are_not_read() -> None:

@@ -20,13 +20,14 @@ class Backlog:
 
     ``age_ms`` is how long ago the oldest of them completed, 0 if there is none. Rows and bytes of
     the first state count as well; ``rows`` and ``size_bytes`` are those of the first thousand
-    commits at most.
+    commits at most. Commits that wait for the pending write ``waits_for`` count, too.
     """
 
     commits: int = 0
     rows: int = 0
     size_bytes: int = 0
     age_ms: int = 0
+    waits_for: InstantTime | None = None
 
     def metrics(self) -> dict[str, str]:
         """By the names that Spark shows in a query's progress."""
@@ -35,6 +36,7 @@ class Backlog:
             "backlogRows": str(self.rows),
             "backlogBytes": str(self.size_bytes),
             "backlogAgeMs": str(self.age_ms),
+            **({} if self.waits_for is None else {"waitsFor": str(self.waits_for)}),
         }
 
 
@@ -44,7 +46,7 @@ def backlog_of(look: StreamLook, place: Offset, rest: Load, now_ms: int) -> Back
         return Backlog()
     partly = not place.whole and place.snapshot is None
     begin = place.at if not partly else look.before(place.at) or InstantTime("")
-    steps = look.between(begin)
+    steps = (*look.between(begin), *look.held)
     load = rest
     for step in steps[:LOOKED_AT]:
         ahead = look.ahead(step)
@@ -53,4 +55,4 @@ def backlog_of(look: StreamLook, place: Offset, rest: Load, now_ms: int) -> Back
     oldest = place.at if not place.whole else (steps[0].at if steps else None)
     age_ms = max(0, now_ms - parse_time(oldest, look.table.config.utc)) if oldest else 0
     commits = sum(len(step.commits) for step in steps)
-    return Backlog(commits, load.rows, load.size_bytes, age_ms)
+    return Backlog(commits, load.rows, load.size_bytes, age_ms, look.waits_for)

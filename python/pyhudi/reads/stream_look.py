@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pyhudi.choices import Order
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.instants import Instant, InstantTime, State
+from pyhudi.format.instants import Instant, InstantTime, State, padded_time
 from pyhudi.reads.change_data import STILL
 from pyhudi.reads.change_slices import Group
 from pyhudi.reads.stream_admission import Ahead, Load
@@ -18,12 +18,13 @@ from pyhudi.reads.stream_offsets import StreamOffset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_commit, holds_commit
-from pyhudi.timeline.completion_order import safe_checkpoint, time_in_order
+from pyhudi.timeline.completion_order import fence, safe_checkpoint, time_in_order
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 
 T = TypeVar("T")
+_EVER: Final = InstantTime("9" * 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,15 @@ class StreamLook:
     """The commits that a stream may read, in order; those that may still be overtaken are left out.
 
     A commit that is not among the ``steps`` comes with a later look, and then after all of them.
+    ``held`` are those that wait for the pending write ``waits_for``, in the fenced order.
     """
 
     table: Table
     timeline: Timeline
     order: Order
     steps: tuple[StreamStep, ...]
+    held: tuple[StreamStep, ...] = ()
+    waits_for: InstantTime | None = None
 
     @property
     def newest(self) -> InstantTime | None:
@@ -142,8 +146,14 @@ def look(storage: Storage, order: Order | None, default: Callable[[int], Order])
     chosen = order or default(table.config.layout)
     now = table.timeline()
     utc = table.config.utc
-    safe = safe_checkpoint(before, now, chosen, utc, pending_clusterings(table, now))
-    return _looked(table, now, chosen, safe)
+    clusterings = pending_clusterings(table, now)
+    safe = safe_checkpoint(before, now, chosen, utc, clusterings)
+    found = _looked(table, now, chosen, safe)
+    wall = fence(now, clusterings) if chosen is Order.FENCED else None
+    if wall is None:
+        return found
+    held = _looked(table, now, chosen, _EVER).between(padded_time(wall))
+    return replace(found, held=held, waits_for=wall if held else None)
 
 
 def look_back(storage: Storage, order: Order, until: InstantTime) -> StreamLook:
