@@ -125,6 +125,21 @@ def test_batches_are_upserted_and_told(stream: Stream) -> None:
     assert told["hudi"] == {"default_single_writer": "1"}
 
 
+def test_a_query_may_run_once_or_at_intervals(stream: Stream) -> None:
+    stream.put([row(1)], [row(1, "b", 2), row(2)])
+    ended(stream.writer().trigger(once=True).start(stream.path))
+    assert (stream.commits(), stream.table()) == (1, [row(1, "b", 2), row(2)])
+    query = stream.writer().trigger(processingTime="100 milliseconds").start(stream.path)
+    try:
+        for number in (3, 4):
+            stream.put([row(number)])
+            assert eventually(lambda n=number: stream.commits() == n - 1)  # type: ignore[misc]
+    finally:
+        query.stop()
+    assert stream.table() == [row(1, "b", 2), row(2), row(3), row(4)]
+    assert stream.told()["default_single_writer"]["batch"] == 2
+
+
 def test_the_progress_shows_what_a_batch_did(stream: Stream) -> None:
     stream.put([row(1), row(2)], [row(2, "b", 2), row(3)])
     shown = [dict(p["sink"]["metrics"]) for p in stream.run().recentProgress if p["numInputRows"]]
