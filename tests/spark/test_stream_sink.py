@@ -145,6 +145,8 @@ def test_the_progress_shows_what_a_batch_did(stream: Stream) -> None:
     shown = [dict(p["sink"]["metrics"]) for p in stream.run().recentProgress if p["numInputRows"]]
     assert [s["rowsIn"] for s in shown] == ["2", "2"]
     assert [(s["rowsInserted"], s["rowsUpdated"]) for s in shown] == [("2", "0"), ("1", "1")]
+    assert (shown[1]["rowsDeleted"], shown[1]["filesWritten"]) == ("0", "1")
+    assert (shown[1]["indexProbed"], shown[1]["indexHits"]) == ("2", "1")
     assert int(shown[1]["bytesWritten"]) > 0
     assert shown[1]["instant"] == pyhudi.history(stream.path)[-1].instant
 
