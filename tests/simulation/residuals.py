@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyhudi.format.instants import Instant, State, parse_instant
+from pyhudi.format.instants import Action, Instant, State, parse_instant
 from pyhudi.locks.filesystem import LOCK_PATH
 from tests.simulation.logs import is_data
 from tests.simulation.scheduler import FaultKind, Kind, Op, Task
@@ -40,6 +40,26 @@ def _publishes(op: Op) -> bool:
     return instant is not None and puts and instant.state is State.COMPLETED
 
 
+def _plans(op: Op | None) -> bool:
+    """Whether this is about the plan of a compaction where the names of logs depend on plans."""
+    path = op.paths[0] if op is not None and op.paths else ""
+    instant = timeline_entry(path)
+    planned = instant is not None and instant.action is Action.COMPACTION
+    return planned and path.count("/") == 1
+
+
+def _withdraws(task: Task) -> bool:
+    """Whether a plan is being deleted, or has just been requested, which may be too late.
+
+    No rule for a planner that has lost its lock by then is right. A plan that came late must go,
+    since it lacks the logs that were committed meanwhile: a run of it would lose their rows. One
+    after which a log is named must stay. If both is so, it can do neither, and no storage deletes a
+    file on the condition that others have not read it.
+    """
+    asked = _plans(task.last) and task.last is not None and task.last.kind is Kind.WRITE
+    return asked or (task.op.what == "delete" and _plans(task.op))
+
+
 def _after_the_look(task: Task) -> bool:
     """Whether the remaining lease is being reckoned, by a clock that does not notice stops."""
     looked = task.last is not None and task.last.what == "read" and task.last.paths == LOCK
@@ -62,7 +82,14 @@ SLOW_SERVICE = Residual(
     "nothing committed is lost",
     lambda kind, task: task.process.service and kind in (FaultKind.PAUSE, FaultKind.LATE),
 )
-RESIDUALS = (FINAL_STOP, LATE_FILE, SLOW_SERVICE)
+WITHDRAWAL = Residual(
+    "in version 6 a stop longer than the lease between the request of a compaction and its "
+    "withdrawal, which is due if a write has begun meanwhile: by then the log of another one may "
+    "be named after it",
+    "a log is in its slice",
+    lambda kind, task: kind is FaultKind.PAUSE and _withdraws(task),
+)
+RESIDUALS = (FINAL_STOP, LATE_FILE, SLOW_SERVICE, WITHDRAWAL)
 
 
 def barred(kind: FaultKind, task: Task, allowed: Sequence[Residual]) -> bool:

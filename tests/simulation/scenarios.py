@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyhudi.config import FailedWrites
+from tests.simulation.appends import Append
 from tests.simulation.explore import LOST, Bound, Weather
+from tests.simulation.own_compaction import OwnCompact
 from tests.simulation.programs import Clean, Cluster, Program, Read, Upsert
-from tests.simulation.residuals import FINAL_STOP, LATE_FILE, Residual
+from tests.simulation.residuals import FINAL_STOP, LATE_FILE, WITHDRAWAL, Residual
 from tests.simulation.rows import Row
 from tests.simulation.scheduler import FaultKind
 from tests.simulation.statements import Update
@@ -154,9 +156,14 @@ class Gap:
 
 
 ONE_KEY: Final = Scenario({"w1": Upsert(("k1",)), "w2": Upsert(("k1",))}, (("k1",),))
+#: of version 6, where a log may be named after a plan
+PLANNED: Final = Scenario(
+    {"w1": Append(("k1",)), "compact": OwnCompact()}, (("k1",),), 6, merge_on_read=True
+)
 GAPS: Final = (
     Gap(FINAL_STOP, ONE_KEY, Bound(1, 1, (PAUSE,), (FINAL_STOP,))),
     Gap(LATE_FILE, ONE_KEY, Bound(0, 1, LOST, (LATE_FILE,))),
+    Gap(WITHDRAWAL, PLANNED, Bound(0, 1, (PAUSE,), (WITHDRAWAL,))),
 )
 
 #: what `make simulate` explores exhaustively, in the order of the published page
