@@ -16,6 +16,7 @@ from pyhudi.format.plans import parse_compaction_plan
 from pyhudi.listing import Listing
 from pyhudi.services import compaction_schedule
 from pyhudi.services.compaction import CompactedSlice, CompactionFate, CompactionStep
+from pyhudi.services.compaction_list import shown_compactions
 from pyhudi.services.restore import restored
 from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.pending import planned_compactions
@@ -100,6 +101,23 @@ def test_a_plan_waits_for_its_run_and_goes_if_it_is_not_wanted(tmp_path: Path) -
     assert fates(merged(table, RUN)) == {"compacted"}
     assert not table.table().timeline().pending
     assert table.rows() == before
+
+
+def test_plans_and_runs_are_listed_beside_those_of_compactions(tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+    assert list(shown_compactions(table.writer())) == []
+    merged(table, SCHEDULE)
+    (plan,) = shown_compactions(table.writer())
+    assert (plan.action, plan.state) == (Action.LOGCOMPACTION, State.REQUESTED)
+    assert (plan.operation_size, plan.runner) == (2, "nobody has begun it")
+    merged(table, RUN)
+    (done,) = shown_compactions(table.writer())
+    assert (done.action, done.state, done.runner) == (Action.LOGCOMPACTION, State.COMPLETED, None)
+    assert (done.timestamp, done.operation_size) == (plan.timestamp, 2)
+    table.compact()
+    newest, older = shown_compactions(table.writer())
+    assert (newest.action, newest.state) == (Action.COMPACTION, State.COMPLETED)
+    assert older == done
 
 
 def test_a_compaction_first_runs_the_log_compactions_that_nobody_runs(tmp_path: Path) -> None:
