@@ -8,6 +8,7 @@ from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.storage.base import Storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.table import open_table
 
 
@@ -30,10 +31,12 @@ def named_files(storage: Storage, timeline: Timeline) -> set[str]:
 
 
 def unnamed_files(table: Path) -> set[str]:
-    """Data files that no commit names."""
+    """Data files that no commit names, active or archived."""
     opened = open_table(LocalStorage(str(table)))
     files = (str(f.relative_to(table)) for f in table.rglob("*") if f.is_file())
-    return set(filter(is_data, files)) - named_files(opened.storage, opened.timeline())
+    archived = archived_instants(opened.storage, opened.config)
+    old = {stat.path for entry in archived for stat in entry.commit().stats}
+    return set(filter(is_data, files)) - named_files(opened.storage, opened.timeline()) - old
 
 
 def stray_files(table: Path) -> set[str]:
