@@ -263,6 +263,9 @@ def test_a_stream_whose_batches_a_restore_has_undone_is_told(streams: Streams) -
         streams.verdict(epoch(6))
     assert told.value.theirs == f"restore {restore.time}"
     streams.verdict(epoch(6, replaces="q"))
+    with pytest.raises(StreamConflict, match="has no batch as the last of query new, restore"):
+        streams.verdict(Epoch("t", "new", 2))
+    streams.verdict(Epoch("s", "new", 2, replaces="q"))
     streams.write(epoch(4))
     streams.verdict(epoch(9))
 

@@ -95,7 +95,8 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
     own = _last_of(epoch, marks)
     key = table.storage.root, epoch.query
     seen = _SEEN.get(key)
-    if epoch.batch > _following(own) and epoch.replaces not in ("*", epoch.query):
+    told = epoch.replaces in ("*", epoch.query) or (own is None and epoch.replaces is not None)
+    if epoch.batch > _following(own) and not told:
         since = own.instant if own is not None else ""
         restores = [i for i in timeline.completed if i.action is Action.RESTORE and i.time > since]
         if restores or (seen is not None and seen >= _following(own)):
