@@ -22,7 +22,7 @@ STREAMS: Final = (
             ),
             Mutant(
                 "an epoch that the table has is written again",
-                "_judge_own",
+                "judge_epoch",
                 (("if mark.batch == epoch.batch and mark.writes > epoch.ordinal:", "if False:"),),
                 (
                     "test_an_epoch_that_the_table_has_is_found_by_a_new_driver",
@@ -86,13 +86,13 @@ STREAMS: Final = (
             Mutant(
                 "a restore that undid batches is passed over",
                 "check_epoch",
-                (("if restores or (", "if ("),),
+                (("if undone or (newer and", "if (newer and"),),
                 ("test_a_stream_whose_batches_a_restore_has_undone_is_told",),
             ),
             Mutant(
                 "a table that was made again is taken for the old one",
                 "check_epoch",
-                (("_SEEN.put(key, own.batch)", "pass"),),
+                (("_SEEN.put((table.storage.root, epoch.query), own.batch)", "pass"),),
                 ("test_a_stream_whose_table_was_made_again_is_told",),
             ),
             Mutant(

@@ -146,8 +146,10 @@ def test_version_6_stops_before_the_first_pending_write() -> None:
     table.pending(2)
     table.complete(table.write(3, "g1", {"a": 3}))
     assert follower.all() == []
+    table.world.clock.skew(400 * 24 * 3600)
     behind = follower.ahead().backlog
-    assert (behind.commits, behind.rows, behind.metrics()["waitsFor"]) == (1, 1, time(2))
+    assert (behind.commits, behind.metrics()["waitsFor"]) == (1, time(2))
+    assert behind.age_ms > 0
     table.complete(slow)
     assert follower.all() == [[("a", 3, 3), ("b", 2, 2)]]
     assert "waitsFor" not in follower.ahead().backlog.metrics()

@@ -20,7 +20,7 @@ class Backlog:
 
     ``age_ms`` is how long ago the oldest of them completed, 0 if there is none. Rows and bytes of
     the first state count as well; ``rows`` and ``size_bytes`` are those of the first thousand
-    commits at most. Commits that wait for the pending write ``waits_for`` count, too.
+    commits at most. Commits that wait for the pending write ``waits_for`` count as commits alone.
     """
 
     commits: int = 0
@@ -46,13 +46,15 @@ def backlog_of(look: StreamLook, place: Offset, rest: Load, now_ms: int) -> Back
         return Backlog()
     partly = not place.whole and place.snapshot is None
     begin = place.at if not partly else look.before(place.at) or InstantTime("")
-    steps = (*look.between(begin), *look.held)
+    steps = look.between(begin)
+    held = [step for step in look.held if step.at > begin]
     load = rest
     for step in steps[:LOOKED_AT]:
         ahead = look.ahead(step)
         done = (place.files or 0) if partly and step.at == place.at else 0
         load = sum(ahead.files[done:], load)
-    oldest = place.at if not place.whole else (steps[0].at if steps else None)
+    ahead_of = (*steps, *held)
+    oldest = place.at if not place.whole else (ahead_of[0].at if ahead_of else None)
     age_ms = max(0, now_ms - parse_time(oldest, look.table.config.utc)) if oldest else 0
-    commits = sum(len(step.commits) for step in steps)
+    commits = sum(len(step.commits) for step in ahead_of)
     return Backlog(commits, load.rows, load.size_bytes, age_ms, look.waits_for)

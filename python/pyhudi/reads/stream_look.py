@@ -114,7 +114,10 @@ class StreamLook:
         if place.commit is None:
             return None
         entry = archived_commit(self.table.storage, self.table.config, place.commit)
-        return _files(entry.commit()) or None if entry is not None else None
+        files = _files(entry.commit()) if entry is not None else {}
+        # An archive of layout 1 may have the partitions in another order than the commit had.
+        told = self.timeline.layout == 2 or len({partition for partition, _ in files}) == 1
+        return files if files and told else None
 
     def ahead(self, step: StreamStep) -> Ahead:
         """What a batch reads to read a step."""

@@ -14,6 +14,7 @@ from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, InstantTime
 from pyhudi.format.stream_marks import (
+    MOST_STREAMS,
     Epoch,
     Mark,
     Marks,
@@ -51,15 +52,20 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     """
     mark = marks.get(epoch.stream)
     if mark is not None and mark.query == epoch.query:
-        _judge_own(epoch, mark)
-    # The writes of a batch are counted over all names, so this one came under another name before.
+        if mark.batch > epoch.batch:
+            raise _behind(epoch, mark)
+        if mark.batch == epoch.batch and mark.writes > epoch.ordinal:
+            raise EpochDone(epoch, mark)
+        return
+    # A name that is new to the query may be another one for what the table has: the writes of a
+    # batch are counted over all names.
     for name, other in marks.items():
         ahead = (other.batch, other.writes) > (epoch.batch, epoch.ordinal)
-        if name != epoch.stream and other.query == epoch.query and ahead:
-            if not _takes_over(epoch, other):
-                raise _renamed(epoch, name, other)
-            _judge_own(epoch, other)
-    if mark is None or mark.query == epoch.query or _takes_over(epoch, mark):
+        if other.query == epoch.query and ahead:
+            if other.batch == epoch.batch and _takes_over(epoch, other):
+                raise EpochDone(epoch, other)
+            raise _renamed(epoch, name, other)
+    if mark is None or _takes_over(epoch, mark):
         return
     if mark.query is None:
         if epoch.batch > mark.batch:
@@ -69,14 +75,6 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
             raise EpochDone(epoch, mark)
         raise _after_hudi(epoch, mark)
     raise _another(epoch, mark)
-
-
-def _judge_own(epoch: Epoch, mark: Mark) -> None:
-    """The judgement by a mark of the epoch's own query."""
-    if mark.batch > epoch.batch:
-        raise _behind(epoch, mark)
-    if mark.batch == epoch.batch and mark.writes > epoch.ordinal:
-        raise EpochDone(epoch, mark)
 
 
 def _takes_over(epoch: Epoch, mark: Mark) -> bool:
@@ -92,17 +90,22 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
     """
     marks = known_marks(table, timeline, archived=True)
     judge_epoch(epoch, marks)
+    mark = marks.get(epoch.stream)
     own = _last_of(epoch, marks)
-    key = table.storage.root, epoch.query
-    seen = _SEEN.get(key)
-    told = epoch.replaces in ("*", epoch.query) or (own is None and epoch.replaces is not None)
-    if epoch.batch > _following(own) and not told:
-        since = own.instant if own is not None else ""
-        restores = [i for i in timeline.completed if i.action is Action.RESTORE and i.time > since]
-        if restores or (seen is not None and seen >= _following(own)):
-            raise _set_back(epoch, own, restores[-1].time if restores else None)
-    if own is not None:
-        _SEEN.put(key, own.batch)
+    if epoch.batch > _following(own) and not (
+        epoch.replaces in ("*", epoch.query) or (mark is not None and _takes_over(epoch, mark))
+    ):
+        undone = None
+        if own is not None:
+            late = (i.time for i in timeline.completed if i.action is Action.RESTORE)
+            undone = max((time for time in late if time > own.instant), default=None)
+        seen = _SEEN.get((table.storage.root, epoch.query))
+        # The mark of a stream that was away for long may have left for those of others.
+        newer = seen is not None and seen >= _following(own)
+        if undone or (newer and len(marks) < MOST_STREAMS):
+            raise _set_back(epoch, own, undone)
+    if own is not None and own.query == epoch.query:
+        _SEEN.put((table.storage.root, epoch.query), own.batch)
 
 
 def _last_of(epoch: Epoch, marks: Marks) -> Mark | None:
@@ -259,24 +262,26 @@ def _another(epoch: Epoch, mark: Mark) -> StreamConflict:
 
 
 def _renamed(epoch: Epoch, name: str, mark: Mark) -> StreamConflict:
-    return _conflict(
-        epoch,
-        mark,
+    comes = (
         f"now its batch {epoch.batch} comes under the name '{epoch.stream}': the stream was given "
-        "another name, or its checkpoint was copied.",
-        f"If it has another name now, set {REPLACES} to {mark.query}: what the table has is then "
-        "skipped. For a stream of its own, start it with a checkpoint of its own.",
-        name,
+        "another name, or its checkpoint was copied."
     )
+    remedy = "For a stream of its own, start it with a checkpoint of its own."
+    if mark.batch == epoch.batch:
+        remedy = (
+            f"If it has another name now, set {REPLACES} to {mark.query}: what the table has is "
+            f"then skipped. {remedy}"
+        )
+    return _conflict(epoch, mark, comes, remedy, name)
 
 
 def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
     why = f"restore {restore} came after it" if restore else "this driver has seen later ones in it"
-    told = f"batch {mark.batch} (commit {mark.instant})" if mark is not None else "no batch"
+    told = f"{mark.who} (commit {mark.instant})" if mark is not None else "no batch"
     return StreamConflict(
-        f"The table has {told} as the last of query {epoch.query}, {why}, and now the query writes "
-        f"its batch {epoch.batch}: the batches between had no rows, or they were undone, by a "
-        "restore or since the table was dropped and made again. Nothing was written, and nothing "
+        f"The last that the table has of query {epoch.query} is {told}, {why}, and now the query "
+        f"writes its batch {epoch.batch}: the batches between had no rows, or they were undone, by "
+        "a restore or since the table was dropped and made again. Nothing was written, and nothing "
         "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
         f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
         f" to {epoch.query} for one run.",

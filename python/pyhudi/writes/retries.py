@@ -126,7 +126,10 @@ class Retries:
     def _looked_again(self, table: Table, late: HudiError) -> Table:
         """The table on which an epoch is tried again, after an unknown outcome is settled."""
         log.warning("%s The epoch %s is tried again.", late, self.epoch)
-        table = open_table(table.storage)
+        try:
+            table = open_table(table.storage)
+        except StorageError as gone:
+            raise late from gone
         if isinstance(late, CommitUnknown) and late.instant is not None:
             # The last put cannot land any more (``publish.py``), so nobody need wait for the beat.
             try:
