@@ -176,6 +176,7 @@ ARCHIVE_CASES: Final = (
         seeds=400,
         stops="an UPDATE overwrites a commit that came after its scan and was archived at once",
         mutant="the archive is not asked",
+        known_seed=291,
     ),
     Case(
         "a name that was archived away, at begin",

@@ -5,7 +5,7 @@ The product has no such switches. ``off(name)`` lasts while its block runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -143,13 +143,26 @@ class Case:
     seeds: int = 0
     stops: str = ""
     mutant: str = ""
+    #: a seed that has found it, which tests try before all others
+    known_seed: int | None = None
 
     def search(self) -> Explored:
         """Look for the anomaly, the guard being off already; ends where it is found."""
         if self.seeds:
-            weather = Weather(self.bound.kinds, self.bound.faults, self.bound.residuals)
-            return search_seeds(self.scenario, range(self.seeds), weather, self.is_it)
+            return self._search(range(self.seeds))
         return explore(self.scenario, self.bound, self.is_it)
+
+    def search_again(self) -> Explored:
+        """The same, and first where it was found before: a change may have moved it."""
+        if self.known_seed is not None:
+            explored = self._search((self.known_seed,))
+            if any(map(self.is_it, explored.findings)):
+                return explored
+        return self.search()
+
+    def _search(self, seeds: Iterable[int]) -> Explored:
+        weather = Weather(self.bound.kinds, self.bound.faults, self.bound.residuals)
+        return search_seeds(self.scenario, seeds, weather, self.is_it)
 
     def is_it(self, finding: Finding) -> bool:
         return self.broken in finding.broken

@@ -199,6 +199,7 @@ LOG_CASES: Final = (
         seeds=3_000,
         stops="they are lost as soon as the commit is archived",
         mutant="an archived log completed when it began",
+        known_seed=549,
     ),
     Case(
         "a log of version 6 is found by its marker",
