@@ -7,7 +7,10 @@ from itertools import chain
 import pytest
 
 from pyhudi.errors import HistoryExpired
+from pyhudi.format.filenames import FileId
 from pyhudi.format.spark_schema import Column, SparkSchema
+from pyhudi.reads import stream_look
+from pyhudi.reads.stream_admission import Load
 from pyhudi.reads.stream_offsets import Offset, StreamOffset
 from pyhudi.services.file_schemas import FileSchemas
 from pyhudi.timeline.table import open_table
@@ -48,14 +51,17 @@ def halfway(version: int, **options: str) -> tuple[Changing, Follower, Offset, S
     follower.all()
     of_five(table, 2)
     if options:  # workers read the changes, from real files
-        first = follower.ahead().end
-        assert first is not None
-        follower.offsets.append(first.render())
+        follower.offsets.append(begun(follower).render())
     else:
         assert follower.batch()
+    return table, follower, follower.place, begun(follower)
+
+
+def begun(follower: Follower) -> StreamOffset:
+    """The end of a batch that Spark has noted, and of which nothing was written yet."""
     end = follower.ahead().end
     assert isinstance(end, StreamOffset)
-    return table, follower, follower.place, end
+    return end
 
 
 def given(number: int, *keys: str) -> list[Given]:
@@ -70,6 +76,19 @@ def test_a_part_of_a_commit_is_the_same_after_the_commit_was_archived(version: i
     follower.restart()
     assert follower.rows(start, end) == given(2, "h2", "h3")
     assert follower.all() == [given(2, "h2", "h3"), given(2, "h4"), given(3, "h2")]
+
+
+def test_in_version_6_an_archived_commit_of_several_partitions_does_not_tell_its_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, follower, start, end = halfway(6)
+    table.complete(table.write(3, "h2", {"h2": 3}))
+    gone(table, 1, 2)
+    follower.restart()
+    two = {(partition, FileId("h2")): Load(1) for partition in ("p", "q")}
+    monkeypatch.setattr(stream_look, "_files", lambda metadata: two)
+    with pytest.raises(HistoryExpired, match="have been archived"):
+        follower.rows(start, end)
 
 
 @VERSIONS
@@ -118,8 +137,7 @@ def test_of_each_change_a_batch_whose_commits_were_archived_is_refused(version: 
     follower = Follower(table, APPENDS)
     follower.all()
     table.complete(table.write(2, "g1", {"a": 2, "b": 2}))
-    end = follower.ahead().end
-    assert isinstance(end, StreamOffset)
+    end = begun(follower)
     table.complete(table.write(3, "g1", {"c": 3}))
     gone(table, 1, 2)
     follower.restart()
@@ -134,8 +152,7 @@ def test_a_batch_whose_commits_were_archived_and_cleaned_gives_what_is_left(vers
     follower = Follower(table)
     follower.all()
     table.complete(table.write(2, "g1", {"a": 2, "b": 2}))
-    end = follower.ahead().end
-    assert isinstance(end, StreamOffset)
+    end = begun(follower)
     table.complete(table.write(3, "g1", {"b": 3}))
     gone(table, 1, 2)
     table.forget_files("g1", 2)
@@ -151,8 +168,7 @@ def test_a_part_is_read_beside_an_archived_commit_that_ended_after_it() -> None:
     slow = table.write(2, "g2", {"s": 2})
     of_five(table, 3)
     assert follower.batch()
-    end = follower.ahead().end
-    assert isinstance(end, StreamOffset)
+    end = begun(follower)
     table.complete(slow, 4)
     table.complete(table.write(5, "g1", {"a": 5}))
     gone(table, 1, 2)

@@ -289,6 +289,18 @@ def test_a_stream_whose_table_was_made_again_is_told(streams: Streams) -> None:
     streams.verdict(epoch(0))
 
 
+def test_a_stream_whose_mark_left_for_those_of_others_is_not_taken_for_set_back(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("transactions.epochs", "format.stream_marks"):
+        monkeypatch.setattr(f"pyhudi.{module}.MOST_STREAMS", 2)
+    streams.commit(streams.begin(epoch(3)))
+    streams.verdict(epoch(4))
+    for name in ("t", "u"):
+        streams.commit(streams.begin(Epoch(name, name, 0)))
+    streams.verdict(epoch(9))
+
+
 def test_marks_are_found_in_the_archive_if_no_active_commit_has_any(streams: Streams) -> None:
     first, second = streams.write(epoch(3)), streams.write(Epoch("t", "q2", 1))
     streams.write_by({})

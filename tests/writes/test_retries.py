@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout, WriteFailed
+from pyhudi.errors import (
+    CommitConflict,
+    CommitUnknown,
+    HudiError,
+    LockTimeout,
+    StorageError,
+    WriteFailed,
+)
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
@@ -134,6 +141,19 @@ def test_a_statement_that_reads_its_table_is_evaluated_again_in_a_stream_alone(
     assert again.evaluated_in_ms(world.table(), late) == 0
     again.count.retries = again.most
     assert again.evaluated_in_ms(world.table(), late) is None
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_what_may_have_landed_is_not_hidden_by_a_storage_that_does_not_answer(
+    world: World, late: HudiError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(storage: object) -> Table:
+        raise StorageError("No answer.")
+
+    monkeypatch.setattr("pyhudi.writes.retries.open_table", silent)
+    attempt, _ = failing(late)
+    with pytest.raises(type(late)):
+        retries(world, epoch=EPOCH).run(attempt, world.table())
 
 
 def test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again(world: World) -> None:
