@@ -149,10 +149,8 @@ class EpochRows(Upsert):
             check_epoch(table, before, self.epoch)
             writer = machine.writer(table, policy)
             transaction = Transaction.begin(writer, Action.COMMIT, "upsert", groups)
-            transaction.epoch = self.epoch
             with transaction:
-                if transaction.timeline.keys() != before.keys():
-                    check_epoch(table, transaction.timeline, self.epoch)
+                transaction.write_epoch(self.epoch, before)
                 return self._written(transaction, machine)
         except HistoryExpired as expired:
             if not expired.moved:

@@ -43,7 +43,7 @@ from pyhudi.transactions.conflicts.judgement import (
     declared_schema,
 )
 from pyhudi.transactions.conflicts.ordering_types import check_ordering_types
-from pyhudi.transactions.epochs import check_marks, fence_epoch, with_marks
+from pyhudi.transactions.epochs import check_epoch, check_marks, fence_epoch, with_marks
 from pyhudi.transactions.markers.markers import (
     delete_files,
     marked_files,
@@ -110,6 +110,15 @@ class Transaction(RunningInstant):
         self._history: SchemaHistory | None = None
 
     # -- write ---------------------------------------------------------------------------------
+
+    def write_epoch(self, epoch: Epoch, judged: Timeline) -> None:
+        """The rows are those of ``epoch``, which ``check_epoch`` let pass on ``judged``.
+
+        It is judged again if a commit came in between. Raises as ``check_epoch``.
+        """
+        self.epoch = epoch
+        if self.timeline.keys() != judged.keys():
+            check_epoch(self.table, self.timeline, epoch)
 
     def inflight(self, profile: CommitMetadata | None) -> None:
         """Publish the workload profile; None (a single pass) leaves the file empty."""

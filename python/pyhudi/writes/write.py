@@ -416,7 +416,6 @@ def _attempt(request: Request, table: Table) -> Committed:
     )
     tracked = tracked_key(table.storage.root, transaction.instant)
     transaction.quiet = partial(runtime.jobs.quiet, tracked)
-    transaction.epoch = request.epoch
     transaction.ordered = is_ordered(table.config, operation)
     try:
         with transaction:
@@ -432,11 +431,11 @@ def _operated(
     """The attempt after its begin; ``prepared`` are the rows, prepared for the state ``before``."""
     runtime, options, operation = request.runtime, request.options, request.operation
     try:
+        if request.epoch is not None:
+            transaction.write_epoch(request.epoch, before)
         request.kept.check_columns(transaction.keep_history())
         if transaction.timeline.keys() != before.keys():
-            # Another commit came in between: it may have changed the schema, or have the epoch.
-            if request.epoch is not None:
-                check_epoch(table, transaction.timeline, request.epoch)
+            # Another commit came in between: it may have changed the schema.
             prepared = _checked(request, table, transaction.timeline)
         request.kept.fit(prepared)
         write = Write(
