@@ -9,8 +9,10 @@ from pyhudi.format.log_blocks import (
     MAGIC,
     BlockType,
     HeaderKey,
+    InMemory,
     LogBlock,
     avro_records,
+    find_blocks,
     read_blocks,
     render_block,
 )
@@ -43,6 +45,20 @@ def test_a_block_torn_by_a_crash_is_passed_over_and_the_next_is_read(cut: int) -
 
     assert list(read_blocks(torn)) == []
     assert list(read_blocks(torn + render([WHOLE]))) == [WHOLE]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("cut", [1, 5, 14, len(render([WHOLE])) - 1])
+def test_a_log_of_one_write_is_whole_or_corrupt(before: int, after: int, cut: int) -> None:
+    whole = render([WHOLE])
+    left = InMemory(whole * (before + after))
+    assert len(list(find_blocks(left, "f"))) == before + after
+
+    torn = InMemory(whole * before + whole[:cut] + whole * after)
+    assert len(list(find_blocks(torn))) == before + after
+    with pytest.raises(TableCorrupt, match=f"from {before * len(whole)} on"):
+        list(find_blocks(torn, "f"))
 
 
 def test_a_block_of_another_log_version_is_passed_over() -> None:

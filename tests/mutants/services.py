@@ -378,7 +378,7 @@ SERVICES: Final = (
                 "advance",
                 (
                     (
-                        "if without_disowned_logs(logs, {instant.time: metadata}) is not logs:",
+                        "if without_disowned_logs(logs, {instant.time: metadata}, view.own_logs) is not logs:",
                         "if False:",
                     ),
                 ),

@@ -194,8 +194,8 @@ def test_a_slice_is_read_once_for_all_commits_of_a_range(
     assert [each.instant for each in piece.changes] == [at(number) for number in range(2, 9)]
     read: list[str] = []
 
-    def counted(source: RandomAccess) -> list[FoundBlock]:
-        blocks = list(find_blocks(source))
+    def counted(source: RandomAccess, whole: str | None) -> list[FoundBlock]:
+        blocks = list(find_blocks(source, whole))
         read.extend(block.header[HeaderKey.INSTANT_TIME] for block in blocks)
         return blocks
 

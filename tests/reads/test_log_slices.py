@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.filenames import FileId, LogFileName
+from pyhudi.format.log_blocks import MAGIC
 from pyhudi.reads import log_slices
 from pyhudi.reads.conditions import (
     AllOf,
@@ -34,7 +36,7 @@ from pyhudi.services.slice_memory import OVERHEAD, LogMemory, SliceMemory, key_o
 from pyhudi.slices.files import LogFile
 from pyhudi.timeline.strays import Archive
 from tests import golden_tables
-from tests.golden_tables import GoldenTable
+from tests.golden_tables import BY_NAME, GoldenTable
 from tests.reads.merged_table import opened, rows
 
 #: its writer, Hudi 0.15.0, reads other rows than Apache Hudi 1.2.0 and hudi-rs
@@ -214,3 +216,18 @@ def test_logs_alone_of_archived_commits_are_asked_for_the_names_of_their_columns
     for instant, wanted in ((min(archived), archived), (first, set())):
         name = LogFileName(FileId("g"), instant, 1, "0-0-0")
         assert schemas._archived([(None, [LogFile("", name, 1)])]) == wanted
+
+
+@pytest.mark.parametrize("name", ["h120_v9-mor_np", "h120_v8-mor_np", "h0150_v6-mor_log"])
+def test_a_damaged_block_is_told_where_a_log_is_of_one_write(name: str, tmp_path: Path) -> None:
+    root = BY_NAME[name].unzip(tmp_path)
+    log = min(each for each in root.rglob(".*.log.*") if ".hoodie" not in each.parts)
+    data = bytearray(log.read_bytes())
+    data[len(MAGIC) + 7] ^= 1  # of the block's length
+    log.write_bytes(data)
+
+    if BY_NAME[name].version == 6:
+        assert rows(opened(root)), "there it may be what a crash has left"
+    else:
+        with pytest.raises(TableCorrupt, match="made of whole blocks"):
+            rows(opened(root))

@@ -21,6 +21,7 @@ from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.saved_files import saved_files
 from pyhudi.timeline.versions import versions_of
+from pyhudi.timeline.view import ViewCache
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import lease
 from tests.archiver import archive
@@ -229,3 +230,45 @@ def test_an_archive_leaves_what_the_next_compaction_is_counted_from(table: Logge
     assert counted_from(table.timeline(), True) == t(101)
     copy_on_write = table.timeline().only(())
     assert counted_from(copy_on_write, True) is None
+
+
+@pytest.mark.parametrize("version", LAYOUT_2)
+def test_a_view_that_moves_on_keeps_the_archived_log_that_ended_after_the_compaction(
+    new_world: Callable[..., World], version: int
+) -> None:
+    table = Logged(new_world(version, {"hoodie.table.type": "MERGE_ON_READ"}))
+    table.base(10)
+    table.put(Action.COMPACTION, State.REQUESTED, 30)
+    table.delta(25, 10, done=35)
+    table.delta(40, 10, done=41)
+    archive(table.world.table(), t(10), t(25))
+    seen, cache = table.world.table(), ViewCache()
+    cache.load(seen.storage, seen.config, seen.timeline())
+    table.put(Action.COMPACTION, State.INFLIGHT, 30)
+    table.put(Action.COMMIT, State.COMPLETED, 30, 50, (table.file(GROUP, 30),))
+
+    now = table.world.table()
+    (moved,) = cache.load(now.storage, now.config, now.timeline()).slices()
+    assert moved.instant == t(30)
+    assert [log.instant for log in moved.logs] == [t(25), t(40)]
+
+
+@pytest.mark.parametrize("version", LAYOUT_2)
+def test_a_log_that_its_commit_does_not_name_is_of_no_slice(
+    new_world: Callable[..., World], version: int
+) -> None:
+    """It is of an attempt that was given up, and may be torn."""
+    table = Logged(new_world(version, {"hoodie.table.type": "MERGE_ON_READ"}))
+    old = {table.base(10)}
+    old.add(stray := table.log_of(20, 10, (20,), version=2))
+    seen, cache = table.world.table(), ViewCache()
+    cache.load(seen.storage, seen.config, seen.timeline())
+    old.add(named := table.delta(20, 10))
+
+    now = table.world.table()
+    for loaded in (cache, ViewCache()):
+        (found,) = loaded.load(now.storage, now.config, now.timeline()).slices()
+        assert [log.path for log in found.logs] == [named], stray
+    table.compaction(30)
+    table.delta(40, 30)
+    assert cleaned(table) == old, "with its version"

@@ -17,6 +17,7 @@ from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks
 from pyhudi.format.plans import parse_savepoint, render_savepoint
 from pyhudi.reads.pins import Pinned, PinnedQueries
 from pyhudi.services import clean as clean_module
+from pyhudi.services.clean_plan import Retention
 from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import make_savepoint
 from pyhudi.storage.faults import Effect, Fault, FaultyStorage, SimulatedCrash
@@ -246,3 +247,38 @@ def test_a_savepoint_that_names_later_logs_is_restored_twice(table: Logged) -> N
 
     assert restore_to(table, 20) == {gone}
     assert restore_to(table, 20) == set()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize(
+    ("goal", "left"), [(20, {("g", 20), ("h", 25)}), (25, {("g", 10), ("h", 25)})]
+)
+def test_a_savepoint_keeps_what_a_restore_to_it_leaves(
+    new_world: Callable[..., World],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    goal: int,
+    left: set[tuple[str, int]],
+) -> None:
+    """The commit 25 ended before 20 did: a query as of 20 lacks it, and one as of 25 has 20."""
+    monkeypatch.setattr(clean_module, "SPARED_MS", 0)
+    table = Logged(new_world(version, {"hoodie.table.type": "MERGE_ON_READ"}))
+
+    def commit(time: int, done: int, *groups: str) -> None:
+        stats = tuple(table.file(group, time) for group in groups)
+        table.committed(time, Action.DELTACOMMIT, done, stats)
+
+    commit(10, 11, "g", "h")
+    commit(25, 30, "h")
+    commit(20, 40, "g")
+    make_savepoint(table.world.writer(), t(goal), "")
+    commit(50, 51, "h")
+    commit(60, 61, "g")
+    commit(70, 71, "g")
+    clean_module.clean_table(table.world.writer(), Retention(commits=1))
+
+    restored(table.world.writer(), t(goal))
+    now = table.world.table()
+    VIEWS.forget(now.storage)
+    found = now.view(now.timeline()).slices()
+    assert {(each.file_id, each.instant) for each in found} == {(g, t(n)) for g, n in left}

@@ -14,6 +14,7 @@ from pyhudi.errors import HudiError, TableCorrupt, UnsupportedTable
 from pyhudi.format.log_blocks import BlockType, HeaderKey, read_blocks, render_block
 from pyhudi.reads import log_slices
 from tests import golden_tables
+from tests.spark.tables import TYPE, Lake
 from tests.spark.test_golden import by_key, opened, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -120,5 +121,61 @@ def test_few_rows_come_whole_where_spark_takes_texts_for_large_ones(
     spark.conf.set(key, "true")
     try:
         assert rows(df.where("id is not null")) == plain
+    finally:
+        spark.conf.unset(key)
+
+
+#: of each type that a base file may hold a column: with nulls, of few values and of many
+VALUES = {
+    "flag": "id % 2 = 0",
+    "few": "cast(id % 5 as int)",
+    "whole": "cast(id * 7919 as int)",
+    "day": "date_add(date '2024-01-01', cast(id as int))",
+    "long": "id * 1000003",
+    "moment": "timestamp_seconds(id * 3601)",
+    "local": "cast(timestamp_seconds(id * 3607) as timestamp_ntz)",
+    "single": "cast(id / 3 as float)",
+    "double": "id / 7",
+    "small_money": "cast(id % 1000 as decimal(9, 2))",
+    "money": "cast(id * 100003 as decimal(18, 3))",
+    "large_money": "cast(id * 100003 as decimal(30, 5))",
+    "word": "concat('w', id % 7)",
+    "text": "sha2(cast(id as string), 256)",
+    "bytes": "unhex(sha1(cast(id as string)))",
+    "items": "transform(sequence(0, id % 4), x -> concat(id, '-', x))",
+    "pairs": "map(concat('k', id), id, 'n', -id)",
+    "place": (
+        "named_struct('a', id, 'b', if(id % 4 = 0, null, concat('b', id)), "
+        "'c', if(id % 5 = 0, null, named_struct('d', cast(id as double), 'e', array(id))))"
+    ),
+}
+
+
+@pytest.mark.parametrize("off_heap", [False, True])
+def test_rows_beside_deleted_ones_keep_their_values(
+    spark: SparkSession, lake: Lake, off_heap: bool
+) -> None:
+    columns = [
+        F.expr(f"if(id % 11 = {at % 11}, null, {value})").alias(name)
+        for at, (name, value) in enumerate(VALUES.items())
+    ]
+    every = spark.range(9_000).select("id", F.lit(1).alias("ts"), F.lit("d").alias("dt"), *columns)
+    table = lake.table(**{TYPE: "MERGE_ON_READ"})
+    table.write(every.coalesce(1), "bulk_insert")
+    gone = F.expr("abs(hash(id)) % 3 = 0 or id between 100 and 5000")
+    table.write(every.where(gone), "delete")
+    spark.sql(f"alter table pyhudi.`{table.path}` add columns (late string)")
+    key = "spark.sql.columnVector.offheap.enabled"
+    spark.conf.set(key, str(off_heap).lower())
+    try:
+        found = table.df().drop(*(c for c in table.df().columns if c.startswith("_hoodie")))
+        expected = every.where(~gone).withColumn("late", F.lit(None).cast("string"))
+        assert sorted(map(repr, found.select(expected.columns).collect())) == sorted(
+            map(repr, expected.collect())
+        )
+        parts = "place.c.d", "place.b", "pairs", "day"
+        assert sorted(map(repr, found.select(*parts).collect())) == sorted(
+            map(repr, expected.select(*parts).collect())
+        )
     finally:
         spark.conf.unset(key)

@@ -255,8 +255,8 @@ def test_a_log_that_a_log_compaction_left_out_is_in_no_slice() -> None:
     assert [log.name for log in version.logs] == [late]
 
 
-def test_a_log_that_no_commit_names_counts_unless_a_log_compaction_wrote_it() -> None:
-    """Apache Hudi counts every log of a completed instant."""
+def test_a_log_that_no_commit_names_may_be_from_before_an_upgrade() -> None:
+    """Its name has the instant of its slice, and its own commit may be archived."""
     bare = Bare()
     bare.commit(10, bare.file("g", 10))
     bare.put(Action.DELTACOMMIT, State.COMPLETED, 20)

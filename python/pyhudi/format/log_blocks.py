@@ -1,7 +1,8 @@
 """The blocks of a Hudi log file (spec/log_files.md L1); the caller decodes their contents.
 
 Archived timelines of layout 1 are also such files. Incomplete blocks are skipped up to the next
-magic, as in every reader: a crash may leave half a block at the end.
+magic, as in every reader: a crash may leave half a block at the end. A log of one write alone has
+none, once that write has completed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pyhudi.errors import TableCorrupt
 from pyhudi.format.corruption import corrupt
 
 Positions = npt.NDArray[np.int64]
@@ -117,18 +119,31 @@ def read_blocks(data: bytes) -> Iterator[LogBlock]:
         yield LogBlock(found.block_type, found.header, bytes(found.content(source)))
 
 
-def find_blocks(source: RandomAccess) -> Iterator[FoundBlock]:
-    """The same, without reading their contents."""
-    size = source.size()
+def find_blocks(source: RandomAccess, whole: str | None = None) -> Iterator[FoundBlock]:
+    """The same, without reading their contents.
+
+    ``whole`` is the path of a log that must have nothing else: ``TableCorrupt`` if it does.
+    """
+    size, done = source.size(), 0
     at = _next_magic(source, 0, size)
     while at >= 0:
         block, end = _block(source, at, size)
+        if whole is not None and (block is None or at > done):
+            raise _damaged(whole, done, size)
         if block is None:
             # Not past the magic: an incomplete "#HUDI" may share its last byte with a complete one.
             at = _next_magic(source, at + 1, size)
             continue
         yield block
+        done = end
         at = _next_magic(source, end, size)
+    if whole is not None and done < size:
+        raise _damaged(whole, done, size)
+
+
+def _damaged(path: str, at: int, size: int) -> TableCorrupt:
+    rule = "a log of one write is made of whole blocks (spec/log_files.md L1)"
+    return corrupt(path, rule, f"of its {size} bytes those from {at} on are no whole block")
 
 
 def _next_magic(source: RandomAccess, at: int, size: int) -> int:

@@ -308,13 +308,17 @@ class SliceLogs:
 
     ``read`` gives a log by its path: its bytes, or access to a log that is too large for memory. Of
     such logs one block is in memory at most, the latest that was asked for. ``names`` are the names
-    of columns by a block's instant, where they differ from the table's.
+    of columns by a block's instant, where they differ from the table's. ``whole`` is ``whole_logs``
+    of ``MergeSpec``.
     """
 
     def __init__(
-        self, read: Callable[[str], bytes | RandomAccess], names: Mapping[str, FileNames]
+        self,
+        read: Callable[[str], bytes | RandomAccess],
+        names: Mapping[str, FileNames],
+        whole: bool = False,
     ) -> None:
-        self._read, self._names, self._latest = read, names, Latest()
+        self._read, self._names, self._whole, self._latest = read, names, whole, Latest()
         self._parts: dict[str, list[LogPart]] = {}
 
     def parts(self, paths: Iterable[str], counted: CountedInstants) -> list[LogPart]:
@@ -340,7 +344,7 @@ class SliceLogs:
             data = self._read(path)
             source = InMemory(memoryview(data)) if isinstance(data, bytes) else data
             found = []
-            for block in find_blocks(source):
+            for block in find_blocks(source, path if self._whole else None):
                 large = block.block_type is BlockType.DELETE and block.length > KEPT_DELETE_BYTES
                 latest = self._latest if large or source is data else None
                 names = self._names.get(LogPart.instant_of(block))
@@ -358,7 +362,8 @@ def parts_of(
 
     ``UnsupportedTable`` for a kind of block that pyhudi cannot merge.
     """
-    return SliceLogs(dict(logs).__getitem__, names).parts(dict(logs), spec.counted)
+    held = SliceLogs(dict(logs).__getitem__, names, spec.whole_logs)
+    return held.parts(dict(logs), spec.counted)
 
 
 def _placed(by_instant: Mapping[str, Sequence[LogPart]]) -> list[str]:

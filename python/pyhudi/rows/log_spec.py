@@ -56,7 +56,7 @@ class MergeSpec(ByValue):
     ``ordering`` that of the ordering columns, empty if the later write wins; ``ordering_paths``
     name them in this struct, a field of a column with dots. A row whose column ``marker[0]`` has
     the text ``marker[1]`` is a delete. The column ``named[0]`` gets the path of the row's log,
-    after the text ``named[1]``.
+    after the text ``named[1]``. ``whole_logs``: each log is of one write, so no block may be torn.
     """
 
     root: str
@@ -67,6 +67,7 @@ class MergeSpec(ByValue):
     ordering_paths: tuple[str, ...] = ()
     marker: tuple[str, str] | None = None
     named: tuple[str, str] | None = None
+    whole_logs: bool = False
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

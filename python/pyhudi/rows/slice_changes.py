@@ -106,7 +106,8 @@ def slice_changes(
             path = f"{spec.root}/{first.slice.base.path}"
             source = opened.enter_context(filesystem.open_input_file(path))
             base = SliceFile(source, first.slice.base)
-        logs = logs_in(spec.root, filesystem, piece.changes[-1].slice)
+        last = piece.changes[-1]
+        logs = logs_in(_order(spec, last), filesystem, last.slice)
         if first.whole:
             yield from _whole(spec, first, logs, base)
             return

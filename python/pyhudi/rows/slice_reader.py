@@ -167,11 +167,11 @@ class LargeLog:
 
 def parts_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> list[LogPart]:
     """The blocks of a slice's logs that count, in the order of their merge."""
-    return logs_in(spec.root, filesystem, of).parts(of.logs, spec.counted)
+    return logs_in(spec, filesystem, of).parts(of.logs, spec.counted)
 
 
-def logs_in(root: str, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
-    """The logs of a slice of the table at ``root``.
+def logs_in(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
+    """The logs of a slice.
 
     Logs of ``MOST_HELD_BYTES`` together are held in memory, the others are read block by block.
     """
@@ -179,7 +179,7 @@ def logs_in(root: str, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
 
     def read(path: str) -> bytes | LargeLog:
         nonlocal left
-        place, data = f"{root}/{path}", b""
+        place, data = f"{spec.root}/{path}", b""
         if left > 0:
             with filesystem.open_input_stream(place) as source:
                 data = bytes(source.read(left + 1))
@@ -187,7 +187,7 @@ def logs_in(root: str, filesystem: pa.fs.FileSystem, of: LogSlice) -> SliceLogs:
         left -= len(data)
         return data if fits else LargeLog(filesystem, place)
 
-    return SliceLogs(read, of.names)
+    return SliceLogs(read, of.names, spec.whole_logs)
 
 
 def _reading(of: LogSlice) -> AbstractContextManager[None]:

@@ -23,13 +23,16 @@ from pyhudi.format.plans import (
 from pyhudi.listing import Listing
 from pyhudi.services.clean import named_files, pending_cleans
 from pyhudi.services.opened import open_writer
+from pyhudi.services.restore_plan import RestoreFacts, instants_after
 from pyhudi.slices.files import BaseFile, LogFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.read_states import ReadState
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.versions import files_as_of
+from pyhudi.timeline.view import list_view
 from pyhudi.transactions.instants import path_of, put_instant
 from pyhudi.transactions.recovery.undoing import check_undoing
 from pyhudi.transactions.writable import refuse_writes_to
@@ -116,6 +119,8 @@ def put_savepoint(
     check_history(table, _without_begun(timeline), time)
     seen = timeline if state is None else state.on(timeline)
     files = files_as_of(table.view(seen), time)
+    if comment != OF_QUERY:
+        files = list(dict.fromkeys([*files, *_files_to_restore(table, timeline, time)]))
     check_cleans(table, timeline, time, files, "kept")
     made = Savepoint(time, len(files), getpass.getuser(), writer.clock.now_ms(), comment)
     begun = Instant(time, Action.SAVEPOINT, State.INFLIGHT)
@@ -126,6 +131,25 @@ def put_savepoint(
     done = Instant(time, Action.SAVEPOINT, State.COMPLETED, completion)
     put_instant(table, begun, done, render_savepoint(_metadata(made, files)))
     return made
+
+
+def _files_to_restore(
+    table: Table, timeline: Timeline, time: InstantTime
+) -> list[BaseFile | LogFile]:
+    """The files that a restore to the commit ``time`` leaves, as far as they are there.
+
+    They are those of a query as of the commit, unless commits ended in another order than they
+    began: a query goes by requested times, a restore in layout 2 by completion times (spec T10).
+    """
+    goal = next(i for i in timeline.commits if i.time == time)
+    later = set(instants_after(RestoreFacts(timeline, table.config.utc), goal))
+    left = timeline.only(i for i in timeline.instants if i not in later)
+    if {i.time for i in left.commits} == {i.time for i in timeline.commits if i.time <= time}:
+        return []
+    view = list_view(table.storage, left, Archive(table.storage, table.config))
+    committed = view.committed()
+    found = (file for each in view.existing_slices(None) for file in each.files)
+    return [file for file in found if isinstance(file, BaseFile) or committed(file.instant)]
 
 
 def drop_savepoint(writer: Writer, instant: str) -> Listing[Savepoint]:

@@ -83,6 +83,7 @@ def merge_spec(
         paths,
         _marker(config),
         named,
+        config.logs_name_their_write,
     )
 
 

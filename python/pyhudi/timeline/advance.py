@@ -18,6 +18,7 @@ from pyhudi.slices.files import BaseFile, FileSlice, Logs, with_logs_of
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.log_promises import without_disowned_logs
+from pyhudi.timeline.versions import archived_logs
 
 if TYPE_CHECKING:
     from pyhudi.timeline.view import FileSystemView, Groups
@@ -59,14 +60,18 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
             add_files(groups, touched, metadata)
             add_replaced(replaced, instant, metadata)
             logs = with_logs_of(logs, metadata)
-            if without_disowned_logs(logs, {instant.time: metadata}) is not logs:
+            if without_disowned_logs(logs, {instant.time: metadata}, view.own_logs) is not logs:
                 # They were listed while it ran, and may have been deleted by now.
                 return None
     groups |= {partition: dict(sorted(groups[partition].items())) for partition in touched}
-    return replace(
+    moved = replace(
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
         _rows=dict(view._rows),
     )  # fmt: skip
+    if logs and touched and archived_logs(moved) - archived_logs(view):
+        # The archive has to tell whether a log that began before a new base file ended after it.
+        return None
+    return moved
 
 
 def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:

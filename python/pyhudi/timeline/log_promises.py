@@ -67,25 +67,29 @@ def without_failed_logs(
     return _chosen(logs, may_count)
 
 
-def without_disowned_logs(logs: Logs, commits: Mapping[InstantTime, CommitMetadata]) -> Logs:
-    """``logs`` of layout 2 without those that the ``commits`` of their log compactions do not name.
+def without_disowned_logs(
+    logs: Logs, commits: Mapping[InstantTime, CommitMetadata], own: bool
+) -> Logs:
+    """``logs`` of layout 2 without those that the ``commits`` of their instants do not name.
 
-    A log compaction leaves out a group that changed meanwhile, and deletes its log. A worker that
-    was thought dead may put it later: then it would hide the writes that it does not have.
-    ``logs`` itself is returned if there is no such log.
+    They are of attempts that were given up, and may be torn. A log compaction deletes the log of a
+    group that it leaves out; a worker that was thought dead may put it later, and it would hide the
+    writes that it does not have. Only of log compactions, unless each log has its ``own`` write's
+    instant in its name. ``logs`` itself is returned if there is no such log.
     """
-    merged = {time: said for time, said in commits.items() if said.log_compacted}
+    told = {time: said for time, said in commits.items() if own or said.log_compacted}
     named = {
         (time, stat.partition_path, name)
-        for time, said in merged.items()
+        for time, said in told.items()
         for stat in said.stats
         for name in (stat.path.rpartition("/")[2], *(stat.log_files or ()))
     }
 
     def is_owned(log: LogFile) -> bool:
-        return log.instant not in merged or (log.instant, log.partition_path, log.name) in named
+        known = log.instant in told and not log.named.cdc
+        return not known or (log.instant, log.partition_path, log.name) in named
 
-    if not merged or all(is_owned(log) for ids in logs.values() for f in ids.values() for log in f):
+    if not told or all(is_owned(log) for ids in logs.values() for f in ids.values() for log in f):
         return logs
     return _chosen(logs, is_owned)
 

@@ -6,7 +6,7 @@ One whose instant is pending, or is known to nobody, belongs to the newest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from pyhudi.format.filenames import FileId
@@ -72,26 +72,31 @@ def files_as_of(view: FileSystemView, time: InstantTime) -> list[BaseFile | LogF
 
 
 def archived_ends(view: FileSystemView, archive: Archive) -> Mapping[InstantTime, InstantTime]:
-    """When the archived commits completed whose logs may belong to the newest version all the same.
+    """When the commits of ``archived_logs`` ended; the archive is read only if there are any."""
+    asked = archived_logs(view)
+    if not asked:
+        return {}
+    archived = archive.commits()
+    ends = {time: archived[time].instant.completion_time for time in asked & archived.keys()}
+    return {time: end for time, end in ends.items() if end is not None}
 
-    Empty for most tables: the archive is read only if a log began before the newest base file of
-    its group, and its commit is archived. Layout 1 needs none.
+
+def archived_logs(view: FileSystemView) -> Set[InstantTime]:
+    """The archived commits whose logs may belong to the newest version all the same.
+
+    Empty for most tables: such a log began before the newest base file of its group. Layout 1 has
+    none.
     """
     if view.timeline.layout == 1:
-        return {}
+        return frozenset()
     active, committed = {commit.time for commit in view.timeline.commits}, view.committed()
-    asked = {
+    return {
         log.instant
         for partition, file_id, logs in _logs(view)
         for log in logs
         if log.instant not in active and committed(log.instant) and not log.named.cdc
         if any(s.instant > log.instant for s in view.groups.get(partition, {}).get(file_id, ()))
     }
-    if not asked:
-        return {}
-    archived = archive.commits()
-    ends = {time: archived[time].instant.completion_time for time in asked & archived.keys()}
-    return {time: end for time, end in ends.items() if end is not None}
 
 
 def _logs(view: FileSystemView) -> Iterator[tuple[str, FileId, tuple[LogFile, ...]]]:

@@ -78,6 +78,7 @@ class FileSystemView:
     lost: Lost = field(default_factory=dict)
     lost_logs: tuple[LostFile, ...] = ()
     archived: frozenset[InstantTime] = frozenset()
+    own_logs: bool = False
     unread: Logs = field(default_factory=dict)
     ends: Mapping[InstantTime, InstantTime] = field(default_factory=dict)
     _rows: dict[InstantTime, dict[str, int]] = field(default_factory=dict)
@@ -308,12 +309,9 @@ def list_view(
     bases: list[tuple[BaseFileName, StoredFile]] = []
     logs: list[tuple[LogFileName, StoredFile]] = []
     for file in (listing or StorageListing(storage)).files():
-        base = parse_base_file_name(file.name)
-        if base is not None:
+        if base := parse_base_file_name(file.name):
             bases.append((base, file))
-            continue
-        log = parse_log_file_name(file.name)
-        if log is not None:
+        elif log := parse_log_file_name(file.name):
             logs.append((log, file))
     instants = {base.instant for base, _ in bases}
     archived = _archived(timeline, instants, {log.instant for log, _ in logs}, archive)
@@ -332,10 +330,11 @@ def list_view(
     listed = {file.path: file.size_bytes for _, file in bases}
     groups = _grouped(bases, promises)
     every = _logs((log, file) for log, file in logs if file.path not in late)
+    own = archive is not None and archive.config.logs_name_their_write
     if timeline.layout == 1:
         read = without_failed_logs(every, timeline, promises, archived)
     else:
-        read = without_disowned_logs(every, promises.commits)
+        read = without_disowned_logs(every, promises.commits, own)
     replaced = _replaced(timeline, promises)
     held = {
         (partition, file_id): frozenset(f.instant for f in files)
@@ -343,7 +342,7 @@ def list_view(
         for file_id, files in by_id.items()
     }
     lost = lost_files(timeline, promises, listed, held, replaced, bool(logs))
-    view = FileSystemView(storage, timeline, groups, read, replaced, lost, (), archived)
+    view = FileSystemView(storage, timeline, groups, read, replaced, lost, (), archived, own)
     view = replace(
         view,
         unread=_apart(every, read),

@@ -89,10 +89,8 @@ private[pyhudi] final case class HudiMasking(read: StructType, numbers: Int, sur
       private def less(batch: ColumnarBatch): ColumnarBatch = {
         val columns = wanted.map(batch.column)
         val picks = mask.flatMap(_.left(batch.column(numbers), batch.numRows))
-        picks.fold(new ColumnarBatch(columns, batch.numRows)) { rows =>
-          val picked = columns.map(column => new HudiPickedColumn(column, rows): ColumnVector)
-          new ColumnarBatch(picked, rows.length)
-        }
+        picks.foreach(rows => columns.foreach(HudiKeptRows.keep(_, rows)))
+        new ColumnarBatch(columns, picks.fold(batch.numRows)(_.length))
       }
 
       override def close(): Unit = reader.close()
