@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import HudiError, TableCorrupt, UnsupportedTable
-from pyhudi.format.delete_block import Deleted, delete_content, deleted_keys
+from pyhudi.format.delete_block import Deleted, delete_content, deleted_keys, inexact
 
 PATH = "dt=1/.f_1.log.1_0-1-2"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
@@ -224,3 +224,13 @@ def test_a_decimal_with_more_places_than_the_block_has_is_rounded_up() -> None:
     found = [each.order[0][1] for each in deleted_keys(content, "f")]
     assert found == [Decimal("1.000000000000001"), Decimal("-1.000000000000000")]
     assert all(here >= there for here, there in zip(found, held, strict=True)), "a tie is won"
+
+
+def test_what_a_block_would_change_is_told() -> None:
+    ones, twos = pa.array([1, None, None, 2]), pa.array(["a", "b", None, None])
+    assert inexact([ones, twos]).tolist() == [False, True, False, True]
+    assert inexact([ones]).tolist() == [False] * 4
+    fine = pa.array([Decimal("1e-16"), Decimal("1e-15"), None, Decimal("-1e-18")])
+    assert inexact([fine.cast(pa.decimal128(20, 18))]).tolist() == [True, False, False, True]
+    large = pa.array([Decimal(10) ** 15, Decimal(10) ** 15 - 1, -(Decimal(10) ** 16)])
+    assert inexact([large.cast(pa.decimal128(20, 2))]).tolist() == [True, False, True]

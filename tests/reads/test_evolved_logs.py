@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import CommitConflict, HistoryExpired
-from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.instants import InstantTime
+from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, render_commit
+from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.rows.log_spec import CompactTask, MergeSpec
 from pyhudi.rows.spec import WriteSpec
 from pyhudi.services.compaction import CompactionFate, CompactionStep, SlicesHere
@@ -64,6 +64,20 @@ def test_blocks_of_several_schemas_over_an_older_base_file_give_rows_of_the_newe
 ) -> None:
     story(tmp_path, version, places)
     assert found(tmp_path) == NOW
+
+
+@VERSIONS
+def test_a_commit_that_declares_no_schema_says_nothing_of_columns_with_ids(
+    version: int, tmp_path: Path
+) -> None:
+    table = EvolvedTable(tmp_path, version)
+    table.ids = True
+    table.insert(1, S1, [{"id": "a", "n": 1, "x": 0.5}, {"id": "b", "n": 1, "x": 0.5}])
+    table.append(2, S1, [{"id": "a", "n": 2, "x": 1.5}])
+    removed = CommitMetadata("DELETE_PARTITION", replaced={"gone": ()})
+    done = Instant(at(3), Action.REPLACECOMMIT, State.COMPLETED, at(3) if version > 6 else None)
+    table._put(done, render_commit(removed, table.layout))
+    assert found(tmp_path) == [("a", 2, 1.5, None), ("b", 1, 0.5, None)]
 
 
 @VERSIONS

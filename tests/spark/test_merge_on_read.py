@@ -11,7 +11,7 @@ import pyhudi
 from pyhudi.errors import HudiError, UnsupportedTable
 from pyhudi.rows.log_writer import LogFileWriter
 from pyhudi.timeline.view import VIEWS
-from tests.spark.tables import INDEX, OPTIONS, TYPE, VERSION, Lake, model_of, rows_of
+from tests.spark.tables import INDEX, OPTIONS, TYPE, VERSION, Lake, model_of, refused, rows_of
 from tests.spark.test_stream_sink import Stream, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -59,6 +59,35 @@ def test_statements_change_rows_of_base_files_and_of_logs(
     assert sorted(path.glob("*/*.parquet")) == bases, "no base file was written"
     assert changed("update TABLE set v = 'all'") == 5
     assert set(table().values()) == {"all"}
+
+
+def test_statements_that_change_rows_must_see_all_of_them(spark: SparkSession, lake: Lake) -> None:
+    kept = lake.table("kept", OPTIONS)
+    logged = lake.table("logged", MOR)
+    for table in (kept, logged):
+        table.write([row(1, "a", 1), row(2, "a", 1)], "bulk_insert")
+        table.write([row(1, "b", 2)])
+    before = logged.rows()
+    key = "hoodie.datasource.query.type"
+    merge = (
+        "merge into {} t using (select 2L id, 'n' name, 9L ts, '2024-01-01' dt) s on t.id = s.id "
+    )
+    statements = [
+        "update {} set name = concat(name, '+') where id = 1",
+        "delete from {} where name = 'a'",
+        f"{merge} when matched then update set *",
+        f"{merge} when not matched then insert *",
+    ]
+    spark.conf.set(key, "read_optimized")
+    try:
+        for statement in statements:
+            with refused("CONFIG_ERROR", logged.path, "set to read_optimized"):
+                spark.sql(statement.format(f"pyhudi.`{logged.path}`")).collect()
+        spark.sql(statements[0].format(f"pyhudi.`{kept.path}`"))
+    finally:
+        spark.conf.unset(key)
+    assert logged.rows() == before
+    assert kept.rows()[1][1] == "b+", "of a table without logs such a read has all rows"
 
 
 def test_small_groups_take_new_keys_as_long_as_they_have_no_logs(lake: Lake) -> None:

@@ -14,6 +14,7 @@ from tests.spark.tables import (
     OPTIONS,
     ORDERING,
     PARTITION,
+    TYPE,
     VERSION,
     Lake,
     model_of,
@@ -130,6 +131,43 @@ def test_a_row_marked_as_deleted_deletes_unless_it_is_older(lake: Lake) -> None:
     )
 
     assert {k: r[1] for k, r in table.rows().items()} == {1: "a", 2: "b"}
+
+
+@one_way
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("version", "types", "held", "older", "newer"),
+    [
+        ("9", ("long", "long"), (9, 1), (5, None), (9, 2)),
+        ("9", ("long", "string"), (9, "b"), (None, "z"), (10, None)),
+        ("9", ("decimal(20,18)",), ("1.000000000000000002",), ("1.000000000000000001",), ("1.1",)),
+        ("6", ("decimal(38,20)",), ("123456789012345678.2",), ("123456789012345678.1",), ("2e17",)),
+    ],
+    ids=["null part", "null first", "fine decimal", "large decimal"],
+)
+def test_a_delete_that_is_older_loses_whatever_orders_it(
+    lake: Lake, version: str, kind: str, types: tuple[str, ...], held: tuple[Any, ...],
+    older: tuple[Any, ...], newer: tuple[Any, ...],
+) -> None:  # fmt: skip
+    names = [f"o{at}" for at in range(len(types))]
+    ddl = f"id long, name string, dt string, {DELETED} boolean, " + ", ".join(
+        f"{name} string" for name in names
+    )
+    options = {ORDERING: ",".join(names), TYPE: kind, VERSION: version}
+    table = lake.table(ddl=ddl, **options)
+
+    def write(*rows: tuple[Any, ...]) -> None:
+        casts = [f"cast({name} as {of}) {name}" for name, of in zip(names, types, strict=True)]
+        found = [(*row[:4], *(None if v is None else str(v) for v in row[4:])) for row in rows]
+        frame = table.frame(found).selectExpr("id", "name", "dt", DELETED, *casts)
+        table.write(frame, hoodie__compact__inline="false")
+
+    write(*((key, "a", "x", False, *held) for key in (1, 2, 3)))
+    write((1, "", "x", True, *older), (2, "", "x", True, *newer), (9, "", "x", True, *newer))
+    assert {key: row[1] for key, row in table.rows().items()} == {1: "a", 3: "a"}
+    if kind == "MERGE_ON_READ":
+        lake.spark.sql(f"call pyhudi.system.run_compaction(table => '{table.path}')")
+        assert sorted(table.rows()) == [1, 3]
 
 
 def test_insert_and_delete_of_a_key_in_one_batch_follow_their_ordering_values(lake: Lake) -> None:

@@ -9,7 +9,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -132,7 +132,7 @@ def delete_content(keys: pa.Array, partition: str, order: Sequence[pa.Array]) ->
 
     ``order`` has the ordering columns, a value a key. A delete without a value, and every delete
     without ordering columns, wins in any case: it has the int 0, since Apache Hudi 0.15.0 reads no
-    null. ``ValueError`` for a type that does not order.
+    null. ``ValueError`` for a type that does not order. Values that are ``inexact`` come changed.
     """
     rows = len(keys)
     there = same(_branch(1), rows)
@@ -140,6 +140,32 @@ def delete_content(keys: pa.Array, partition: str, order: Sequence[pa.Array]) ->
     values = _ordering(order, rows)
     record = joined([there, *plain("string", keys), there, *plain("string", paths), *values])
     return records_content(record.octets.tobytes(), rows)
+
+
+def inexact(order: Sequence[pa.Array]) -> np.ndarray:
+    """For each row whether a delete block would change its ordering values, as of ``delete_content``.
+
+    It holds no null among several values, and of a decimal 15 digits before the point and after.
+    """
+    there = np.array([np.asarray(each.is_valid()) for each in order])
+    found = there.any(axis=0) & ~there.all(axis=0)
+    for each in order:
+        if pa.types.is_decimal(each.type) and not _holds(each.type):
+            wide = Context(prec=76)
+            values = each.to_pylist()
+            cut = [v is not None and not _is_held(v, wide) for v in values]
+            found |= np.array(cut, np.bool_)
+    return found
+
+
+def _holds(kind: pa.Decimal128Type) -> bool:
+    """Whether a block holds each decimal of a type."""
+    return bool(kind.scale <= _DECIMAL_SCALE and kind.precision - kind.scale <= _DECIMAL_SCALE)
+
+
+def _is_held(value: Decimal, wide: Context) -> bool:
+    scaled = value.scaleb(_DECIMAL_SCALE, wide)
+    return scaled == scaled.to_integral_value(context=wide) and abs(value) < 10**_DECIMAL_SCALE
 
 
 def records_content(records: bytes, count: int) -> bytes:

@@ -38,11 +38,11 @@ from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
-from pyhudi.rows.spec import KEY_COLUMN, FileNames
+from pyhudi.rows.spec import KEY_COLUMN, SOFT_DELETE, FileNames
 from pyhudi.rows.stored_types import converted
 
 RULE = "a data block holds rows of its schema (spec/log_files.md L4)"
-SOFT_DELETE, OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
+OPERATION = "_hoodie_operation"
 #: values of ``_hoodie_operation`` that take a row away
 _TAKES_AWAY = pa.array(["D", "-D", "-U"])
 _WITHOUT_ROWS = (BlockType.CDC_DATA, BlockType.CORRUPT)

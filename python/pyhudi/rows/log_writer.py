@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import WriteFailed
 from pyhudi.format.avro_writing import framed_columns
-from pyhudi.format.delete_block import delete_content
+from pyhudi.format.delete_block import delete_content, inexact
 from pyhudi.format.log_blocks import BlockType, HeaderKey, framed_content
 from pyhudi.rows.base_file import Counts, TableFiles
 from pyhudi.rows.incoming import Inbox, IncomingRows
@@ -29,6 +29,7 @@ from pyhudi.rows.spec import (
     KEY_COLUMN,
     PARTITION_COLUMN,
     SEQNO_COLUMN,
+    SOFT_DELETE,
     GroupPlan,
 )
 
@@ -126,6 +127,15 @@ class LogFileWriter:
                 self._delete(_only(rows, deleted), None if places is None else places[deleted])
                 rows, places = _only(rows, ~deleted), None if places is None else places[~deleted]
             rows = rows.drop_columns([DELETE])
+        # In layout 1 no row has a place: the group has rows, so these more likely replace some.
+        if places is None and self._files.spec.layout > 1:
+            self.counts.inserts += rows.num_rows
+        else:
+            self.counts.updates += rows.num_rows
+        self._hold(rows, places)
+
+    def _hold(self, rows: pa.Table, places: Positions | None) -> None:
+        """Rows of a data block."""
         if not rows.num_rows:
             return
         if (places is None) != (self._places is None):
@@ -134,11 +144,6 @@ class LogFileWriter:
         self._held.append(rows)
         if self._places is not None and places is not None:
             self._places.append(places)
-        # In layout 1 no row has a place: the group has rows, so these more likely replace some.
-        if places is None and self._files.spec.layout > 1:
-            self.counts.inserts += rows.num_rows
-        else:
-            self.counts.updates += rows.num_rows
         if sum(each.nbytes for each in self._held) >= BLOCK_BYTES:
             self._flush()
 
@@ -152,9 +157,27 @@ class LogFileWriter:
         return self._stream.close(self.counts, previous)
 
     def _delete(self, rows: pa.Table, places: Positions | None) -> None:
+        """Deletes: in a delete block, or as rows that are marked if it would change their order."""
         self.counts.deletes += rows.num_rows
+        wanted = self._ordering()
+        if wanted and SOFT_DELETE in self._schema.names:
+            marked = inexact([single(ordering_values(rows, name)) for name in wanted])
+            if marked.any():
+                mark = pa.array(np.ones(int(marked.sum()), np.bool_))
+                held = _only(rows, marked).drop_columns([DELETE])
+                at = held.column_names.index(SOFT_DELETE)
+                held = held.set_column(at, held.schema.field(at), mark)
+                self._hold(held, None if places is None else places[marked])
+                rows, places = _only(rows, ~marked), None if places is None else places[~marked]
+                if not rows.num_rows:
+                    return
         held = self._deletes.setdefault(places is not None, [])
         held.append((rows, np.zeros(0, np.int64) if places is None else places))
+
+    def _ordering(self) -> list[str]:
+        """The columns whose values a delete has."""
+        spec = self._files.spec
+        return [] if spec.always_delete else list(spec.ordering_columns)
 
     def _flush(self) -> None:
         if not self._held:
@@ -176,10 +199,8 @@ class LogFileWriter:
         self._places = None if self._places is None else []
 
     def _flush_deletes(self, held: list[tuple[pa.Table, Positions]], placed: bool) -> None:
-        spec = self._files.spec
         rows = joined([table for table, _ in held])
-        wanted = [] if spec.always_delete else list(spec.ordering_columns)
-        order = [single(ordering_values(rows, name)) for name in wanted]
+        order = [single(ordering_values(rows, name)) for name in self._ordering()]
         keys = single(rows.column(KEY_COLUMN))
         content = delete_content(keys, self._plan.partition_path, order)
         places = np.concatenate([at for _, at in held]) if placed else None

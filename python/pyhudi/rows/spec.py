@@ -22,6 +22,8 @@ COMMIT_TIME = "COMMIT_TIME_ORDERING"
 
 GROUP = "_pyhudi_group"
 DELETE = "_pyhudi_delete"
+#: the column of a table that marks a row as deleted
+SOFT_DELETE = "_hoodie_is_deleted"
 
 COMMIT_TIME_COLUMN = "_hoodie_commit_time"
 SEQNO_COLUMN = "_hoodie_commit_seqno"

@@ -126,7 +126,8 @@ class FileSchemas:
             return {}
         known = self._in_logs.known
         if known.current != current:
-            active = (i for i in self._commits if self._has(i))
+            # One that declares no schema has written no rows, as a removal of partitions.
+            active = (i for i in self._commits if self._has(i) and self._declared(i) is not None)
             known = LogNames.of(current, {i: self.names_of(i, "", current) for i in active})
         if new := self._archived(slices) - known.by_instant.keys():
             then = {i: names_in_file(self.history.held_then(current, i)) for i in new}

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
-from pyhudi.config import Operation, QueryType, resolve_read
+from pyhudi.config import Operation, QueryType, TableType, resolve_read
 from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.option_names import refuse_unknown_write
@@ -17,7 +17,7 @@ from pyhudi.spark import protocol
 from pyhudi.spark.batch_questions import WriteBatch
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
 from pyhudi.spark.sessions import JavaObject, Sessions
-from pyhudi.timeline.table import open_table
+from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writable import refuse_writes_to
 from pyhudi.writes.intent import Intent, Overwrite, Route, save_intent, without_overwriting
@@ -126,14 +126,9 @@ class WriteHandlers:
 
     def check_row_changes(self, at: Target, ask: protocol.AtPin) -> None:
         """Check that rows of the table can be changed; keeps the state of the pin for that."""
-        refuse_writes_to(open_table(self._runtime.storage(at.root)))
-        if resolve_read(at.options, at.session).query_type is QueryType.INCREMENTAL:
-            raise ConfigError(
-                "The table is read incrementally here, and a statement that changes rows must see "
-                "all of them. Nothing was changed. Leave hoodie.datasource.query.type out of the "
-                "table's options, and set it for single reads.",
-                key="hoodie.datasource.query.type",
-            )
+        table = open_table(self._runtime.storage(at.root))
+        refuse_writes_to(table)
+        _check_sees_all(table, at)
         self._pins.hold(at.pinned(ask.pin, ask.instant))
 
     def change_rows(self, at: Target, ask: protocol.ChangeRows) -> Committed | None:
@@ -153,6 +148,7 @@ class WriteHandlers:
 
     def insert_new(self, jdf: JavaObject, at: Target, ask: protocol.InsertNew) -> Committed | None:
         """A MERGE that only inserts; Spark passes it as an INSERT."""
+        _check_sees_all(open_table(self._runtime.storage(at.root)), at)
         rows = inserted_rows(self._frame(jdf), f"pyhudi merge {at.root}: read the input")
         turn = self._turn(at, ask.reads)
         return self._change(rows, at, Operation.UPSERT, ask.reads, turn)
@@ -181,6 +177,20 @@ class WriteHandlers:
     def _frame(self, jdf: JavaObject) -> DataFrame:
         """The JVM's DataFrame as a Python DataFrame of its session."""
         return DataFrame(jdf, self._sessions.of(jdf))
+
+
+def _check_sees_all(table: Table, at: Target) -> None:
+    """``ConfigError`` if reads of the table miss rows, or give old ones, of those to be changed."""
+    asked = resolve_read(at.options, at.session).query_type
+    base_files_do = table.config.table_type is not TableType.MERGE_ON_READ
+    if asked is QueryType.SNAPSHOT or (asked is QueryType.READ_OPTIMIZED and base_files_do):
+        return
+    raise ConfigError(
+        f"Reads of the table are set to {asked.value} here, and a statement that changes rows must "
+        "see all of them as they are. Nothing was changed. Leave hoodie.datasource.query.type out "
+        "of the session's settings and the table's options, and set it for single reads.",
+        key="hoodie.datasource.query.type",
+    )
 
 
 def _check_names(at: Target) -> None:

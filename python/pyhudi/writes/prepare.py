@@ -25,13 +25,12 @@ from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.format.widening import Fields, merged_type, missing, typed
 from pyhudi.recent import Recent
-from pyhudi.rows.spec import DELETE
+from pyhudi.rows.spec import DELETE, SOFT_DELETE
 from pyhudi.tables.columns import check_distinct, check_names
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.keys.key_columns import with_key_columns
 from pyhudi.writes.keys.timestamp_keys import TimestampFormat
 
-SOFT_DELETE = "_hoodie_is_deleted"
 #: file id of the group that holds a row, in rows that change; null for a new row
 HOME = "_pyhudi_home"
 OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
