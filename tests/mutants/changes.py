@@ -121,6 +121,21 @@ CHANGES: Final = (
                 ),
             ),
             Mutant(
+                "a place names no commit but its last",
+                "StreamLook.reached",
+                (("tuple(read[-RECENT:])", "()"),),
+                (
+                    "test_a_commit_before_the_place_that_a_rollback_undoes_ends_the_stream",
+                    "test_a_restore_by_completion_undoes_what_a_fenced_stream_has_passed",
+                ),
+            ),
+            Mutant(
+                "a commit that is gone from below the timeline is thought to be archived",
+                "StreamLook.undone",
+                (("or time in named", "or False"),),
+                ("test_a_commit_before_the_place_that_a_rollback_undoes_ends_the_stream",),
+            ),
+            Mutant(
                 "a part of a commit begins with its first file",
                 "Stream._plan_commits",
                 (("groups[first:last]", "groups[:last]"),),

@@ -12,6 +12,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.reads.stream_offsets import Beginning, Offset, StreamOffset, parse_offset
 
 TIMES = st.one_of(st.just(""), st.integers(10**16, 10**17 - 1).map(str))
+INSTANTS = st.integers(10**16, 10**17 - 1).map(lambda n: InstantTime(str(n)))
 OFFSETS: st.SearchStrategy[Offset] = st.one_of(
     st.sampled_from(Beginning),
     st.builds(
@@ -20,7 +21,8 @@ OFFSETS: st.SearchStrategy[Offset] = st.one_of(
         TIMES.map(InstantTime),
         st.none() | st.integers(0, 10**6),
         st.none() | st.text(),
-        st.none() | st.integers(10**16, 10**17 - 1).map(lambda n: InstantTime(str(n))),
+        st.none() | INSTANTS,
+        st.lists(INSTANTS, max_size=3).map(tuple),
     ),
 )
 
@@ -61,6 +63,9 @@ GOOD = json.loads(StreamOffset(Order.COMPLETED, InstantTime("20240101000000000")
         (json.dumps({**GOOD, "snapshot": 1}), "1 is no digest"),
         (json.dumps({**GOOD, "commit": None}), "None is no instant"),
         (json.dumps({**GOOD, "commit": "2024"}), "'2024' is no instant"),
+        (json.dumps({**GOOD, "recent": "2024"}), "'2024' is no list of instants"),
+        (json.dumps({**GOOD, "recent": [1]}), "1 is no instant"),
+        (json.dumps({**GOOD, "recent": ["2024"]}), "'2024' is no instant"),
         ('{"version": 1, "begin": "now"}', "it begins at 'now'"),
     ],
 )

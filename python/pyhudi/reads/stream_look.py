@@ -10,17 +10,19 @@ from typing import Final, TypeVar
 from pyhudi.choices import Order
 from pyhudi.errors import HistoryExpired, TableCorrupt
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.format.instants import Instant, InstantTime, State, padded_time
+from pyhudi.format.instants import Action, Instant, InstantTime, State, padded_time
+from pyhudi.format.table_config import TableType
 from pyhudi.reads.change_data import STILL
 from pyhudi.reads.change_slices import Group
 from pyhudi.reads.stream_admission import Ahead, Load
-from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.reads.stream_offsets import RECENT, Offset, StreamOffset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_commit, holds_commit
 from pyhudi.timeline.completion_order import fence, safe_checkpoint, time_in_order
 from pyhudi.timeline.pending import pending_clusterings
 from pyhudi.timeline.read_states import ReadState, completed
+from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 
 T = TypeVar("T")
@@ -73,11 +75,51 @@ class StreamLook:
         commit = None if step is None else step.commits[-1].time
         return StreamOffset(self.order, at, files, commit=commit)
 
-    def knows(self, place: StreamOffset) -> bool:
-        """Whether the table still has the commit of a place, on the timeline or archived."""
-        if place.commit is None or any(c.time == place.commit for c in self.timeline.commits):
-            return True
-        return holds_commit(self.table.storage, self.table.config, place.commit)
+    def reached(self, start: Offset, at: InstantTime, files: int | None = None) -> StreamOffset:
+        """The place of a stream that reads on from ``start``: it also names what was read before.
+
+        What was archived is not named: nobody undoes it. Nor is what only moved rows.
+        """
+        place = self.place(at, files)
+        begin, known = InstantTime(""), frozenset[InstantTime | None]()
+        if isinstance(start, StreamOffset):
+            begin, known = start.at, frozenset((*start.recent, start.commit))
+        read = [
+            commit.time
+            for step in self.steps
+            for commit in step.commits
+            if step.at <= at and (step.at > begin or commit.time in known)
+            if commit.time != place.commit and not self._only_moves(commit)
+        ]
+        return replace(place, recent=tuple(read[-RECENT:]))
+
+    def _only_moves(self, commit: Instant) -> bool:
+        """``moves_rows``, without its metadata where the action tells."""
+        merges = self.table.config.table_type is TableType.MERGE_ON_READ
+        services = {Action.REPLACECOMMIT, Action.COMMIT} if merges else {Action.REPLACECOMMIT}
+        return commit.action in services and self.moves_rows(commit)
+
+    def undone(self, place: StreamOffset) -> InstantTime | None:
+        """A commit that a place names and that the table no longer has; None if it has all.
+
+        A commit that is not on the timeline is archived or undone. The archive takes the oldest
+        first, so it is asked only for those above the first active one, and of all after a pause
+        in which it took the place's own. Below it a rollback on the timeline tells.
+        """
+        there = {commit.time for commit in self.timeline.commits}
+        own = () if place.commit is None else (place.commit,)
+        gone = [time for time in (*own, *place.recent) if time not in there]
+        if not gone:
+            return None
+        storage, config = self.table.storage, self.table.config
+        named = rolled_back(storage, self.timeline)
+        first = self.timeline.first_time
+        asked = [
+            time
+            for time in gone
+            if place.commit in gone or not first or time > first or time in named
+        ]
+        return next((t for t in asked if not holds_commit(storage, config, t)), None)
 
     def state(self, at: InstantTime) -> ReadState | None:
         """The state after all commits up to ``at``, for a lease; None if there are none."""

@@ -2,8 +2,8 @@
 
 Invariants: an offset means the same in every process and after every commit; offsets of one stream
 ascend. Their text is JSON of one strict form, version 1: a key too many, a missing one or a value
-of another type is an error, never a guess. Only ``commit`` may be missing: such a place names no
-commit. Two offsets are the same place if their texts are equal.
+of another type is an error, never a guess. Only ``commit`` and ``recent`` may be missing: such a
+place names no commit, or none before it. Two offsets are the same place if their texts are equal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.instants import InstantTime
 
 VERSION: Final = 1
+#: commits before its last one that a place names at most: their text is 1 KB of each checkpoint
+RECENT: Final = 50
 _KEYS: Final = frozenset({"version", "order", "at", "files", "snapshot"})
 _TIME: Final = re.compile(r"|\d{17,20}", re.ASCII)
 _INSTANT: Final = re.compile(r"\d{14,20}", re.ASCII)
@@ -42,7 +44,9 @@ class StreamOffset:
     With ``files`` only so many of the files of the commit at ``at``, and all commits before it.
     With ``snapshot``, a digest of the state after ``at``, the files are those of this state, and
     what came before ``at`` has been read by it. ``commit`` is the instant of the commit at ``at``,
-    by which the table is known again; None for a time that a user gave.
+    by which the table is known again; None for a time that a user gave. ``recent`` are commits that
+    the stream has read before it and that were not archived yet, in the order of reading: at most
+    the last ``RECENT``.
     """
 
     order: Order
@@ -50,6 +54,7 @@ class StreamOffset:
     files: int | None = None
     snapshot: str | None = None
     commit: InstantTime | None = None
+    recent: tuple[InstantTime, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -66,6 +71,7 @@ class StreamOffset:
                 "files": self.files,
                 "snapshot": self.snapshot,
                 **({} if self.commit is None else {"commit": self.commit}),
+                **({"recent": list(self.recent)} if self.recent else {}),
             }
         )
 
@@ -108,7 +114,7 @@ def parse_offset(text: str) -> Offset:
         if not begins:
             raise _foreign(text, f"it begins at {said['begin']!r}")
         return begins[0]
-    if said.keys() - {"commit"} != _KEYS:
+    if said.keys() - {"commit", "recent"} != _KEYS:
         raise _foreign(text, f"its keys are {', '.join(sorted(said))}")
     orders = [each for each in Order if each.value == said["order"]]
     if not orders:
@@ -120,11 +126,18 @@ def parse_offset(text: str) -> Offset:
         raise _foreign(text, f"{files!r} is no number of files")
     if snapshot is not None and not isinstance(snapshot, str):
         raise _foreign(text, f"{snapshot!r} is no digest")
-    commit = said.get("commit")
-    if "commit" in said and (not isinstance(commit, str) or not _INSTANT.fullmatch(commit)):
-        raise _foreign(text, f"{commit!r} is no instant")
-    known = None if commit is None else InstantTime(commit)
-    return StreamOffset(orders[0], InstantTime(at), files, snapshot, known)
+    known = _instant(text, said["commit"]) if "commit" in said else None
+    recent = said.get("recent", [])
+    if not isinstance(recent, list):
+        raise _foreign(text, f"{recent!r} is no list of instants")
+    named = tuple(_instant(text, each) for each in recent)
+    return StreamOffset(orders[0], InstantTime(at), files, snapshot, known, named)
+
+
+def _instant(text: str, value: Any) -> InstantTime:
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        raise _foreign(text, f"{value!r} is no instant")
+    return InstantTime(value)
 
 
 def _is_count(value: Any) -> bool:

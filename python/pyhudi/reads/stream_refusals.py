@@ -66,20 +66,24 @@ def state_gone(found: StreamLook, place: StreamOffset) -> HistoryExpired:
 
 
 def check_known(found: StreamLook, place: StreamOffset) -> None:
-    """``HistoryExpired`` if the table no longer has the commit that a stream has read last.
+    """``HistoryExpired`` if the table no longer has a commit that a stream has read.
 
-    Only an undoing takes a commit away without archiving it, or another table at the same place.
+    That is its last one or one of ``RECENT`` before it: commits may end in another order than they
+    began, and a rollback may undo any. Only an undoing takes a commit away without archiving it,
+    or another table at the same place.
     """
-    if found.knows(place):
+    undone = found.undone(place)
+    if undone is None:
         return
+    which = "" if undone == place.commit else f", and before it commit {undone}"
     raise HistoryExpired(
-        f"The stream has read the table {found.table.config.name} up to commit {place.commit}, "
-        "which is neither on its timeline nor in its archive any more: a restore or a rollback has "
-        "undone the commit, or the table was dropped and created again, or its archive is lost. "
-        "Nothing more was read; what the query wrote of it before is still where it wrote it. Take "
-        "that away if it must not stay, and start the query with another checkpoint location, "
-        f"which begins with the rows of now; {START} can name another begin.",
-        asked=place.commit,
+        f"The stream has read the table {found.table.config.name} up to commit {place.commit}"
+        f"{which}, which is neither on its timeline nor in its archive any more: a restore or a "
+        "rollback has undone the commit, or the table was dropped and created again, or its "
+        "archive is lost. Nothing more was read; what the query wrote of it before is still where "
+        "it wrote it. Take that away if it must not stay, and start the query with another "
+        f"checkpoint location, which begins with the rows of now; {START} can name another begin.",
+        asked=undone,
         earliest=found.newest,
     )
 

@@ -213,7 +213,7 @@ class Stream:
                 return None
             self._check_schema(found, found.between(InstantTime(""), at))
             self._hold_at(found, at)
-            return self._part_of_snapshot(found, found.place(at, 0), limits)
+            return self._part_of_snapshot(found, found.reached(start, at, 0), limits)
         self._hold(found, start)
         if start.snapshot is not None and not start.whole:
             return self._part_of_snapshot(found, start, limits)
@@ -231,7 +231,7 @@ class Stream:
             return start
         if self._of_each_change:
             self._check_kept(found, start, found.between(start.at, end[0]))
-        return found.place(*end)
+        return found.reached(start, *end)
 
     def _check_kept(
         self, found: StreamLook, start: StreamOffset, steps: Sequence[StreamStep]
