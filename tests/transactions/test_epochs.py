@@ -339,6 +339,24 @@ def ordered() -> Iterator[Streams]:
     found.close()
 
 
+def test_apache_hudis_key_has_no_number_that_would_hide_an_epoch_with_a_smaller_instant(
+    ordered: Streams,
+) -> None:
+    """Apache Hudi takes the number of the greatest instant that has one."""
+    streams = ordered
+    streams.write(epoch(3))
+    slow = streams.begin(epoch(4))
+    batch = streams.write(None)
+    beside = streams.write(replace(epoch(7, query="q2"), stream="other"))
+    assert all(own_marks(each.metadata.extra)["s"].batch == 3 for each in (batch, beside))  # type: ignore[index]
+    assert HUDI_KEY not in batch.metadata.extra
+    assert json.loads(beside.metadata.extra[HUDI_KEY]) == {"other": "7"}
+    late = streams.commit(slow)
+    assert late.instant < min(batch.instant, beside.instant)
+    for each in (late, streams.write(None)):
+        assert json.loads(each.metadata.extra[HUDI_KEY]) == {"s": "4", "other": "7"}
+
+
 def test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock(
     ordered: Streams,
 ) -> None:
