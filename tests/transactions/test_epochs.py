@@ -179,6 +179,19 @@ def test_where_apache_hudis_sink_went_on_its_number_counts(streams: Streams) -> 
         streams.verdict(epoch(4))
 
 
+def test_after_batch_0_of_apache_hudi_the_error_says_how_to_hand_the_stream_over(
+    streams: Streams,
+) -> None:
+    streams.write_by({HUDI_KEY: '{"s":"0"}'})
+    once_more = "Spark had not noted batch 0 there, run Hudi's sink once more"
+    with pytest.raises(StreamConflict, match=once_more):
+        streams.verdict(epoch(0))
+    streams.write_by({HUDI_KEY: '{"s":"1"}'})
+    with pytest.raises(StreamConflict) as told:
+        streams.verdict(epoch(0))
+    assert once_more not in str(told.value)
+
+
 def test_apache_hudis_number_counts_only_above_ours(streams: Streams) -> None:
     ours = streams.write(epoch(3))
     streams.write_by({HUDI_KEY: '{"s":"3"}'})

@@ -250,11 +250,14 @@ def _behind(epoch: Epoch, mark: Mark) -> StreamConflict:
 
 
 def _after_hudi(epoch: Epoch, mark: Mark) -> StreamConflict:
+    go_on = "use its checkpoint"
+    if epoch.batch == mark.batch:  # number 0, which may be a repetition
+        go_on += "; if this is it, and Spark had not noted batch 0 there, run Hudi's sink once more"
     return _conflict(
         epoch,
         mark,
         f"{epoch.who} comes now: a fresh checkpoint, or one from before.",
-        "To go on where Hudi's sink ended, use its checkpoint. For another stream beside it, give "
+        f"To go on where Hudi's sink ended, {go_on}. For another stream beside it, give "
         f"this one a name by {NAME}. To write the batches of a fresh checkpoint under the same "
         f"name, set {REPLACES} to *.",
     )
