@@ -38,7 +38,8 @@ def _own_mark_alone(
     """A commit that tells of its own epoch only."""
     if epoch is None:
         return metadata
-    return replace(metadata, extra=metadata.extra | render_marks(with_mark({}, epoch, instant)))
+    marks = with_mark({}, epoch, instant)
+    return replace(metadata, extra=metadata.extra | render_marks(marks, marks))
 
 
 def _by_number_alone(epoch: Epoch, marks: Marks) -> None:

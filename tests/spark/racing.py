@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from pyspark.sql import DataFrame
+
+from pyhudi.transactions.transaction import Transaction
 
 WAIT_S = 120
 
@@ -67,3 +70,23 @@ def in_background(work, *args, **more) -> Iterator[Future[None]]:  # type: ignor
     """Run ``work`` in a thread; its error comes with ``result``."""
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(work, *args, **more)
+
+
+def overtaken(monkeypatch: pytest.MonkeyPatch, other: Callable[[], None]) -> list[str]:
+    """Run ``other`` once, when the next epoch of a stream has written its files.
+
+    A stream evaluates its input before it begins, so slow input comes too early. Returns the
+    instants of the epochs that got there, as they come.
+    """
+    seal, instants = Transaction.seal, list[str]()
+
+    def sealed(transaction: Transaction, *given: object, **named: object) -> None:
+        if transaction.epoch is not None:
+            instants.append(transaction.instant)
+            if len(instants) == 1:
+                with in_background(other) as done:
+                    done.result()
+        seal(transaction, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transaction, "seal", sealed)
+    return instants

@@ -1,4 +1,4 @@
-"""A stream of a table that two threads change meanwhile: its batches add up to the table's rows."""
+"""Streams beside writers: what a stream of a table gives, and a sink does after a lost race."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.tables import OPTIONS, HudiTable, Lake
+import pyhudi
+from pyhudi.format.stream_marks import STREAMS_KEY
+from tests.spark.racing import overtaken
+from tests.spark.tables import OPTIONS, TYPE, HudiTable, Lake
+from tests.spark.test_stream_sink import Stream, row
 from tests.spark.test_stream_source import CDC, Following
 
 pytestmark = pytest.mark.spark
 
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+OPTIMISTIC = {
+    "hoodie.table.name": "t",
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 ROUNDS = 3
 #: order of the changes of one key in one commit: an overwrite deletes a row before it inserts it
 STEPS = {"d": 0, "i": 1, "u": 2}
@@ -105,3 +115,33 @@ def test_streams_beside_two_writers_add_up_to_the_rows_of_the_table(
     assert added_up(changed) == rows
     found = newest(latest)
     assert {key: found.get(key) for key in rows} == rows
+
+
+@pytest.mark.parametrize("kind", [COW, MOR])
+def test_an_epoch_that_loses_its_race_against_a_batch_writer_is_written_again_and_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    stream = Stream(spark, tmp_path, options={**OPTIONS, **OPTIMISTIC, TYPE: kind})
+    stream.put([row(1), row(2)])
+    stream.run()
+    stream.put([row(1, "stream", 3)])
+
+    def batch() -> None:
+        rows = spark.createDataFrame([row(1, "batch", 2), row(2, "batch", 2)], stream.ddl)
+        rows.write.format("pyhudi").options(**stream.options).mode("append").save(stream.path)
+
+    instants = overtaken(monkeypatch, batch)
+    stream.run()
+    wanted = [row(1, "stream", 3), row(2, "batch", 2)]
+    assert stream.table() == wanted
+    last = pyhudi.last_commit(spark)
+    assert last is not None
+    assert last.metadata["pyhudi.conflict.retries"] == "1 of 60", "the race was met, and lost"
+    (mark,) = json.loads(last.metadata[STREAMS_KEY]).values()
+    assert (mark["batch"], mark["writes"], stream.commits()) == (1, 1, 3)
+    assert (len(instants), instants[-1]) == (2, mark["instant"])
+    stream.forget(1)
+    stream.run()
+    assert (stream.table(), stream.commits()) == (wanted, 3)
+    orphans = pyhudi.remove_orphans(stream.path, older_than_hours=0)
+    assert orphans == [], "what the lost attempt wrote is gone"

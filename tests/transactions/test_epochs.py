@@ -179,6 +179,19 @@ def test_where_apache_hudis_sink_went_on_its_number_counts(streams: Streams) -> 
         streams.verdict(epoch(4))
 
 
+def test_after_batch_0_of_apache_hudi_the_error_says_how_to_hand_the_stream_over(
+    streams: Streams,
+) -> None:
+    streams.write_by({HUDI_KEY: '{"s":"0"}'})
+    once_more = "Spark had not noted batch 0 there, run Hudi's sink once more"
+    with pytest.raises(StreamConflict, match=once_more):
+        streams.verdict(epoch(0))
+    streams.write_by({HUDI_KEY: '{"s":"1"}'})
+    with pytest.raises(StreamConflict) as told:
+        streams.verdict(epoch(0))
+    assert once_more not in str(told.value)
+
+
 def test_apache_hudis_number_counts_only_above_ours(streams: Streams) -> None:
     ours = streams.write(epoch(3))
     streams.write_by({HUDI_KEY: '{"s":"3"}'})
@@ -337,6 +350,24 @@ def ordered() -> Iterator[Streams]:
     found = Streams(9)
     yield found
     found.close()
+
+
+def test_apache_hudis_key_has_no_number_that_would_hide_an_epoch_with_a_smaller_instant(
+    ordered: Streams,
+) -> None:
+    """Apache Hudi takes the number of the greatest instant that has one."""
+    streams = ordered
+    streams.write(epoch(3))
+    slow = streams.begin(epoch(4))
+    batch = streams.write(None)
+    beside = streams.write(replace(epoch(7, query="q2"), stream="other"))
+    assert all(own_marks(each.metadata.extra)["s"].batch == 3 for each in (batch, beside))  # type: ignore[index]
+    assert HUDI_KEY not in batch.metadata.extra
+    assert json.loads(beside.metadata.extra[HUDI_KEY]) == {"other": "7"}
+    late = streams.commit(slow)
+    assert late.instant < min(batch.instant, beside.instant)
+    for each in (late, streams.write(None)):
+        assert json.loads(each.metadata.extra[HUDI_KEY]) == {"s": "4", "other": "7"}
 
 
 def test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock(

@@ -102,8 +102,8 @@ def with_mark(marks: Marks, epoch: Epoch, instant: InstantTime) -> dict[str, Mar
     return {**dict(newest), epoch.stream: mark}
 
 
-def render_marks(marks: Marks) -> dict[str, str]:
-    """The entries of the extra metadata for ``marks``, Hudi's among them."""
+def render_marks(marks: Marks, told: Marks) -> dict[str, str]:
+    """The entries of the extra metadata for ``marks``; Apache Hudi's key has ``told`` of them."""
     own = {
         name: {
             "query": mark.query,
@@ -113,11 +113,10 @@ def render_marks(marks: Marks) -> dict[str, str]:
         }
         for name, mark in sorted(marks.items())
     }
-    hudis = {name: str(mark.batch) for name, mark in sorted(marks.items())}
-    return {
-        STREAMS_KEY: json.dumps(own, separators=(",", ":")),
-        HUDI_KEY: json.dumps(hudis, separators=(",", ":")),
-    }
+    extra = {STREAMS_KEY: json.dumps(own, separators=(",", ":"))}
+    if hudis := {name: str(mark.batch) for name, mark in sorted(told.items())}:
+        extra[HUDI_KEY] = json.dumps(hudis, separators=(",", ":"))
+    return extra
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -33,6 +33,8 @@ from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
 
 NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
 REPLACES = "hoodie.datasource.write.streaming.checkpoint.replaces"
+#: what an epoch is on the timeline
+_OF_EPOCHS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
 
 class EpochDone(Exception):
@@ -144,7 +146,15 @@ def with_marks(
     marks = known_marks(table, now, archived=epoch is not None)
     if epoch is not None:
         marks = with_mark(marks, epoch, instant)
-    return replace(metadata, extra={**metadata.extra, **render_marks(marks)}) if marks else metadata
+    if not marks:
+        return metadata
+    # Apache Hudi's sink takes its number from the commit with the greatest instant that has one,
+    # not from the last that completed. An epoch that is still pending below this instant would be
+    # hidden by an older number here, and come twice after a hand-over.
+    told = marks
+    if any(i.action in _OF_EPOCHS and i.time < instant for i in now.pending):
+        told = {epoch.stream: marks[epoch.stream]} if epoch is not None else {}
+    return replace(metadata, extra={**metadata.extra, **render_marks(marks, told)})
 
 
 def check_marks(table: Table, judged: Timeline, later: Timeline, instant: InstantTime) -> None:
@@ -240,11 +250,14 @@ def _behind(epoch: Epoch, mark: Mark) -> StreamConflict:
 
 
 def _after_hudi(epoch: Epoch, mark: Mark) -> StreamConflict:
+    go_on = "use its checkpoint"
+    if epoch.batch == mark.batch:  # number 0, which may be a repetition
+        go_on += "; if this is it, and Spark had not noted batch 0 there, run Hudi's sink once more"
     return _conflict(
         epoch,
         mark,
         f"{epoch.who} comes now: a fresh checkpoint, or one from before.",
-        "To go on where Hudi's sink ended, use its checkpoint. For another stream beside it, give "
+        f"To go on where Hudi's sink ended, {go_on}. For another stream beside it, give "
         f"this one a name by {NAME}. To write the batches of a fresh checkpoint under the same "
         f"name, set {REPLACES} to *.",
     )

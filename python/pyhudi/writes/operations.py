@@ -26,6 +26,7 @@ from pyhudi.writes.key_lookup import learn
 from pyhudi.writes.orders import combines, combining
 from pyhudi.writes.overwrites import Overwriting, PartitionsDeleted
 from pyhudi.writes.plan import Replaced, Way
+from pyhudi.writes.retries import most_retries
 from pyhudi.writes.single_pass import SinglePass
 from pyhudi.writes.stage import Written
 from pyhudi.writes.write_context import Write
@@ -107,7 +108,8 @@ def commit(write: Write, written: Written, replaced: Replaced | None) -> Committ
         SCHEMA_KEY: write.prepared.schema.declaration(write.config.name),
     }
     if write.kept.retries:
-        extra[RETRIES_KEY] = f"{write.kept.retries} of {write.options.conflict_retries}"
+        most = most_retries(write.options.conflict_retries, transaction.epoch)
+        extra[RETRIES_KEY] = f"{write.kept.retries} of {most}"
     metadata = CommitMetadata(
         write.operation.value.upper(),
         written.files,
