@@ -74,6 +74,14 @@ def without_disowned_logs(logs: Logs, commits: Mapping[InstantTime, CommitMetada
     was thought dead may put it later: then it would hide the writes that it does not have.
     ``logs`` itself is returned if there is no such log.
     """
+    is_owned = owned_by(commits)
+    if all(is_owned(log) for ids in logs.values() for found in ids.values() for log in found):
+        return logs
+    return _chosen(logs, is_owned)
+
+
+def owned_by(commits: Mapping[InstantTime, CommitMetadata]) -> Callable[[LogFile], bool]:
+    """Whether a log is of no log compaction among ``commits``, or of one that names it."""
     merged = {time: said for time, said in commits.items() if said.log_compacted}
     named = {
         (time, stat.partition_path, name)
@@ -85,9 +93,7 @@ def without_disowned_logs(logs: Logs, commits: Mapping[InstantTime, CommitMetada
     def is_owned(log: LogFile) -> bool:
         return log.instant not in merged or (log.instant, log.partition_path, log.name) in named
 
-    if not merged or all(is_owned(log) for ids in logs.values() for f in ids.values() for log in f):
-        return logs
-    return _chosen(logs, is_owned)
+    return is_owned
 
 
 def _chosen(logs: Logs, counts: Callable[[LogFile], bool]) -> Logs:
