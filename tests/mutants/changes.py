@@ -240,6 +240,30 @@ CHANGES: Final = (
                 ("test_each_lost_log_of_a_golden_table_is_told_with_its_file",),
             ),
             Mutant(
+                "a damaged block is passed over where no write can have torn it",
+                "SliceLogs._of",
+                (("path if self._whole else None", "None"),),
+                ("test_a_damaged_block_is_told_where_a_log_is_of_one_write",),
+            ),
+            Mutant(
+                "a log counts that its own commit does not name",
+                "owned_by",
+                (("if own or said.log_compacted", "if said.log_compacted"),),
+                ("test_a_log_that_its_commit_does_not_name_is_of_no_slice",),
+            ),
+            Mutant(
+                "a view that moves on asks no archive when an older log ended",
+                "advance",
+                (("archived_logs(moved) - archived_logs(view)", "False"),),
+                ("test_a_view_that_moves_on_keeps_the_archived_log_that_ended_after_the_compaction",),
+            ),
+            Mutant(
+                "a delete block holds ordering values that it changes",
+                "LogFileWriter._delete",
+                (("if marked.any():", "if False:"),),
+                ("test_a_delete_whose_values_a_block_would_change_is_a_marked_row",),
+            ),
+            Mutant(
                 "blocks that nobody can merge are left out",
                 "_check",
                 (("if feature is not None:", "if False:"),),
@@ -260,7 +284,7 @@ CHANGES: Final = (
             ),
             Mutant(
                 "rows without a position share the block of those that have one",
-                "LogFileWriter.add",
+                "LogFileWriter._hold",
                 (("self._flush()\n            self._places", "self._places"),),
                 ("test_each_row_of_layout_2_has_its_position_and_new_keys_have_blocks_of_their_own",),
             ),

@@ -384,6 +384,12 @@ SERVICES: Final = (
                 ),
                 ("test_a_view_is_listed_again_if_a_log_compaction_left_out_a_log_that_it_has",),
             ),
+            Mutant(
+                "a compaction merges a late log that a plan of Apache Hudi names",
+                "_owned",
+                (("", "return lambda log: True"),),
+                ("test_a_compaction_of_apache_hudi_that_names_such_a_log_does_not_merge_it",),
+            ),
         ),
     ),
     Guard(
@@ -529,6 +535,29 @@ SERVICES: Final = (
                 "_move",
                 ((" if i.time not in known}", "}"),),
                 ("test_what_an_archiver_left_the_next_one_finishes",),
+            ),
+            Mutant(
+                "a compaction is archived before a late file of a group that it has left out",
+                "disowned_files",
+                (("", "return []"),),
+                (
+                    "test_a_late_file_of_a_group_that_was_left_out_goes_before_its_compaction_is_archived",
+                    "test_a_late_log_does_not_count_when_its_log_compaction_is_archived",
+                ),
+            ),
+            Mutant(
+                "a late file goes though a plan of Apache Hudi has it",
+                "_held_disowned",
+                (("", "return None"),),
+                ("test_a_log_compaction_stays_on_the_timeline_while_a_plan_has_its_late_log",),
+            ),
+            Mutant(
+                "below the timeline each file of a compaction counts that names none",
+                "_named",
+                (("(names or merged)", "names"),),
+                (
+                    "test_a_file_that_comes_after_the_archive_does_not_count_though_the_commit_names_none",
+                ),
             ),
             Mutant(
                 "manifests above the newest one are forgotten",

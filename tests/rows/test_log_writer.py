@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import WriteFailed
+from pyhudi.format.delete_block import deleted_keys
 from pyhudi.format.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.rows import log_writer
@@ -23,7 +24,15 @@ from pyhudi.rows.log_parts import LogPart, parts_of
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
-from pyhudi.rows.spec import COMMIT_TIME, DELETE, EVENT_TIME, GROUP, GroupPlan, WriteSpec
+from pyhudi.rows.spec import (
+    COMMIT_TIME,
+    DELETE,
+    EVENT_TIME,
+    GROUP,
+    FileSystemSpec,
+    GroupPlan,
+    WriteSpec,
+)
 from pyhudi.services.written_files import stat_of
 from tests.rows.workers import SCHEMA, T1, T2, T3, Stat, insert, rows_of, run, spec, with_columns
 
@@ -200,3 +209,38 @@ def test_a_new_key_does_not_go_to_a_log_under_an_index_that_looks_keys_up(tmp_pa
     with pytest.raises(WriteFailed, match="'new' was taken for one of"):
         log(write, base, [("new", "1", 9, False)])
     assert not list((tmp_path / "p").glob(".*.log.*")), "nothing is left of a failed log"
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_a_delete_whose_values_a_block_would_change_is_a_marked_row(
+    tmp_path: Path, layout: int
+) -> None:
+    mark = pa.field("_hoodie_is_deleted", pa.bool_())
+    columns = pa.schema([*SCHEMA, mark])
+    ordered = {
+        "schema": columns, "ordering_columns": ("ts", "price"), "layout": layout,
+        "avro_schema": json.dumps(SparkSchema.of_arrow(columns).with_meta_columns().avro("t")),
+    }  # fmt: skip
+    held = [{"id": key, "name": "a", "price": 1.0, "ts": 5} for key in KEYS]
+    base = insert(spec(tmp_path, T1, **ordered), rows_of(held, columns), "p")
+    gone = [{"id": "a", "ts": 6}, {"id": "b", "price": 1.5, "ts": 6}, {"id": "c", "ts": 4}]
+    gone = [{**each, mark.name: True} for each in gone]
+    marks = pa.array([True] * len(gone))
+    rows = with_columns(rows_of(gone, columns), **{DELETE: marks, GROUP: 0})
+    plan = GroupPlan(0, base["file_id"], base["partition_path"], base["path"], T1, None, 1)
+    (stat,) = run(write_groups(spec(tmp_path, T2, **ordered), {0: plan}), rows)
+
+    found = {block.block_type: block for block in blocks(tmp_path, stat)}
+    assert [each.key for each in deleted_keys(found[BlockType.DELETE].content, "")] == ["b"]
+    assert (stat["num_deletes"], stat["num_updates"], stat["num_inserts"]) == (3, 0, 0)
+    ordering = pa.struct([("ts", pa.int64()), ("price", pa.float64())])
+    how = MergeSpec(
+        str(tmp_path), FileSystemSpec(), CountedInstants(frozenset({T1, T2}), ""),
+        pa.struct([("id", pa.string())]), ordering, ("ts", "price"),
+    )  # fmt: skip
+    held_parts = parts_of(how, [(stat["path"], (tmp_path / stat["path"]).read_bytes())], {})
+    with pa.OSFile(str(tmp_path / base["path"])) as opened:
+        result = merge(how, held_parts, SliceFile(opened, Slice(base["path"])), T1)
+    keys = pq.ParquetFile(tmp_path / base["path"]).read(columns=["id"])["id"].to_pylist()
+    assert {keys[at] for at in result.masked} == {"a", "b"}, "the older delete of c loses"
+    assert result.rows == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ from pyhudi.errors import UnsupportedTable
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat, parse_commit, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.log_blocks import HeaderKey, read_blocks
-from pyhudi.format.plans import parse_compaction_plan
+from pyhudi.format.plans import parse_compaction_plan, render_compaction_plan
 from pyhudi.listing import Listing
 from pyhudi.services import compaction_schedule
+from pyhudi.services.archive_plan import ArchivePolicy
+from pyhudi.services.archiver import ArchiveFate, ArchiveRules, archive_table
+from pyhudi.services.clean_plan import Retention
 from pyhudi.services.compaction import CompactedSlice, CompactionFate, CompactionStep
 from pyhudi.services.compaction_list import shown_compactions
 from pyhudi.services.restore import restored
@@ -216,9 +220,11 @@ def test_a_group_that_others_took_up_meanwhile_is_left_out(tmp_path: Path, what:
     assert not new_logs(table, found[0].compaction or "")
 
 
-def test_a_late_log_of_a_group_that_was_left_out_does_not_count(tmp_path: Path) -> None:
-    """It stands where the last of its logs stood: after the write that came in between."""
-    table = logged(golden_tables.BY_NAME[USUAL], tmp_path)
+def left_out(table: LoggedTable) -> tuple[Listing[CompactedSlice], dict[Path, bytes]]:
+    """A log compaction beside a write of its groups, and the logs that its workers had put.
+
+    The log stands where the last of its logs stood: after the write that came in between.
+    """
     second = table.table().timeline().commits[1].time
     between = str(int(second) + 1)
     written: dict[Path, bytes] = {}
@@ -232,16 +238,100 @@ def test_a_late_log_of_a_group_that_was_left_out_does_not_count(tmp_path: Path) 
     assert f"upsert {between} wrote to it meanwhile" in {each.why for each in found}
     late = {log: data for log, data in written.items() if not log.exists()}
     assert late
-    before = table.rows()
-    times = {row["_hoodie_commit_time"] for row in before}
+    times = {row["_hoodie_commit_time"] for row in table.rows()}
     assert between in times
     assert second not in times
-    for log, data in late.items():
-        log.write_bytes(data)
+    return found, late
+
+
+def put(files: dict[Path, bytes]) -> None:
+    for path, data in files.items():
+        path.write_bytes(data)
     VIEWS.forget_all()
+
+
+LEFT_OUT = pytest.mark.parametrize("name", ["h120_v8-mor_bucket", "h120_v9-mor_bucket"])
+
+
+@LEFT_OUT
+def test_a_late_log_of_a_group_that_was_left_out_does_not_count(name: str, tmp_path: Path) -> None:
+    table = logged(golden_tables.BY_NAME[name], tmp_path)
+    _, late = left_out(table)
+    before = table.rows()
+    put(late)
     assert table.rows() == before
     table.compact()
     assert table.rows() == before
+
+
+def planned_by_hudi(table: LoggedTable, late: dict[Path, bytes]) -> None:
+    """Plan a compaction that names the late logs, as Apache Hudi does: their instant completed."""
+    assert fates(table.compact(CompactionStep.SCHEDULE)) == {"planned"}
+    put(late)
+    requested = next((table.root / ".hoodie/timeline").glob("*.compaction.requested"))
+    plan = parse_compaction_plan(requested.read_bytes(), "")
+    names = {o.file_id: [p.name for p in late if o.file_id in p.name] for o in plan.operations}
+    more = tuple(
+        replace(o, delta_file_paths=(*o.delta_file_paths, *names[o.file_id]))
+        for o in plan.operations
+    )
+    assert more != plan.operations
+    requested.write_bytes(render_compaction_plan(replace(plan, operations=more)))
+
+
+@LEFT_OUT
+def test_a_compaction_of_apache_hudi_that_names_such_a_log_does_not_merge_it(
+    name: str, tmp_path: Path
+) -> None:
+    table = logged(golden_tables.BY_NAME[name], tmp_path)
+    _, late = left_out(table)
+    before = table.rows()
+    planned_by_hudi(table, late)
+
+    assert fates(table.compact(CompactionStep.RUN)) == {"compacted"}
+    assert table.rows() == before
+
+
+def archived_now(table: LoggedTable) -> set[InstantTime]:
+    rules = ArchiveRules(ArchivePolicy(1, 1), Retention(commits=1), 1)
+    moved = archive_table(table.writer(), rules)
+    VIEWS.forget_all()
+    return {each.instant for each in moved if each.fate is ArchiveFate.ARCHIVED}
+
+
+@LEFT_OUT
+def test_a_late_log_does_not_count_when_its_log_compaction_is_archived(
+    name: str, tmp_path: Path
+) -> None:
+    """No clean has come by: the slice is the newest one of its group."""
+    table, same = (logged(golden_tables.BY_NAME[name], tmp_path / each) for each in "ab")
+    found, late = left_out(table)
+    left_out(same)
+    put(late)
+    for each in (table, same):
+        again(each, number=1)
+        again(each, number=1)
+
+    assert found[0].compaction in archived_now(table) & archived_now(same)
+    assert table.rows() == same.rows()
+    assert not any(path.exists() for path in late)
+
+
+@LEFT_OUT
+def test_a_log_compaction_stays_on_the_timeline_while_a_plan_has_its_late_log(
+    name: str, tmp_path: Path
+) -> None:
+    """Apache Hudi's compaction fails if a file of its plan is gone."""
+    table = logged(golden_tables.BY_NAME[name], tmp_path)
+    found, late = left_out(table)
+    again(table, number=1)
+    before = again(table, number=1)
+    planned_by_hudi(table, late)
+
+    assert max(archived_now(table)) < (found[0].compaction or "")
+    assert all(path.exists() for path in late)
+    table.compact(CompactionStep.RUN)
+    assert before not in archived_now(table), "delta commits are counted from the compaction"
 
 
 def test_a_log_compaction_waits_for_writes_that_began_before_it(

@@ -143,12 +143,12 @@ def delete_content(keys: pa.Array, partition: str, order: Sequence[pa.Array]) ->
 
 
 def inexact(order: Sequence[pa.Array]) -> np.ndarray:
-    """For each row whether a delete block would change its ordering values, as of ``delete_content``.
+    """For each row whether ``delete_content`` would change its ordering values.
 
     It holds no null among several values, and of a decimal 15 digits before the point and after.
     """
     there = np.array([np.asarray(each.is_valid()) for each in order])
-    found = there.any(axis=0) & ~there.all(axis=0)
+    found = np.asarray(there.any(axis=0) & ~there.all(axis=0))
     for each in order:
         if pa.types.is_decimal(each.type) and not _holds(each.type):
             wide = Context(prec=76)

@@ -36,8 +36,10 @@ class ArchiveFacts:
     ``retained`` is the earliest commit that a clean would keep readable, ``cleaned_to`` the one
     that the last clean kept, ``uncleaned`` the first replace commit of which replaced files are
     left, ``leased`` the first commit without which a running query could not be answered,
-    ``compacted`` the one from which delta commits are counted for the next compaction; None if
-    there is none. ``utc``: the table's times are in UTC, not in the zone of this machine.
+    ``compacted`` the one from which delta commits are counted for the next compaction,
+    ``disowned`` the first compaction of which a plan or a savepoint keeps a file that its commit
+    does not name; None if there is none. ``utc``: the table's times are in UTC, not in the zone of
+    this machine.
     """
 
     timeline: Timeline
@@ -47,6 +49,7 @@ class ArchiveFacts:
     leased: InstantTime | None = None
     compacted: InstantTime | None = None
     utc: bool = True
+    disowned: InstantTime | None = None
 
     def ended(self, commit: Instant) -> InstantTime:
         """When a commit completed."""
@@ -170,4 +173,6 @@ def _stop(facts: ArchiveFacts, commit: Instant) -> str | None:
         return f"delta commits are counted from {facts.compacted} on for the next compaction"
     if facts.uncleaned is not None and time >= facts.uncleaned:
         return f"files that {facts.uncleaned} replaced are not cleaned yet"
+    if facts.disowned is not None and time >= facts.disowned:
+        return f"a plan or a savepoint keeps a file that {facts.disowned} does not name"
     return None

@@ -2,7 +2,8 @@
 
 Invariant: an instant is deleted from the active timeline only after the archive, as read back, has
 it; of one instant the pending files go first, the completed one last, and instants go one by one,
-the oldest first. So whoever dies, each instant is in one place or in both.
+the oldest first. So whoever dies, each instant is in one place or in both. Before that the files go
+that count for nothing as long as their commit is on the timeline.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ from pyhudi.services.archive_plan import (
 from pyhudi.services.budget import check_most
 from pyhudi.services.clean import last_clean, retention_of
 from pyhudi.services.clean_plan import Retention, earliest_retained
+from pyhudi.services.disowned_files import disowned_files
+from pyhudi.services.held_files import held_files
 from pyhudi.services.opened import open_writer
 from pyhudi.storage.base import Files, Storage, StoredFile
 from pyhudi.timeline.active import InstantKey, Timeline, instant_key, list_timeline, timeline_of
 from pyhudi.timeline.archived import just_archived
+from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.versions import versions_of
 from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
+from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
 from pyhudi.transactions.recovery.settle import sweep
 from pyhudi.transactions.writable import refuse_writes_to
@@ -146,6 +151,7 @@ def archive_table(
         timeline = timeline_of(files, table.config.layout, table.config.timeline_folder)
         plan = _cut(planned(writer, rules, timeline), most)
         if plan.doomed:
+            _delete_disowned(table, timeline, plan.doomed)
             try:
                 _move(writer, plan.doomed, files)
             except FileNotFoundError:
@@ -175,6 +181,7 @@ def planned(writer: Writer, rules: ArchiveRules, timeline: Timeline) -> ArchiveP
         _floor_of_leases(writer, timeline),
         counted_from(timeline, table.config.utc, rules.delta_commits) if on_logs else None,
         table.config.utc,
+        _held_disowned(table, timeline, policy) if on_logs else None,
     )
     return plan_archive(facts, policy)
 
@@ -201,6 +208,26 @@ def _uncleaned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> Insta
         if groups.get(partition, {}).get(file_id)
     }
     return min(left, default=None)
+
+
+def _held_disowned(table: Table, timeline: Timeline, policy: ArchivePolicy) -> InstantTime | None:
+    """The first of the old compactions of which a disowned file cannot be deleted yet.
+
+    A plan of Apache Hudi may name it, and needs all its files; so does a savepoint.
+    """
+    old = timeline.commits[: len(timeline.commits) - policy.least]
+    found = disowned_files(table, timeline, old)
+    held = held_files(table, timeline) if found else {}
+    kept_ones = (f.instant for f in found if (f.partition_path, f.file.name) in held)
+    return min(kept_ones, default=None)
+
+
+def _delete_disowned(table: Table, timeline: Timeline, doomed: Iterable[Instant]) -> None:
+    """Delete the files that would count as soon as the instants ``doomed`` are archived."""
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        commits = (each for each in doomed if each.action in COMMIT_ACTIONS)
+        found = disowned_files(table, timeline, commits)
+        delete_files(table.storage, [each.file.path for each in found])
 
 
 def _floor_of_leases(writer: Writer, timeline: Timeline) -> InstantTime | None:

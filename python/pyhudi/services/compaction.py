@@ -8,7 +8,7 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -19,20 +19,18 @@ import pyarrow as pa
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTable, WriteFailed
 from pyhudi.format.commit_metadata import WriteStat
-from pyhudi.format.filenames import FileId, parse_log_file_name
+from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import CompactionOperation, CompactionPlan
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.listing import Listing
-from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.compact import compact_slices
-from pyhudi.rows.log_spec import CompactTask, LogSlice, MergeSpec
-from pyhudi.rows.spec import GROUP, FileSystemSpec, GroupPlan, WriteSpec
+from pyhudi.rows.log_spec import CompactTask, MergeSpec
+from pyhudi.rows.spec import GROUP, FileSystemSpec, WriteSpec
 from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.compaction_plan import (
     CompactionRules,
-    Group,
     PlannedSlice,
     compaction_plan,
 )
@@ -42,12 +40,12 @@ from pyhudi.services.compaction_schedule import (
     rules_of,
     slices_to_compact,
 )
-from pyhudi.services.log_compaction_run import RunningLogCompaction, unfit
+from pyhudi.services.compaction_tasks import tasks_of
+from pyhudi.services.log_compaction_run import RunningLogCompaction
 from pyhudi.services.rewriting import rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
-from pyhudi.services.written_columns import WrittenColumns, written_columns
+from pyhudi.services.written_columns import written_columns
 from pyhudi.services.written_files import stat_of
-from pyhudi.slices.files import LogFile, in_order
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.schema import table_schema
@@ -348,7 +346,7 @@ def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> lis
     with running:
         view = run.table.view(running.timeline)
         columns = written_columns(run.table, run.place, running.timeline, time)
-        tasks, left = _tasks(view, plan, planned, columns)
+        tasks, left = tasks_of(view, plan, planned, columns)
         if left and running.timeline.layout == 1:
             why = next(iter(left.values()))
             raise WriteFailed(
@@ -373,53 +371,6 @@ def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> lis
         else _entry(o, CompactionFate.COMPACTED, told, time)
         for o in plan.operations
     ]
-
-
-def _tasks(
-    view: FileSystemView, plan: CompactionPlan, planned: Instant, columns: WrittenColumns
-) -> tuple[dict[int, CompactTask], dict[Group, str]]:
-    """The tasks of a plan, and the groups for which it does not hold any more, with the reason."""
-    time, layout = planned.time, view.timeline.layout
-    counted = counted_instants(view, time)
-    version = 1 if planned.action is Action.LOGCOMPACTION else None
-    newest = {(f.partition_path, f.file_id): f for f in view.existing(time)}
-    tasks: dict[int, CompactTask] = {}
-    left = {} if version is None else unfit(view, plan, time)
-    bases = (newest.get((each.partition_path, each.file_id)) for each in plan.operations)
-    instants = (base.instant if base is not None else None for base in bases)
-    slices = zip(instants, map(_logs, plan.operations), strict=True)
-    names = columns.files.names_in_logs(columns.schema, list(slices))
-    for number, each in enumerate(plan.operations):
-        group = each.partition_path, each.file_id
-        named = (each.data_file_path or "").rpartition("/")[2]
-        base = newest.get(group)
-        if group in left:
-            continue
-        if view.is_gone(*group, None):
-            left[group] = "its file group was replaced meanwhile"
-        elif named != (base.name if base is not None else ""):
-            left[group] = f"its base file is {base.name if base else 'gone'}, not {named or 'none'}"
-        else:
-            logs = [log for log in _logs(each) if layout == 1 or log.instant in counted]
-            of, instant, old = None, None, None
-            if base is not None:
-                instant, old = base.instant, base.path
-                of = Slice(old, columns.files.names_of(instant, old, columns.schema))
-            paths = tuple(log.path for log in in_order(logs))
-            tasks[number] = CompactTask(
-                GroupPlan(
-                    number, each.file_id, each.partition_path, old, instant, log_version=version
-                ),
-                LogSlice(of, instant or "", paths, names),
-            )
-    return tasks, left
-
-
-def _logs(of: CompactionOperation) -> Iterator[LogFile]:
-    for path in of.delta_file_paths:
-        named = parse_log_file_name(path.rpartition("/")[2])
-        if named is not None:
-            yield LogFile(of.partition_path, named, 0)
 
 
 def _order(

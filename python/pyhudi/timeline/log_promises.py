@@ -77,6 +77,14 @@ def without_disowned_logs(
     writes that it does not have. Only of log compactions, unless each log has its ``own`` write's
     instant in its name. ``logs`` itself is returned if there is no such log.
     """
+    is_owned = owned_by(commits, own)
+    if all(is_owned(log) for ids in logs.values() for found in ids.values() for log in found):
+        return logs
+    return _chosen(logs, is_owned)
+
+
+def owned_by(commits: Mapping[InstantTime, CommitMetadata], own: bool) -> Callable[[LogFile], bool]:
+    """Whether none of ``commits`` wrote a log, or one that names it; of all, or as said above."""
     told = {time: said for time, said in commits.items() if own or said.log_compacted}
     named = {
         (time, stat.partition_path, name)
@@ -89,9 +97,7 @@ def without_disowned_logs(
         known = log.instant in told and not log.named.cdc
         return not known or (log.instant, log.partition_path, log.name) in named
 
-    if not told or all(is_owned(log) for ids in logs.values() for f in ids.values() for log in f):
-        return logs
-    return _chosen(logs, is_owned)
+    return is_owned
 
 
 def _chosen(logs: Logs, counts: Callable[[LogFile], bool]) -> Logs:

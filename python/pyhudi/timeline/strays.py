@@ -135,8 +135,11 @@ def strays(
 def _named(commit: ArchivedInstant | None, file: StoredFile) -> bool:
     if commit is None:
         return False
-    names = {stat.path.rsplit("/", 1)[-1] for stat in commit.commit().stats if stat.path}
-    return not names or file.name in names
+    said = commit.commit()
+    names = {stat.path.rsplit("/", 1)[-1] for stat in said.stats if stat.path}
+    # One of a compaction that names no file has left out all its groups.
+    merged = said.compacted or said.log_compacted
+    return file.name in names or not (names or merged)
 
 
 def _first_completed_ms(timeline: Timeline) -> int | None:
