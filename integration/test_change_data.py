@@ -7,16 +7,18 @@ with the states of the table before and after each commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import pyhudi as package
 from integration.peers import SparkPeer
 from integration.test_incremental import DS, READ, options, rows
 from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.table import open_table
 
 HUDI = "hudi-1.2.0"
@@ -35,6 +37,7 @@ WRITES: tuple[Write, ...] = (
     ("delete", ((7, 99, "x"), (1, 99, "x"), (2, 99, "x"))),
     ("insert_overwrite", ((8, 8, "y"), (4, 8, "y"))),
 )
+SERVICES = {"cluster", "compact"}
 Change = tuple[str, str, Any, Any]
 
 
@@ -124,13 +127,28 @@ def test_each_range_of_a_table_with_change_logs_is_told_alike(
         write(peers(HUDI if own else writer), path, given, one)
         held = peers("pyhudi").read(path).rows
         states.append({r["id"]: {n: r[n] for n in ("id", "v", "p")} for r in held})
+    # Apache Hudi 1.2.0 fails to parse delta commits of version 6.
+    told_alike(peers, path, WRITES, states, (version, kind) != (6, "MERGE_ON_READ"))
+
+
+def told_alike(
+    peers: Callable[[str], SparkPeer],
+    path: Path,
+    done: Sequence[Write],
+    states: Sequence[Mapping[int, Any]],
+    by_hudi: bool = True,
+) -> None:
+    """Both tell what each write has ``done``, in ranges from each commit to the next and the last.
+
+    ``states`` are those of the table before the first write and after each.
+    """
     commits = open_table(LocalStorage(str(path))).timeline().commits
     times = [commit.time for commit in commits]
-    assert len(times) == len(WRITES)
+    assert len(times) == len(done)
     wanted = [
         change
-        for at, (time, (operation, _)) in enumerate(zip(times, WRITES, strict=True))
-        if operation != "cluster"
+        for at, (time, (operation, _)) in enumerate(zip(times, done, strict=True))
+        if operation not in SERVICES
         for change in of_commit(time, operation, states[at], states[at + 1])
     ]
     assert {change[0] for change in wanted} == {"i", "u", "d"}
@@ -151,8 +169,7 @@ def test_each_range_of_a_table_with_change_logs_is_told_alike(
                 )
                 for form in ("cdc", "cdc_columns")
             }
-            # Apache Hudi 1.2.0 fails to parse delta commits of version 6.
-            if (version, kind) != (6, "MERGE_ON_READ"):
+            if by_hudi:
                 answer = peers(HUDI).read(path, asked(bounds[at], bounds[end])).rows
                 found[HUDI] = told(list(answer))
             wrong += [
@@ -161,6 +178,87 @@ def test_each_range_of_a_table_with_change_logs_is_told_alike(
                 if given != right
             ]
     assert not wrong, "\n".join(wrong)
+
+
+#: updates, deletes and new keys before and after each service
+SERVED: tuple[Write, ...] = (
+    *WRITES[:3],
+    ("compact", ()),
+    WRITES[4],
+    ("upsert", ((2, 7, "x"), (4, 8, "y"))),
+    ("compact", ()),
+    ("delete", ((4, 99, "y"), (1, 99, "x"))),
+    ("upsert", ((2, 9, "x"),)),
+    ("cluster", ()),
+    ("upsert", ((1, 10, "x"), (2, 10, "x"), (6, 10, "z"))),
+)
+
+
+def serve(peers: Callable[[str], SparkPeer], who: str, path: Path, service: str) -> None:
+    """A compaction or a clustering of the whole table by ``who``."""
+    version = open_table(LocalStorage(str(path))).config.version
+    given = {
+        "hoodie.write.table.version": version,
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.compact.inline.max.delta.commits": 1,
+        "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true",
+    }
+    listed = ",".join(f"{key}={value}" for key, value in given.items())
+    if who == HUDI:
+        call = "run_compaction" if service == "compact" else "run_clustering"
+        peers(HUDI).sql(
+            f"call {call}(op => 'scheduleAndExecute', path => '{path}', options => '{listed}')"
+        )
+    elif service == "compact":
+        peers("pyhudi").sql(
+            f"call pyhudi.system.run_compaction(table => '{path}', op => 'scheduleAndRun')"
+        )
+    else:
+        strategy = "hoodie.clustering.plan.strategy."
+        package.cluster(
+            str(path), options={strategy + "class": "ALL", strategy + "sort.columns": "v"}
+        )
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("who", "version", "mode"),
+    [
+        ("pyhudi", 9, "OP_KEY_ONLY"),
+        ("pyhudi", 9, "DATA_BEFORE"),
+        ("pyhudi", 9, "DATA_BEFORE_AFTER"),
+        ("pyhudi", 8, "DATA_BEFORE_AFTER"),
+        (HUDI, 9, "DATA_BEFORE_AFTER"),
+        (HUDI, 8, "OP_KEY_ONLY"),
+    ],
+)
+def test_services_change_nothing_of_what_is_told_of_a_merge_on_read_table(
+    peers: Callable[[str], SparkPeer], tmp_path: Path, who: str, version: int, mode: str
+) -> None:
+    """Apache Hudi writes with change logs on; ``who`` compacts and clusters in between."""
+    path = tmp_path / "changes"
+    given = cdc_options(mode, version, "upsert")
+    given |= {DS + "table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    states: list[dict[int, Any]] = [{}]
+    for one in SERVED:
+        if one[0] in SERVICES:
+            serve(peers, who, path, one[0])
+        else:
+            write(peers(HUDI), path, given, one)
+        held = {name: peers(name).read(path).rows for name in ("pyhudi", HUDI)}
+        now = {n: {r["id"]: (r["v"], r["p"]) for r in rows} for n, rows in held.items()}
+        assert now["pyhudi"] == now[HUDI], one
+        states.append({r["id"]: {n: r[n] for n in ("id", "v", "p")} for r in held["pyhudi"]})
+    assert all(states[n + 1] == states[n] for n, (op, _) in enumerate(SERVED) if op in SERVICES)
+    table = open_table(LocalStorage(str(path)))
+    timeline = table.timeline()
+    merged = [COMMITS.get(table.storage, timeline, i) for i in timeline.commits]
+    compacted = [each for each in merged if each.operation.upper() == "COMPACT"]
+    assert len(compacted) == 2
+    assert all(s.cdc_stats for each in compacted for s in each.stats if s.prev_base_file)
+    told_alike(peers, path, SERVED, states)
 
 
 TYPED = pa.table(

@@ -102,9 +102,27 @@ CHANGES: Final = (
             ),
             Mutant(
                 "logs are written to tables of version 6",
-                "_kind",
+                "unlogged",
                 (("if config.cdc_enabled and config.layout == 1:", "if False:"),),
                 ("test_change_logs_are_not_written_to_tables_of_version_6",),
+            ),
+            Mutant(
+                "a compaction writes no change log",
+                "_spec",
+                (("if running.ACTION is Action.LOGCOMPACTION:", "if True:"),),
+                ("test_the_change_log_of_a_compaction_has_what_the_logs_did",),
+            ),
+            Mutant(
+                "a compaction tells each update as an insert and a delete",
+                "CompactedChanges._updated",
+                (("if self._before is None:", "if True:"),),
+                ("test_the_change_log_of_a_compaction_has_what_the_logs_did",),
+            ),
+            Mutant(
+                "change logs of a dead compaction stay",
+                "_token",
+                (("log.cdc or action", "action"),),
+                ("test_what_a_dead_run_logged_goes_with_its_base_files",),
             ),
         ),
     ),

@@ -114,3 +114,11 @@ class ChangeLogWriter:
         image = pa.struct(list(self._schema))
         texts = [(name, TEXT) for name in (OP, TIME, LOGGED_KEY)]
         return pa.schema([*texts, (BEFORE, image), (AFTER, image)]).empty_table()
+
+
+def change_log_of(files: TableFiles, plan: GroupPlan, schema: pa.Schema) -> ChangeLogWriter | None:
+    """The change log of a file; None for a new group, whose rows are all inserts."""
+    spec = files.spec.change_log
+    if spec is None or plan.base_file is None:
+        return None
+    return ChangeLogWriter(files, plan, schema, spec)

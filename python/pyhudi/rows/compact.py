@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
+from pyhudi.rows.change_log_writer import change_log_of
+from pyhudi.rows.compacted_changes import CompactedChanges
 from pyhudi.rows.footer import Footer, reusable_filter
 from pyhudi.rows.log_compact import log_compacted
 from pyhudi.rows.log_parts import LogPart
@@ -81,9 +84,17 @@ def _written(
     footer = Footer(bloom, most, kept_filter)
     coded = old.coded if old is not None else None
     writer = BaseFileWriter(files, plan, schema, footer, coded)
+    log = change_log_of(files, plan, schema)
+    changes = None
+    if log is not None:
+        again = partial(rows_of_logs, parts, found.kept, schema)
+        changes = CompactedChanges(log, schema.names, again)
+    told = changes.columns if changes is not None else (KEY_COLUMN,)
     gone: list[pa.Array] = [pa.array([], TEXT)]
-    for unit, dropped in rows_that_stay(old, found.masked) if old is not None else ():
-        gone.append(dropped)
+    for unit, dropped in rows_that_stay(old, found.masked, told) if old is not None else ():
+        gone.append(single(dropped.column(KEY_COLUMN)).cast(TEXT))
+        if changes is not None:
+            changes.gone(dropped)
         if unit.num_rows:
             footer.copied(single(unit.column(KEY_COLUMN)))
             writer.write(unit)
@@ -92,7 +103,10 @@ def _written(
         keys = single(fresh.column(KEY_COLUMN))
         footer.added(keys)
         writer.write(fresh)
-        writer.counts.updates += pc.sum(pc.is_in(keys, value_set=replaced)).as_py() or 0
+        known = pc.is_in(keys, value_set=replaced)
+        if changes is not None:
+            changes.came(fresh, known)
+        writer.counts.updates += pc.sum(known).as_py() or 0
     writer.counts.inserts = found.rows - writer.counts.updates
     writer.counts.deletes = len(replaced) - writer.counts.updates
-    return writer.close()
+    return writer.close() | (changes.close() if changes is not None else {})

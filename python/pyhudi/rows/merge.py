@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.rows.base_file import BaseFileWriter, TableFiles
-from pyhudi.rows.change_log_writer import ChangeLogWriter
+from pyhudi.rows.change_log_writer import ChangeLogWriter, change_log_of
 from pyhudi.rows.footer import Footer, reusable_filter
 from pyhudi.rows.incoming import Inbox, IncomingRows
 from pyhudi.rows.merge_rules import as_mask, incoming_wins, ordering_roots
@@ -28,7 +28,7 @@ class Append:
         self, files: TableFiles, plan: GroupPlan, schema: pa.Schema, sequencer: Sequencer
     ) -> None:
         self._files, self._sequencer = files, sequencer
-        self._log = _log_of(files, plan, schema)
+        self._log = change_log_of(files, plan, schema)
         if plan.base_file is None:
             self._footer = Footer(files.spec.bloom)
             self._writer = BaseFileWriter(files, plan, schema, self._footer)
@@ -63,7 +63,7 @@ class Merge:
             self._old = OldFile(files, plan.base_file, schema, plan.names)
         keyed = pa.schema([pa.field(KEY_COLUMN, TEXT), *schema])
         self._inbox = Inbox(files.spec, self._old, keyed)
-        self._log = _log_of(files, plan, schema)
+        self._log = change_log_of(files, plan, schema)
         self._rows = 0
 
     def add(self, incoming: pa.Table) -> None:
@@ -143,14 +143,6 @@ class Merge:
         if self._log is not None:
             self._log.updated(unit.take(pa.array(at)), winners)
         return overlaid(unit, at, new_rows(winners, spec, self._sequencer), keep)
-
-
-def _log_of(files: TableFiles, plan: GroupPlan, schema: pa.Schema) -> ChangeLogWriter | None:
-    """The change log of a file; None for a new group, whose rows are all inserts."""
-    spec = files.spec.change_log
-    if spec is None or plan.base_file is None:
-        return None
-    return ChangeLogWriter(files, plan, schema, spec)
 
 
 def write_new(

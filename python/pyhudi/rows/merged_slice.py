@@ -19,7 +19,6 @@ from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import TEXT
 from pyhudi.rows.old_file import OldFile
 from pyhudi.rows.piece_reading import BATCH_ROWS
-from pyhudi.rows.rows import single
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.slice_reader import parts_in
@@ -41,17 +40,19 @@ def merged_parts(
             return parts, merge(order, parts, SliceFile(opened, of.base), of.base_instant)
 
 
-def rows_that_stay(old: OldFile, masked: Positions) -> Iterator[tuple[pa.Table, pa.Array]]:
-    """The units of a base file without the rows at ``masked``, and the keys of these rows."""
+def rows_that_stay(
+    old: OldFile, masked: Positions, told: Sequence[str] = (KEY_COLUMN,)
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The units of a base file without the rows at ``masked``; these, with the columns ``told``."""
     start = 0
     for unit in old.units():
         rows = unit.num_rows
         low, high = np.searchsorted(masked, [start, start + rows])
-        gone = pa.array([], TEXT)
+        gone = unit.select(told).slice(0, 0)
         if low < high:
             keep = np.ones(rows, np.bool_)
             keep[masked[low:high] - start] = False
-            gone = single(unit.column(KEY_COLUMN).filter(pa.array(~keep)))
+            gone = unit.select(told).filter(pa.array(~keep))
             unit = unit.filter(pa.array(keep))
         yield unit, gone
         start += rows

@@ -245,8 +245,6 @@ def _refuse(run: Clustering, timeline: Timeline, schema: SparkSchema) -> None:
         refuse_writes_to(table)
     if kind_of(run.options).hashed or has_buckets(table.storage, table.view(timeline)):
         feature = "a table with the bucket index, whose rows have their file by a hash"
-    elif table.config.cdc_enabled:
-        feature = "a table with change data capture"
     elif is_pessimistic(table.config):
         feature = "a table of pessimistic writers"
     if feature is not None:

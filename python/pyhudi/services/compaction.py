@@ -9,7 +9,7 @@ another pending plan. It stays until it has run (docs/decisions/compaction.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Protocol
@@ -42,10 +42,10 @@ from pyhudi.services.compaction_schedule import (
 )
 from pyhudi.services.compaction_tasks import tasks_of
 from pyhudi.services.log_compaction_run import RunningLogCompaction
-from pyhudi.services.rewriting import rewrite_spec
+from pyhudi.services.rewriting import change_log_spec, rewrite_spec
 from pyhudi.services.slice_merging import counted_instants, merge_spec, unmergeable
 from pyhudi.services.written_columns import written_columns
-from pyhudi.services.written_files import stat_of
+from pyhudi.services.written_files import files_in, stat_of
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.pending import COMPACTING, planned_compactions
 from pyhudi.timeline.schema import table_schema
@@ -53,7 +53,7 @@ from pyhudi.timeline.schema_history import SchemaHistory
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.view import FileSystemView
 from pyhudi.transactions.pessimistic import is_pessimistic
-from pyhudi.transactions.writable import refuse_kind_of
+from pyhudi.transactions.writable import refuse_kind_of, unlogged
 from pyhudi.transactions.writer import Writer
 
 Place = tuple[FileSystemSpec, str]
@@ -278,8 +278,8 @@ def _refuse(
     feature = unmergeable(config)
     if feature is not None:
         feature = f"a table with {feature}"
-    elif config.cdc_enabled:
-        feature = "a table with change data capture"
+    elif not rules.merges_logs and not unschedules:
+        feature = unlogged(config)
     remedy = f"Let Apache Hudi compact {config.name}."
     if feature is None and rules.merges_logs and not unschedules:
         feature = _lone_logs(table, timeline)
@@ -359,7 +359,7 @@ def _carried_out(run: Compaction, planned: Instant, plan: CompactionPlan) -> lis
             schema = columns.schema
             spec, order = _spec(run, running, schema), _order(run, view, schema, time)
             stats = run.tasks.compact(spec, order, tasks)
-        running.seal(partial(run.tasks.ended, time), [s.path for s in stats])
+        running.seal(partial(run.tasks.ended, time), files_in(stats))
         written = {(s.partition_path, s.file_id) for s in stats}
         asked = {(t.plan.partition_path, FileId(t.plan.file_id)) for t in tasks.values()}
         left |= dict.fromkeys(asked - written, "no block of its logs counts")
@@ -383,7 +383,11 @@ def _order(
 def _spec(run: Compaction, running: RunningCompaction, schema: SparkSchema) -> WriteSpec:
     """How the workers write the files."""
     time, nonce = running.instant, running.nonce
-    return rewrite_spec(run.options, run.table.config, run.place, time, schema, nonce)
+    config = run.table.config
+    spec = rewrite_spec(run.options, config, run.place, time, schema, nonce)
+    if running.ACTION is Action.LOGCOMPACTION:
+        return spec
+    return replace(spec, change_log=change_log_spec(config, schema))
 
 
 # --- entries ------------------------------------------------------------------------------------

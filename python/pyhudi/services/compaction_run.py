@@ -15,7 +15,10 @@ from typing import ClassVar
 
 from pyhudi.errors import CommitConflict, FileExists, WriterFenced
 from pyhudi.format.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from pyhudi.format.filenames import parse_base_file_name, parse_log_file_name
+from pyhudi.format.filenames import (
+    parse_base_file_name,
+    parse_log_file_name,
+)
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import (
     InstantInfo,
@@ -31,6 +34,7 @@ from pyhudi.locks.cancelling import pause
 from pyhudi.locks.renewal import kept
 from pyhudi.services.clustering_run import is_alive
 from pyhudi.services.compaction_plan import Group
+from pyhudi.services.written_files import files_in
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.schema import table_schema
 from pyhudi.timeline.schema_history import SchemaHistory
@@ -125,15 +129,18 @@ def runner_of(writer: Writer, now: Timeline, pending: Instant) -> Runner:
 
 def files_of_runs(table: Table, time: InstantTime, action: Action) -> list[str]:
     """The files that runs of the compaction ``time`` may have left: logs of a log compaction, which
-    are named by it, and base files of another one."""
+    are named by it, and base files of another one, with their change logs."""
     return [path for path in files_of(table.storage, time) if _token(path, action) is not None]
 
 
 def _token(path: str, action: Action) -> str | None:
     """The write token in the name of a file of such a run; None for a file of another kind."""
-    parse = parse_log_file_name if action is Action.LOGCOMPACTION else parse_base_file_name
-    named = parse(path.rpartition("/")[2])
-    return None if named is None else named.write_token or ""
+    name = path.rpartition("/")[2]
+    log = parse_log_file_name(name)
+    if log is not None and (log.cdc or action is Action.LOGCOMPACTION):
+        return log.write_token or ""
+    base = None if action is Action.LOGCOMPACTION else parse_base_file_name(name)
+    return None if base is None else base.write_token or ""
 
 
 def take_back(writer: Writer, now: Timeline, pending: Instant) -> None:
@@ -284,7 +291,7 @@ class RunningCompaction(Transaction):
             self.writer = self.writer.on(drop_metadata_table(self.table, self.writer.lock))
             kept_ones = tuple(s for s in stats if (s.partition_path, s.file_id) not in left)
             # What is left out, and what runs wrote that were taken back and did not know it.
-            gone = set(self._files()) - {s.path for s in kept_ones}
+            gone = set(self._files()) - set(files_in(kept_ones))
             if gone:
                 delete_files(self.table.storage, sorted(gone))
             declared = {SCHEMA_KEY: current.declaration(self.table.config.name)}
@@ -392,7 +399,7 @@ class RunningCompaction(Transaction):
             # The plan belongs to another run by now, or has ended: only our own files go.
             self._heartbeat.leave()
             done = [i for i in now.commits if i.time == time]
-            named = {s.path for i in done for s in COMMITS.get(table.storage, now, i).stats}
+            named = {p for i in done for p in files_in(COMMITS.get(table.storage, now, i).stats)}
             delete_files(table.storage, [path for path in self._marked() if path not in named])
 
 

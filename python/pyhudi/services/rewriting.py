@@ -6,11 +6,12 @@ import json
 
 from pyhudi.choices import BloomType
 from pyhudi.config import WriteOptions
+from pyhudi.format.change_log import change_log_schema
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of
-from pyhudi.rows.spec import BloomSpec, FileSystemSpec, WriteSpec
+from pyhudi.rows.spec import BloomSpec, ChangeLogSpec, FileSystemSpec, WriteSpec
 
 
 def rewrite_spec(
@@ -35,6 +36,13 @@ def rewrite_spec(
         row_group_bytes=options.row_group_bytes,
         bloom=bloom_spec(options) if kind_of(options).filtered else None,
     )
+
+
+def change_log_spec(config: TableConfig, schema: SparkSchema) -> ChangeLogSpec | None:
+    """The change logs of a table with these columns, if it has any."""
+    if not config.cdc_enabled or config.change_log is None:
+        return None
+    return ChangeLogSpec(change_log_schema(config.change_log, schema.avro(config.name)))
 
 
 def bloom_spec(options: WriteOptions) -> BloomSpec:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from pyhudi.format.commit_metadata import WriteStat
 from pyhudi.format.filenames import FileId
+
+
+def files_in(stats: Iterable[WriteStat]) -> list[str]:
+    """The data files that write statistics name, with their change logs."""
+    return [path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))]
 
 
 def stat_of(row: dict[str, Any]) -> WriteStat:

@@ -29,12 +29,13 @@ CUSTOM_KINDS = frozenset({"SIMPLE", "TIMESTAMP"})
 def refuse_writes_to(table: Table) -> None:
     """``UnsupportedTable`` for the kinds of table that pyhudi can only read."""
     config = table.config
-    _refuse(table, _kind(config) or _merging(config) or _key_generation(config))
+    feature = _kind(config) or _change_logs(config)
+    _refuse(table, feature or _merging(config) or _key_generation(config))
 
 
 def refuse_kind_of(table: Table) -> None:
-    """``UnsupportedTable`` for the kinds of table that no file is written into, whether they are
-    merge-on-read, and however they merge."""
+    """``UnsupportedTable`` for the kinds of table that no file is written into, however they merge
+    and whatever logs their writes have."""
     _refuse(table, _kind(table.config))
 
 
@@ -52,8 +53,17 @@ def _kind(config: TableConfig) -> str | None:
         return "writing to tables without meta fields"
     if config.drop_partition_columns:
         return "writing to tables that drop their partition columns"
+    return None
+
+
+def _change_logs(config: TableConfig) -> str | None:
     if config.cdc_enabled and config.table_type is TableType.MERGE_ON_READ:
         return "writing change logs in merge-on-read tables"
+    return unlogged(config)
+
+
+def unlogged(config: TableConfig) -> str | None:
+    """What change logs a table wants that pyhudi does not write; None if it can."""
     if config.cdc_enabled and config.layout == 1:
         return "writing change logs in table version 6"
     if config.cdc_enabled and config.change_log is None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Operation, SortMode, WriteOptions
-from pyhudi.format.change_log import change_log_schema
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import TableConfig
@@ -17,9 +16,9 @@ from pyhudi.rows.announce import HeldMarkers, MarkersPlace
 from pyhudi.rows.bulk import bulk_write
 from pyhudi.rows.groups import write_groups
 from pyhudi.rows.shipping import shipped
-from pyhudi.rows.spec import ChangeLogSpec, FileNames, GroupPlan, WriteSpec
+from pyhudi.rows.spec import FileNames, GroupPlan, WriteSpec
 from pyhudi.services.file_schemas import FileSchemas
-from pyhudi.services.rewriting import bloom_spec
+from pyhudi.services.rewriting import bloom_spec, change_log_spec
 from pyhudi.transactions.markers.marker_log import Batching
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY
 from pyhudi.writes.stage import Work
@@ -52,19 +51,10 @@ def write_spec(write: Write) -> WriteSpec:
         combine=combines(write),
         match_keys=write.operation not in INSERTS,
         always_delete=write.operation is Operation.DELETE,
-        change_log=change_log_spec(write),
+        change_log=change_log_spec(config, write.prepared.schema),
         layout=config.layout,
         keys_known=not write.index.hashed,
     )
-
-
-def change_log_spec(write: Write) -> ChangeLogSpec | None:
-    """The change logs of the table, if it has any."""
-    config = write.config
-    if not config.cdc_enabled or config.change_log is None:
-        return None
-    record = write.prepared.schema.avro(config.name)
-    return ChangeLogSpec(change_log_schema(config.change_log, record))
 
 
 def combines(write: Write) -> bool:
