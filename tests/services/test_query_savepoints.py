@@ -13,11 +13,12 @@ from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.services.clean import clean_table
 from pyhudi.services.failed_writes import settle_and_tell
 from pyhudi.services.inline import run_inline
+from pyhudi.services.orphans import removed_orphans
 from pyhudi.services.query_savepoints import end_query_savepoints, save_for_query
 from pyhudi.services.savepoints import OF_QUERY, make_savepoint, savepoints_of
 from pyhudi.timeline.read_states import ReadState
 from pyhudi.transactions.heartbeat import Heartbeat
-from pyhudi.transactions.leases import lease, living_leases
+from pyhudi.transactions.leases import FOLDER, lease, living_leases
 from tests.application.test_after_commit import runtime
 from tests.services.test_leases import NEWEST_ONLY, POLICY, Queries, now, query
 from tests.transactions.world import NEVER, VERSIONS, World, finish, work
@@ -141,3 +142,31 @@ def settled(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < ends
         time.sleep(0.01)
+
+
+def test_a_writer_that_beats_often_does_not_take_a_query_for_dead(world: World) -> None:
+    """Leases beat once a minute, whatever the heartbeat of a writer is."""
+    first = world.upsert({"k": "1"}).instant
+    query = running(world, now(world))
+    hasty = replace(NEVER, heartbeat=replace(NEVER.heartbeat, interval_ms=1_000))
+    world.clock.advance(30)
+    assert end_query_savepoints(world.writer(policy=hasty)) == []
+    assert not removed_orphans(world.writer(policy=hasty), older_than_hours=0, dry_run=True)
+    assert (saved(world), len(living_leases(world.memory, world.clock))) == ({first: OF_QUERY}, 1)
+    query.stop()
+
+
+def test_the_leases_of_queries_that_died_go_with_failed_writes(world: World) -> None:
+    world.upsert({"k": "1"})
+    lives = lease(world.memory, world.clock, now(world), POLICY, follows=True)
+    dead = lease(world.memory, world.clock, now(world), POLICY, follows=True)
+    world.clock.advance(POLICY.lapse_ms / 1000 + 1)
+    lives.beat()
+    dead.beat()
+    assert settle_and_tell(world.writer()) == ()
+    assert len(world.memory.list(FOLDER)) == 2, "both live"
+    world.clock.advance(POLICY.lapse_ms / 1000 + 1)
+    lives.beat()
+    settle_and_tell(world.writer())
+    assert len(world.memory.list(FOLDER)) == 1
+    lives.stop()

@@ -43,7 +43,6 @@ from pyhudi.timeline.archived import just_archived
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.versions import versions_of
-from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.markers.markers import delete_files
 from pyhudi.transactions.metadata_table import drop_metadata_table
@@ -233,7 +232,7 @@ def _delete_disowned(table: Table, timeline: Timeline, doomed: Iterable[Instant]
 def _floor_of_leases(writer: Writer, timeline: Timeline) -> InstantTime | None:
     """The first commit that a query is pinned to, or that its state leaves out."""
     floors = set[InstantTime]()
-    for lease in living_leases(writer.table.storage, writer.clock, HeartbeatPolicy()):
+    for lease in living_leases(writer.table.storage, writer.clock):
         shown = {i.time for i in lease.state.on(timeline).commits}
         pin = lease.state.instant
         floors |= {c.time for c in timeline.commits if c.time >= pin or c.time not in shown}

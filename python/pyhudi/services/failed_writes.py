@@ -24,6 +24,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.heartbeat import GIVEN_UP, ended_process, last_beat_ms, last_words
+from pyhudi.transactions.leases import living_leases
 from pyhudi.transactions.policy import writer_policy
 from pyhudi.transactions.recovery.rollback import read_metadata
 from pyhudi.transactions.recovery.settle import is_write, last_sign_ms, settle_failed_writes
@@ -84,6 +85,7 @@ def settle_and_tell(
         roll_back_dead(writer, forced)
         sweep_temporaries(table, clock, everywhere=True)
         end_query_savepoints(writer)
+        living_leases(table.storage, clock)  # which deletes those of queries that died
     after = table.timeline()
     undone = _rollbacks(table, before, after)
     left = Outcome.NEVER if policy.failed_writes is FailedWrites.NEVER else Outcome.ALIVE

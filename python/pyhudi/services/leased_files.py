@@ -11,7 +11,6 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.table import Table
 from pyhudi.timeline.versions import versions_of
 from pyhudi.timeline.view import FileSystemView
-from pyhudi.transactions.heartbeat import HeartbeatPolicy
 from pyhudi.transactions.leases import living_leases
 
 
@@ -21,7 +20,7 @@ def leased_files(table: Table, clock: Clock, timeline: Timeline) -> dict[tuple[s
     A query reads the files of its state. A stream also reads every file that was written later.
     """
     found: dict[tuple[str, str], Hold] = {}
-    for lease in living_leases(table.storage, clock, HeartbeatPolicy()):
+    for lease in living_leases(table.storage, clock):
         state = lease.state
         then = state.on(timeline)
         why = f"a query of {lease.who} reads the table as of {state.instant}"

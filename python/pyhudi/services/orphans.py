@@ -150,7 +150,7 @@ def _facts(writer: Writer, timeline: Timeline, files: list[StoredFile], now_ms: 
         rolled_back(table.storage, timeline),
         _savepointed(table, timeline),
         frozenset(InstantTime(b.name) for b in beats if now_ms - b.modified_ms <= lapse_ms),
-        bool(living_leases(table.storage, writer.clock, writer.policy.heartbeat)),
+        bool(living_leases(table.storage, writer.clock)),
         now_ms,
     )
 

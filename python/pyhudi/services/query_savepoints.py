@@ -66,5 +66,5 @@ def _of_queries(table: Table, timeline: Timeline) -> list[InstantTime]:
 
 def _saving(writer: Writer) -> set[InstantTime]:
     """The instants for which running queries have a savepoint, or are about to."""
-    leases = living_leases(writer.table.storage, writer.clock, writer.policy.heartbeat)
+    leases = living_leases(writer.table.storage, writer.clock)
     return {each.state.instant for each in leases if each.saves}

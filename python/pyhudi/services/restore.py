@@ -57,7 +57,6 @@ from pyhudi.timeline.table import Table
 from pyhudi.timeline.time_travel import check_history
 from pyhudi.timeline.view import list_view
 from pyhudi.transactions.heartbeat import (
-    HeartbeatPolicy,
     has_passed,
     last_beat_ms,
     last_words,
@@ -286,7 +285,7 @@ def _refuse_readers(
     """``CommitConflict`` that names a query with a lease which reads a commit that would go."""
     table = writer.table
     gone = {each.instant.time for each in undone}
-    for lease in living_leases(table.storage, writer.clock, HeartbeatPolicy()):
+    for lease in living_leases(table.storage, writer.clock):
         then = lease.state.on(timeline).commits
         read = sorted(gone & {i.time for i in then if i.time <= lease.state.instant})
         if read:

@@ -20,6 +20,8 @@ from pyhudi.transactions.heartbeat import Heartbeat, HeartbeatPolicy, ended_proc
 from pyhudi.transactions.processes import Process, parse_process
 
 FOLDER = ".hoodie/.leases"
+#: how leases beat, whatever the options of a writer say of its own heartbeat
+LEASES = HeartbeatPolicy()
 #: a lease that says more is not ours
 MAX_BYTES = 10_000
 
@@ -61,7 +63,7 @@ def lease(
     return Heartbeat(storage, clock, clock.uuid(), policy, FOLDER, content)
 
 
-def living_leases(storage: Storage, clock: Clock, policy: HeartbeatPolicy) -> list[Lease]:
+def living_leases(storage: Storage, clock: Clock, policy: HeartbeatPolicy = LEASES) -> list[Lease]:
     """The leases of the queries that run; the files of those that have ended are deleted."""
     found, dead = list[Lease](), list[str]()
     for file in storage.list(FOLDER):
