@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.engines import ENGINES
+from benchmarks.engines.streams import STREAMS
 from benchmarks.tables import table
 
 #: of all epochs the share at each end between which growth is told
@@ -69,7 +70,8 @@ def section(folder: Path) -> str:
     runs = [load(file) for file in sorted(folder.glob("*.json"))]
     if not runs:
         return ""
-    names = list(dict.fromkeys(turn.engine for run in runs for turn in run.turns))
+    ran = {turn.engine for run in runs for turn in run.turns}
+    names = [name for name in STREAMS if name in ran]
     notes = table(("engine", "set up"), ((ENGINES[e].label, ENGINES[e].notes) for e in names))
     parts = [f"{INTRO}\n\n{notes}", *(part for run in runs for part in _run(run))]
     return "\n\n".join(parts)
