@@ -15,7 +15,9 @@ from pyhudi import config, errors
 from pyhudi.choices import SYNONYMS, offered
 from pyhudi.format.instants import Action, Instant, InstantTime, State, instant_file_name
 from pyhudi.hudi_keys import (
+    DELETE_MARKS,
     FIXED,
+    FIXED_READS,
     OPEN_FAMILIES,
     UNSERVED_FAMILIES,
     UNSERVED_READS,
@@ -43,6 +45,10 @@ the nearest known key.
 FIXED_INTRODUCTION = """\
 pyhudi supports one value of these. Another value is an error if it would change rows, otherwise a
 warning.
+"""
+READS_INTRODUCTION = """\
+Reads support one value of the first two of these. Of the others, a read of a merge-on-read table
+may only repeat what the table records:
 """
 ERRORS_INTRODUCTION = """\
 Every message begins with the error's name in capitals. Python code catches the classes of
@@ -85,6 +91,9 @@ def options_page() -> str:
         _words(f"{prefix}*" for prefix in UNSERVED_FAMILIES),
         "Reads refuse these options, which ask for other rows than a snapshot has:\n",
         _words(sorted(UNSERVED_READS)),
+        READS_INTRODUCTION,
+        _words(f"{key}={value}" for key, value in FIXED_READS.items()),
+        _words(DELETE_MARKS),
         "## Keys without effect\n",
         "pyhudi accepts these Hudi keys and names them in one warning. Families:\n",
         _words(f"{prefix}*" for prefix in OPEN_FAMILIES),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.config import resolve_read, resolve_write
+from pyhudi.config import QueryType, resolve_read, resolve_write
 from pyhudi.errors import ConfigError
-from pyhudi.hudi_keys import FIXED, OPEN_FAMILIES, has_no_effect, without_effect
+from pyhudi.hudi_keys import FIXED, FIXED_READS, OPEN_FAMILIES, has_no_effect, without_effect
 from pyhudi.option_names import nearest, refuse_near_properties, refuse_unknown_write
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 
@@ -125,9 +125,34 @@ def test_the_one_value_of_a_class_is_taken_as_hudi_spells_it() -> None:
 @pytest.mark.parametrize("name", ["incr.path.glob", "paths", "incr.filters"])
 def test_a_read_of_other_rows_than_a_snapshot_is_refused(name: str) -> None:
     key = f"hoodie.datasource.read.{name}"
-    with pytest.raises(ConfigError, match="or a range of its commits"):
-        resolve_read({key: "x"})
-    assert resolve_read({}, {key: "x"}).ignored == (key,)
+    for given in (({key: "x"}, {}), ({}, {key: "x"})):
+        with pytest.raises(ConfigError, match="or a range of its commits"):
+            resolve_read(*given)
+
+
+@pytest.mark.parametrize(
+    ("key", "served", "other"),
+    [
+        ("hoodie.datasource.merge.type", "payload_combine", "skip_merge"),
+        ("hoodie.realtime.merge.skip", "false", "true"),
+    ],
+)
+def test_a_read_that_would_leave_logs_out_is_refused(key: str, served: str, other: str) -> None:
+    for text in (other, other.upper()):
+        for given in (({key: text}, {}), ({}, {key: text})):
+            with pytest.raises(ConfigError, match=f"supports only '{served}'.*read_optimized"):
+                resolve_read(*given)
+    assert resolve_read({key: served}, {key: served.upper()}).ignored == ()
+    assert resolve_write({key: other}).ignored == ()
+
+
+def test_the_name_of_hive_sync_for_base_files_alone_says_the_type_of_a_query() -> None:
+    key, kind = "hoodie.query.as.ro.table", "hoodie.datasource.query.type"
+    assert resolve_read({key: "True"}).query_type is QueryType.READ_OPTIMIZED
+    assert resolve_read({}, {key: "true"}).query_type is QueryType.READ_OPTIMIZED
+    assert resolve_read({key: "false"}, {kind: "read_optimized"}).query_type is QueryType.SNAPSHOT
+    with pytest.raises(ConfigError, match="two names of one option"):
+        resolve_read({key: "true", kind: "snapshot"})
 
 
 def test_a_key_is_known_once_as_an_option_as_fixed_or_as_without_effect() -> None:
@@ -135,6 +160,7 @@ def test_a_key_is_known_once_as_an_option_as_fixed_or_as_without_effect() -> Non
     assert not own & without_effect().keys()
     assert not own & FIXED.keys()
     assert not FIXED.keys() & without_effect().keys()
+    assert not FIXED_READS.keys() & (own | FIXED.keys() | without_effect().keys())
     assert not [key for key in without_effect() if key.startswith(OPEN_FAMILIES)]
     assert has_no_effect("hoodie.archive.async")
     assert list(without_effect()) == sorted(without_effect())

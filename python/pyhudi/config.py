@@ -40,11 +40,12 @@ from pyhudi.errors import ConfigError
 from pyhudi.foreign_options import letters_of
 from pyhudi.format.markers import MarkerForm
 from pyhudi.format.table_config import KeyGenerator, MergeMode, TableType
-from pyhudi.hudi_keys import FIXED, INSTEAD, UNSERVED_FAMILIES, UNSERVED_READS, has_no_effect
+from pyhudi.hudi_keys import FIXED, FIXED_READS, INSTEAD, UNSERVED_FAMILIES, has_no_effect
 from pyhudi.lock_options import LOCK_TABLE, NEEDED, LockOptions, check_lock_options
 from pyhudi.option import Option, Scope
-from pyhudi.option_names import nearest, refuse_unknown_read
+from pyhudi.option_names import nearest, refuse_unknown_read, refuse_unserved_read
 from pyhudi.option_tables import (
+    AS_RO_TABLE,
     CALLBACK,
     READ_TABLE,
     SPARK_OVERWRITE_MODE,
@@ -80,6 +81,9 @@ _FOREIGN_TIME_TRAVEL = frozenset(
 )  # fmt: skip
 #: options whose values are columns: a table keeps the spelling of its columns
 _NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fields"})
+
+#: the type of query that Apache Hudi's Hive sync asks for
+_HIVE_SYNCS = {"true": QueryType.READ_OPTIMIZED.value, "false": QueryType.SNAPSHOT.value}
 
 # If hoodie.properties lacks these, the table has none of them, or false.
 _ALWAYS_RECORDED = frozenset(
@@ -251,13 +255,7 @@ def resolve_read(
     """
     given, later = _sort(_READ_KEYS, options), _sort(_READ_KEYS, session or {})
     _refuse_unknown((*given.unknown, *later.unknown))
-    for key in given.ignored:
-        if key.lower() in UNSERVED_READS:
-            raise ConfigError(
-                f"'{key}' is not supported: a read takes one table, or a range of its commits. "
-                "Filter the rows, or read the files without pyhudi.",
-                key=key,
-            )
+    refuse_unserved_read({**(session or {}), **options})
     for key in given.other:
         if not travels and letters_of(key) in _FOREIGN_TIME_TRAVEL:
             raise ConfigError(
@@ -384,7 +382,7 @@ def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
             _add(given.found, row, key, str(text))
         elif not low.startswith("hoodie."):
             given.other[key] = text
-        elif low in _WRITE_KEYS or low in _READ_KEYS:
+        elif low in _WRITE_KEYS or low in _READ_KEYS or low in FIXED_READS:
             continue  # an option of writes on a read, or of reads on a write
         elif low in FIXED:
             if rows is _WRITE_KEYS and _breaks_fixed(key, text):
@@ -419,6 +417,8 @@ def _breaks_fixed(key: str, text: str) -> bool:
 
 def _add(found: dict[str, tuple[str, Any]], row: Option, key: str, text: str) -> None:
     """Enter one value; two names of one option may both be given, with the same value."""
+    if key.lower() == AS_RO_TABLE:
+        text = _HIVE_SYNCS.get(text.strip().lower(), text)
     value = row.parse(key, text)
     earlier_key, earlier = found.get(row.name, (key, value))
     if earlier != value:

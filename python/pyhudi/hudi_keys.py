@@ -81,6 +81,15 @@ UNSERVED_READS: Final = frozenset(
     "hoodie.datasource.read." + name for name in ("incr.filters", "incr.path.glob", "paths")
 )
 
+# Keys by which a read of Hudi's leaves logs out, and the one value that pyhudi supports.
+FIXED_READS: Final[Mapping[str, str]] = {
+    "hoodie.datasource.merge.type": "payload_combine",
+    "hoodie.realtime.merge.skip": "false",
+}
+
+# Which rows of logs are deletes: a table records it, and a read may only repeat it.
+DELETE_MARKS: Final = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
+
 # Families whose keys are made of a prefix and a name that others choose: sources, mergers, other
 # bundles. Only here an unknown name is taken for Hudi's.
 OPEN_FAMILIES: Final[tuple[str, ...]] = (

@@ -14,7 +14,7 @@ from typing import Final
 
 from pyhudi.errors import ConfigError
 from pyhudi.foreign_options import foreign_read, foreign_write, letters_of
-from pyhudi.hudi_keys import FIXED, without_effect
+from pyhudi.hudi_keys import FIXED, FIXED_READS, UNSERVED_READS, without_effect
 from pyhudi.option_tables import READ_TABLE, WRITE_TABLE
 
 # Where a table is: Spark passes these beside the options.
@@ -69,6 +69,29 @@ def refuse_unknown_read(options: Mapping[str, str]) -> None:
             _refuse(key, "read", "it would have had no effect")
 
 
+def refuse_unserved_read(options: Mapping[str, str]) -> None:
+    """``ConfigError`` (key) for an option of Hudi's that asks a read for other rows than it gives.
+
+    ``options`` are those of the call and of its session.
+    """
+    for key, text in options.items():
+        low = key.lower()
+        if low in UNSERVED_READS:
+            raise ConfigError(
+                f"'{key}' is not supported: a read takes one table, or a range of its commits. "
+                "Leave it out, and filter the rows or read the files without pyhudi.",
+                key=key,
+            )
+        served = FIXED_READS.get(low)
+        if served is not None and text.strip().lower() != served:
+            raise ConfigError(
+                f"'{key}' is '{text}', but pyhudi supports only '{served}': a read merges the logs "
+                "of a table by its merge mode. Leave it out. To read the base files alone, set "
+                "hoodie.datasource.query.type to read_optimized.",
+                key=key,
+            )
+
+
 def refuse_near_properties(properties: Iterable[str]) -> None:
     """``ConfigError`` (key, nearest) for a name in TBLPROPERTIES that nearly is an option's."""
     for key in properties:
@@ -91,7 +114,7 @@ def nearest(key: str) -> str | None:
     meant = _meant(key)
     if meant is not None:
         return meant
-    known = {**_spelled(), **without_effect(), **{fixed: fixed for fixed in FIXED}}
+    known = {**_spelled(), **without_effect(), **{key: key for key in (*FIXED, *FIXED_READS)}}
     found = difflib.get_close_matches(key.lower(), known, 1)
     return known[found[0]] if found else None
 

@@ -55,6 +55,8 @@ SINK = DS + "streaming."
 CHECK = "hoodie.consistency.check."
 CLUSTERING = "hoodie.clustering.plan.strategy."
 COMPACTION = "hoodie.compaction."
+#: true or false, which Apache Hudi's Hive sync says of the names that end in _ro and _rt
+AS_RO_TABLE = "hoodie.query.as.ro.table"
 #: Spark's own setting for the same
 SPARK_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 KEYGEN, OLD_KEYGEN = "hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased."
@@ -351,7 +353,7 @@ class ReadOptions:
 
     query_type: QueryType = option(QueryType.SNAPSHOT, "hoodie.datasource.query.type", S,
         "Snapshot, (merge-on-read) base files only, or the rows that a range of commits changed.",
-        "hoodie.datasource.view.type")
+        "hoodie.datasource.view.type", AS_RO_TABLE)
     begin: str | None = option(None, INCREMENTAL + "begin.instanttime", S,
         "Incremental: rows of commits after this time; earliest for all.")
     end: str | None = option(None, INCREMENTAL + "end.instanttime", S,

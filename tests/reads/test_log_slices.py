@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyhudi.errors import TableCorrupt
+from pyhudi.errors import ConfigError, TableCorrupt
 from pyhudi.format.filenames import FileId, LogFileName
 from pyhudi.format.log_blocks import MAGIC
 from pyhudi.reads import log_slices
@@ -231,3 +231,23 @@ def test_a_damaged_block_is_told_where_a_log_is_of_one_write(name: str, tmp_path
     else:
         with pytest.raises(TableCorrupt, match="made of whole blocks"):
             rows(opened(root))
+
+
+@pytest.mark.parametrize("name", ["h120_v9-mor_np", "h0150_v6-mor_np"])
+def test_a_read_takes_no_other_rows_for_deletes_than_the_table_says(
+    name: str, tmp_path: Path
+) -> None:
+    root = BY_NAME[name].unzip(tmp_path)
+    field, marker = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
+    family = "hoodie.record.merge.property."
+    for key in (field, marker, family + field):
+        with pytest.raises(ConfigError, match=f"{key}' is 'x', but the table .* no such rule"):
+            opened(root, **{key: "x"})
+        opened(root, **{key: "x", "hoodie.query.as.ro.table": "true"})
+        opened(root, **{key: ""})
+
+    properties = root / ".hoodie" / "hoodie.properties"
+    properties.write_text(f"{properties.read_text()}\n{family}{field}=Op\n{marker}=D\n")
+    opened(root, **{field: "Op", marker: "D"})
+    with pytest.raises(ConfigError, match="records 'D'"):
+        opened(root, **{marker: "X"})

@@ -25,6 +25,7 @@ from pyhudi.reads.incremental import Changes, RowsOfCommits, changes, range_of
 from pyhudi.reads.log_slices import Elsewhere, Place, counted_slices, merges
 from pyhudi.rows.log_spec import Merged
 from pyhudi.services.file_schemas import FileSchemas, NamesInLogs
+from pyhudi.services.slice_merging import refuse_other_deletes
 from pyhudi.slices.files import FileSlice
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -246,6 +247,8 @@ def open_query(
     resolved = resolve_read(options, session, travels)
     storage: Storage = runtime.storage(root)
     table, timeline = open_with_timeline(storage)
+    if resolved.query_type is not QueryType.READ_OPTIMIZED:
+        refuse_other_deletes(table.config, {**session, **options})
     utc = table.config.utc
     asked: InstantTime | None = None
     if as_of_micros is not None:

@@ -6,19 +6,22 @@ orders, so a compaction leaves what a snapshot gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.errors import ConfigError
 from pyhudi.format.spark_schema import Column, SparkSchema
-from pyhudi.format.table_config import MergeMode, TableConfig
+from pyhudi.format.table_config import MergeMode, TableConfig, TableType
+from pyhudi.hudi_keys import DELETE_MARKS
 from pyhudi.rows.log_spec import CountedInstants, MergeSpec
 from pyhudi.rows.spec import FileSystemSpec
 from pyhudi.slices.files import FileSlice
 from pyhudi.timeline.strays import rolled_back
 from pyhudi.timeline.view import FileSystemView
+from pyhudi.transactions.writable import MERGE_PROPERTY
 
 
 def counted_instants(view: FileSystemView, until: str | None) -> CountedInstants:
@@ -99,11 +102,33 @@ def unmergeable(config: TableConfig) -> str | None:
     return None
 
 
+def refuse_other_deletes(config: TableConfig, options: Mapping[str, str]) -> None:
+    """``ConfigError`` for options by which Apache Hudi would take other rows of logs for deletes.
+
+    A read may repeat what the table records; base files have no deletes.
+    """
+    if config.table_type is not TableType.MERGE_ON_READ:
+        return
+    for key, text in options.items():
+        name = key.lower().removeprefix(MERGE_PROPERTY)
+        if name not in DELETE_MARKS or not text.strip():
+            continue
+        recorded = config.raw.get(MERGE_PROPERTY + name) or config.raw.get(name, "")
+        if text.strip() != recorded:
+            raise ConfigError(
+                f"'{key}' is '{text}', but the table {config.name} records "
+                f"{repr(recorded) if recorded else 'no such rule'}, and pyhudi merges its logs by "
+                "what it records. Leave the option out, and filter the rows: the deleted ones "
+                "have this mark in their column.",
+                key=key,
+            )
+
+
 def _marker(config: TableConfig) -> tuple[str, str] | None:
     """The column and the text that mark a row as deleted, if the table names them."""
     found = []
-    for name in ("hoodie.payload.delete.field", "hoodie.payload.delete.marker"):
-        for key in (f"hoodie.record.merge.property.{name}", name):
+    for name in DELETE_MARKS:
+        for key in (MERGE_PROPERTY + name, name):
             if config.raw.get(key):
                 found.append(config.raw[key])
                 break
