@@ -151,6 +151,10 @@ def test_the_name_of_hive_sync_for_base_files_alone_says_the_type_of_a_query() -
     assert resolve_read({key: "True"}).query_type is QueryType.READ_OPTIMIZED
     assert resolve_read({}, {key: "true"}).query_type is QueryType.READ_OPTIMIZED
     assert resolve_read({key: "false"}, {kind: "read_optimized"}).query_type is QueryType.SNAPSHOT
+    # Hive sync sets it for each table, and a read of the table sets the other name.
+    for named in (kind, "hoodie.datasource.view.type"):
+        asked = resolve_read({named: "incremental", key: "FALSE"})
+        assert asked.query_type is QueryType.INCREMENTAL
     with pytest.raises(ConfigError, match="two names of one option"):
         resolve_read({key: "true", kind: "snapshot"})
 

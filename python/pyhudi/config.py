@@ -84,6 +84,7 @@ _NAME_COLUMNS = frozenset({"record_key_fields", "partition_fields", "ordering_fi
 
 #: the type of query that Apache Hudi's Hive sync asks for
 _HIVE_SYNCS = {"true": QueryType.READ_OPTIMIZED.value, "false": QueryType.SNAPSHOT.value}
+_QUERY_TYPE = _READ_KEYS[AS_RO_TABLE]
 
 # If hoodie.properties lacks these, the table has none of them, or false.
 _ALWAYS_RECORDED = frozenset(
@@ -376,8 +377,11 @@ def ignored_warning(keys: Sequence[str]) -> str | None:
 def _sort(rows: Mapping[str, Option], source: Mapping[str, str]) -> _Given:
     """The keys of ``source`` by kind: options (with typed values), ignored, unknown, others."""
     given = _Given()
+    types = [key for key in source if rows.get(key.lower()) is _QUERY_TYPE]
     for key, text in source.items():
         low = key.lower()
+        if low == AS_RO_TABLE and str(text).strip().lower() == "false" and len(types) > 1:
+            continue  # Hive sync says it of each table; a read may ask for a range all the same
         if (row := rows.get(low)) is not None:
             _add(given.found, row, key, str(text))
         elif not low.startswith("hoodie."):
