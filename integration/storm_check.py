@@ -95,9 +95,13 @@ class Seen:
 
 
 def look(query: Query) -> Seen:
-    """The table as a query sees it: the rows of base files and logs that count."""
-    rows = (_row(each) for each in merged_rows(query, *FIELDS))
-    return Seen(commits_of(query.table, query.timeline), tuple(sorted(rows)))
+    """The table as a query sees it."""
+    return Seen(commits_of(query.table, query.timeline), seen_rows(query))
+
+
+def seen_rows(query: Query) -> tuple[Row, ...]:
+    """The rows of base files and logs that count, sorted."""
+    return tuple(sorted(_row(each) for each in merged_rows(query, *FIELDS)))
 
 
 def rows_in(storage: Storage, paths: Iterable[str]) -> list[Row]:

@@ -23,12 +23,13 @@ from pyhudi.timeline.active import COMMITS, Timeline, instant_key
 from pyhudi.timeline.table import open_table
 
 LOOK_EVERY_S = 0.2
+SERVICES = (Action.CLEAN, Action.CLUSTERING, Action.COMPACTION, Action.LOGCOMPACTION)
 Group = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A completed commit; ``name`` is None where a clustering made it.
+    """A completed commit; ``name`` is None where a service made it, by ``operation``.
 
     ``groups`` are the file groups that it wrote and those that it replaced, ``files`` the paths of
     the data files that it wrote.
@@ -39,6 +40,7 @@ class Entry:
     name: Name | None
     groups: frozenset[Group]
     files: frozenset[str] = frozenset()
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Chronicle:
     #: the file times of completed commits, in milliseconds
     ended_ms: dict[str, int] = field(default_factory=dict)
     restores: list[Restoring] = field(default_factory=list)
-    #: the times of cleans and clusterings, completed or not
+    #: the times of services, completed or not
     services: set[str] = field(default_factory=set)
     _plans: set[str] = field(default_factory=set)
 
@@ -97,7 +99,7 @@ class Chronicle:
         table = open_table(storage)
         timeline = table.timeline()
         for instant in timeline.instants:
-            if instant.action in (Action.CLEAN, Action.CLUSTERING):
+            if instant.action in SERVICES:
                 self.services.add(str(instant.time))
             try:
                 if instant.action in (Action.ROLLBACK, Action.RESTORE):
@@ -117,7 +119,9 @@ class Chronicle:
         groups = frozenset(written | {(p, str(g)) for p, ids in replaced for g in ids})
         completed = str(instant.completion_time or instant.time)
         files = frozenset(stat.path for stat in metadata.stats)
-        self.entries[instant.time] = Entry(str(instant.time), completed, name, groups, files)
+        self.entries[instant.time] = Entry(
+            str(instant.time), completed, name, groups, files, metadata.operation.upper()
+        )
         if name is None:
             self.services.add(str(instant.time))
         self.ended_ms[instant.time] = timeline.modified_ms[instant_key(instant)]

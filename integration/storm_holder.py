@@ -19,16 +19,17 @@ from typing import Any, TextIO
 
 from integration.killed_writer import module
 from integration.peers.process import claim_stdout
-from integration.storm_check import rows_in
+from integration.storm_check import Row, rows_in, seen_rows
 from integration.storm_reader import forget_everything
 from integration.storm_writer import NoSpark, Spec, runtime_without_spark
 from pyhudi.application.runtime import Runtime
 from pyhudi.clock import SystemClock
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, TableCorrupt
 from pyhudi.format.instants import Action
+from pyhudi.format.table_config import TableType
 from pyhudi.reads.lease_keeper import LeaseKeeper
 from pyhudi.reads.pins import Pinned, PinnedQueries
-from pyhudi.reads.scan import open_query
+from pyhudi.reads.scan import Query, open_query
 from pyhudi.reads.scan_plan import plan_scan
 
 LOOK_EVERY_S = 0.1
@@ -92,20 +93,19 @@ class Holder:
             self.keeper.note(pin, query)
         self.jobs.begin(pin)
         try:
-            plan = pins.ask(
-                Pinned(pin, spec.root, {}, {}, query.instant), lambda it: plan_scan(it, [])
-            )
-            paths = [path.partition(spec.root)[2].lstrip("/") for path, *_ in plan.files]
-            first = sorted(rows_in(storage, paths))
+            pinned = Pinned(pin, spec.root, {}, {}, query.instant)
+            held, (paths, first) = pins.ask(pinned, lambda it: (it, self._read(it)))
             tell("holding", instant=query.instant)
             ends = self.clock.monotonic() + hold_s
             while self.clock.monotonic() < ends and not Path(spec.until).exists():
                 self.clock.sleep(LOOK_EVERY_S)
-            again = sorted(rows_in(storage, paths))
+            # As tasks do: the planner is asked no more.
+            same = (paths, first) == self._read(held)
         finally:
             self.jobs.pin = ""
         timeline, table = query.timeline, query.table
-        newest = {file.path for file in table.view(table.timeline()).latest()}
+        view = table.view(table.timeline())
+        newest = {file.path for each in view.slices() for file in each.files}
         tell(
             "look",
             begun_ms=begun_ms,
@@ -113,9 +113,24 @@ class Holder:
             pending=[i.time for i in timeline.pending],
             saved=[i.time for i in timeline.completed if i.action is Action.SAVEPOINT],
             rows=first,
-            same=again == first,
+            same=same,
             replaced=len(set(paths) - newest),
         )
+
+    def _read(self, query: Query) -> tuple[list[str], list[Row]]:
+        """The files of the query's state and their rows, read from storage."""
+        if query.table.config.table_type is TableType.COPY_ON_WRITE:
+            plan = plan_scan(query, [])
+            paths = [path.partition(self.spec.root)[2].lstrip("/") for path, *_ in plan.files or ()]
+            return paths, sorted(rows_in(query.table.storage, paths))
+        query.merged.clear()
+        self.runtime.log_memory.__init__()  # type: ignore[misc]
+        paths = [file.path for each in query.slices(()) for file in each.files]
+        try:
+            return paths, list(seen_rows(query))
+        except TableCorrupt as error:
+            # A log of the state has gone; a base file that has is a FileNotFoundError.
+            raise FileNotFoundError(str(error)) from error
 
 
 def run(spec: HolderSpec, answers: TextIO) -> None:

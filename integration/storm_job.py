@@ -34,6 +34,9 @@ from pyhudi.services.compaction import CompactionFate
 from pyhudi.storage.base import Storage
 
 SERVICES = ("clean", "archive", "cluster")
+#: those of a merge-on-read table
+LOG_SERVICES = (*SERVICES, "compact", "merge logs")
+LOG_STEPS = {"compact": "scheduleAndRun", "merge logs": "scheduleAndLogCompact"}
 LOOK_EVERY_S = 0.05
 
 
@@ -77,8 +80,9 @@ def turn(service: str, root: str, options: Mapping[str, str], hadoop: Mapping[st
         return sum(each.fate is Fate.DELETED for each in pyhudi.clean(root, **said))
     if service == "archive":
         return sum(each.fate is ArchiveFate.ARCHIVED for each in pyhudi.archive(root, **said))
-    if service == "compact":
-        return sum(each.fate is CompactionFate.COMPACTED for each in pyhudi.compact(root, **said))
+    if service in LOG_STEPS:
+        found = pyhudi.compact(root, op=LOG_STEPS[service], **said)
+        return sum(each.fate is CompactionFate.COMPACTED for each in found)
     return sum(each.fate is ClusteringFate.CLUSTERED for each in pyhudi.cluster(root, **said))
 
 

@@ -1,9 +1,9 @@
-"""A storm with pyhudi's own services: writers, a cleaner, an archiver, a clustering, long readers.
+"""A storm with pyhudi's own services: writers, cleans, archives, clusterings, long readers.
 
 ``python -m integration.storm_own [PLACE ...]`` raises one for each lock and writes its line into
-``docs/storm.md``. The services are processes of their own beside writers that have none inline.
-Processes of each kind are killed and stopped. When that is over, the services run and rest in
-turns, and the writers' commits of both are counted.
+``docs/storm.md``, with ``--logs`` on merge-on-read tables. The services are processes of their own
+beside writers that have none inline. Processes of each kind are killed and stopped. When that is
+over, the services run and rest in turns, and the writers' commits of both are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import Any
 
 from integration.peers import HudiRs, SparkPeer, apache_hudi
 from integration.peers.tables import S3Place
-from integration.storm_check import Row, Told, rows_in, rows_of
+from integration.storm import MERGE_ON_READ, Eye
+from integration.storm_check import Row, Told, rows_of, seen_rows
 from integration.storm_chronicle import (
     Chronicle,
     Chronicler,
@@ -33,17 +34,18 @@ from integration.storm_chronicle import (
     row_problems,
 )
 from integration.storm_holder import HolderSpec
-from integration.storm_job import SERVICES, JobSpec, hurry
+from integration.storm_job import JobSpec, hurry
 from integration.storm_own_page import Report, Season, Span, with_ours
 from integration.storm_places import LAPSE_S, OPTIONS, PLACES, Place, place
 from integration.storm_services import final_look
 from integration.storm_victims import Strike, Victim, Writer, strikes
 from integration.storm_writer import SEEDER, Spec
+from integration.strays import is_data
 from pyhudi.clock import SystemClock
 from pyhudi.config import resolve_write
 from pyhudi.locks.open import LockOpener
 from pyhudi.services.failed_writes import clean_failed_writes
-from pyhudi.services.rounds import run_services
+from pyhudi.services.rounds import USUAL, Service, run_services
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import open_table
 from pyhudi.transactions.leases import FOLDER as LEASES
@@ -67,6 +69,13 @@ RETENTION = {
     "hoodie.write.concurrency.key.conflict.check.enable": "true",
     CLUSTERING + "class": "ALL",
     CLUSTERING + "sort.columns": "key",
+}
+
+#: services of their own merge the logs, and soon
+LOGS = {
+    **MERGE_ON_READ,
+    "hoodie.compact.inline": "false",
+    "hoodie.log.compaction.blocks.threshold": "2",
 }
 
 
@@ -108,8 +117,11 @@ def blows(season: Season, lease_s: float) -> dict[str, list[Strike]]:
             "clean": [Strike(0, 1, "locked", 0.01, None)],
             "archive": [Strike(0, 1, "locked", 0.0, held)],
             "cluster": [Strike(0, 1, "locked", 0.1, None)],
+            "compact": [Strike(0, 1, "locked", 0.02, None)],
         }
     return {
+        "compact": [Strike(0, 1, "locked", 0.02, None), Strike(0, 3, "locked", 0.0, held)],
+        "merge logs": [Strike(0, 2, "begin", 0.1, None)],
         "clean": [Strike(0, 1, "locked", 0.01, None), Strike(0, 3, "locked", 0.0, held)],
         "archive": [Strike(0, 1, "locked", 0.03, None), Strike(0, 3, "locked", 0.0, held)],
         "cluster": [Strike(0, 1, "locked", 0.1, None), Strike(0, 2, "locked", 0.05, lapsed)],
@@ -125,6 +137,8 @@ def rage(where: Place, season: Season, seed: str, folder: Path) -> Report:
     size = CLUSTERING + "target.file.max.bytes", CLUSTERING + "max.bytes.per.group"
     sizes = dict(zip(size, map(str, (season.file_bytes, 3 * season.file_bytes)), strict=True))
     options = {**OPTIONS, **RETENTION, **sizes, **where.options}
+    options["hoodie.write.table.version"] = str(season.scale.version)
+    options |= LOGS if season.scale.merge_on_read else {}
     spec = Spec(
         where.root, options, where.hadoop, where.lease_s, seed,
         SEEDER, season.scale.writers, 0, season.scale.upserts, until=str(folder / "until"),
@@ -162,7 +176,7 @@ def _blow(report: Report, spec: Spec, where: Place, folder: Path) -> Chronicle:
             "integration.storm_job", name, job(service=name, every_s=season.rests_s[name]),
             folder, partial(services.hear, name), others.get(name, []),
         )
-        for name in SERVICES
+        for name in season.services
     ]  # fmt: skip
     looks: list[tuple[str, float, Mapping[str, Any]]] = []
     readers = [
@@ -188,7 +202,11 @@ def _blow(report: Report, spec: Spec, where: Place, folder: Path) -> Chronicle:
             one.go()
         ends = started + ENDS_WITHIN_S
         _wait(
-            lambda: all(one.spared for one in everybody) and _worked(services) and _outlived(looks),
+            lambda: (
+                all(one.spared for one in everybody)
+                and _worked(season, services)
+                and _outlived(looks)
+            ),
             ends,
         )
         report.figures["struck at"] = round(time.monotonic() - started)
@@ -242,9 +260,12 @@ def _note(
         looks.append((who, time.time(), event))
 
 
-def _worked(services: Services) -> bool:
-    """Whether each service has had work and ended it."""
-    return all(services.told[name] for name in SERVICES)
+def _worked(season: Season, services: Services) -> bool:
+    """Whether each service has had work and ended it.
+
+    A log compaction waits for writers that rest, which may never be.
+    """
+    return all(services.told[name] for name in season.services if name != "merge logs")
 
 
 def _outlived(looks: Sequence[tuple[str, float, Mapping[str, Any]]]) -> bool:
@@ -311,7 +332,8 @@ def _settle(report: Report, where: Place, options: Mapping[str, str], chronicle:
     clean_failed_writes(where.root, options=options, hadoop_options=where.hadoop)
     chronicle.look(storage)
     report.problems += [f"left after settling: {path}" for path in orphans(storage, chronicle)]
-    turns = run_services(where.root, options=options, hadoop_options=where.hadoop)
+    chosen = [*USUAL, *([Service.COMPACT] if report.season.scale.merge_on_read else [])]
+    turns = run_services(where.root, services=chosen, options=options, hadoop_options=where.hadoop)
     report.problems += [f"{t.service.value} failed: {t.error}" for t in turns if t.error]
     chronicle.look(storage)
     listing, left = final_look(storage)
@@ -334,7 +356,7 @@ def _settle(report: Report, where: Place, options: Mapping[str, str], chronicle:
     figures["acknowledged"] = sum(writer != SEEDER for writer, _ in told.acknowledged)
     figures["silent"] = len(told.silent)
     figures["archived"] = sum(entry.time not in listing.commits for entry in shown)
-    figures["clusterings"] = sum(entry.name is None for entry in shown)
+    figures.update(entry.operation for entry in shown if entry.name is None)
     figures["retries by services"] = sum(
         bool(named_services(chronicle, text)) for _, text in told.races
     )
@@ -344,7 +366,7 @@ def orphans(storage: Storage, chronicle: Chronicle) -> list[str]:
     """Data files that no commit ever named, and traces of writes that have ended."""
     named = {path for entry in chronicle.entries.values() for path in entry.files}
     files = [file.path for file in storage.walk("")]
-    data = {p for p in files if p.endswith(".parquet") and not p.startswith(".hoodie/")}
+    data = set(filter(is_data, files))
     traces = {p for p in files if p.startswith((".hoodie/.temp/", ".hoodie/.heartbeat/"))}
     return sorted((data - named) | traces)
 
@@ -352,11 +374,9 @@ def orphans(storage: Storage, chronicle: Chronicle) -> list[str]:
 def verify(report: Report, where: Place, hudi_rs: HudiRs | None, hudi: SparkPeer | None) -> None:
     """Have everybody read the table; what differs from the model becomes a problem."""
     assert report.chronicle is not None
-    table = open_table(where.open())
     path = S3Place(where.root, where.s3) if where.s3 else Path(where.root)
     shown = report.chronicle.seen_by(final_look(where.open())[0], None)
-    files = [file.path for file in table.view(table.timeline()).latest()]
-    seen = {"pyhudi": rows_in(table.storage, files)}
+    seen = {"pyhudi": list(seen_rows(Eye(where).query()))}
     for peer in (hudi_rs, hudi):
         if peer is not None:
             seen[peer.name] = rows_of(peer.read(path))
@@ -391,6 +411,8 @@ def main() -> int:
     parser.add_argument("--spans", type=int, help="how many parts are counted")
     parser.add_argument("--rest", type=float, help="seconds between two turns of a service then")
     parser.add_argument("--pace", type=float, help="twice the seconds between two upserts")
+    parser.add_argument("--logs", action="store_true", help="on merge-on-read tables")
+    parser.add_argument("--version", type=int, choices=(6, 8, 9), default=9, help="of the table")
     parser.add_argument("--try", action="store_true", dest="only_try", help="publish nothing")
     given = parser.parse_args()
     os.environ.update(BRIEF_SPARK)
@@ -399,6 +421,8 @@ def main() -> int:
     reports = []
     for name in given.place or LOCKS:
         season = Season.on(name)
+        scale = replace(season.scale, merge_on_read=given.logs, version=given.version)
+        season = replace(season, scale=scale)
         season = replace(season, span_s=given.span or season.span_s, counted_rest_s=given.rest)
         season = replace(season, pace_s=given.pace or season.pace_s)
         if given.spans is not None:

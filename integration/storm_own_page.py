@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from integration.storm_check import Told
 from integration.storm_chronicle import Chronicle
+from integration.storm_job import LOG_SERVICES, SERVICES
 from integration.storm_page import OURS, lines_of, part_of, with_part
 from integration.storm_victims import Scale
 
 #: seconds between two turns of a service
-RESTS_S: Mapping[str, float] = {"clean": 2.0, "archive": 3.0, "cluster": 5.0}
+RESTS_S: Mapping[str, float] = {
+    "clean": 2.0, "archive": 3.0, "cluster": 5.0, "compact": 4.0, "merge logs": 2.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Season:
     leased: bool = True
 
     @property
+    def services(self) -> tuple[str, ...]:
+        """The services that run, each a process of its own."""
+        return LOG_SERVICES if self.scale.merge_on_read else SERVICES
+
+    @property
     def rest(self) -> str:
         """How long services rest where commits are counted, in seconds."""
         if self.counted_rest_s is not None:
@@ -60,6 +68,12 @@ SAMPLE = Season(
     Scale(4, 6, 1, 0, 1, 0), rests_s={"clean": 0.5, "archive": 0.5, "cluster": 1.0},
     pace_s=0.5, hold_s=3.5, spared_ms=3_000, long_s=0.3, spans=0, gentle=True,
 )  # fmt: skip
+#: the same on a merge-on-read table
+LOGS_SAMPLE = replace(
+    SAMPLE,
+    scale=replace(SAMPLE.scale, merge_on_read=True),
+    rests_s={**SAMPLE.rests_s, "compact": 1.0, "merge logs": 0.5},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +141,9 @@ def least(spans: Iterable[Span]) -> float:
 COLUMNS = (
     "lock", "storage", "writers x upserts", "acknowledged", "retries", "of them by services",
     "killed", "paused", "fenced", "other failures", "silent", "files cleaned", "commits archived",
-    "clusterings", "services that failed", "states held", "of them with replaced files",
-    "files pulled away", "services rest, s", "commits/s without services", "with", "share",
-    "of the slowest writer", "seconds", "problems",
+    "clusterings", "compactions", "log compactions", "services that failed", "states held",
+    "of them with replaced files", "files pulled away", "services rest, s",
+    "commits/s without services", "with", "share", "of the slowest writer", "seconds", "problems",
 )  # fmt: skip
 NAMED = 3  # columns that tell which storm it was
 
@@ -138,17 +152,19 @@ TEXT = f"""\
 
 `python -m integration.storm_own` writes this part. Eight writers without services of their own
 upsert into one table beside three other processes of pyhudi: one cleans, one archives, one clusters
-a partition's files by key. They rest 2 s, 3 s and 5 s between two turns, where a job of services
-rests a minute by default, and keep so little that all have work. Three readers hold one state of
-the table for 12 s to 24 s each, with the lease of a long query, and read its files a second time at
-the end. Writers are killed and stopped as above. Each service is killed once and stopped once while
-it holds the lock, one reader is killed and one stopped. *killed* and *paused* are those of writers
-+ services + readers, in brackets the ones that held the lock.
+a partition's files by key. On a merge-on-read table two more compact it, and merge logs with each
+other where no write runs. They rest 2 s to 5 s between two turns, where a job of services rests a
+minute by default, and keep so little that all have work. Three readers hold one state of the table
+for 12 s to 24 s each, with the lease of a long query, and read its files a second time at the end,
+logs too. Writers are killed and stopped as above. Each service is killed once and stopped once
+while it holds the lock (that which merges logs is killed as it begins), one reader is killed and
+one stopped. *killed* and *paused* are those of writers + services + readers, in brackets the ones
+that held the lock.
 
 What holds for the storms above must hold here too; a commit may be in the archive. After one
 `pyhudi clean --failed-writes` no data file that no commit ever named, marker or heartbeat may be
 left, and after one round of `pyhudi services` no open instant and no lease. It is a problem if a
-writer fails for a reason that names a clean or a clustering, if a service fails otherwise than by
+writer fails for a reason that names a service, if a service fails otherwise than by
 what it was struck with (*services that failed*), if a reader misses a file of its state, or if it
 reads other rows from it the second time. Two of the writers race for new keys.
 
@@ -192,7 +208,9 @@ def summary(report: Report) -> tuple[str, ...]:
         figures["silent"],
         ran["clean done"],
         figures["archived"],
-        figures["clusterings"],
+        figures["CLUSTER"],
+        figures["COMPACT"],
+        figures["LOG_COMPACT"],
         ran["failed"],
         reads["look"],
         reads["with files that were replaced"],

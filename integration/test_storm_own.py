@@ -16,6 +16,7 @@ from integration.storm_chronicle import Chronicle, Entry
 from integration.storm_own import LOCKS, PAGE, blows, named_services, orphans, rage, verify
 from integration.storm_own_page import (
     COLUMNS,
+    LOGS_SAMPLE,
     SAMPLE,
     Report,
     Season,
@@ -34,22 +35,29 @@ def spans(*rates: tuple[bool, int, int]) -> list[Span]:
     return [Span(works, 0.0, 10.0, tuple(commits)) for works, *commits in rates]
 
 
+@pytest.mark.parametrize(
+    "season",
+    [
+        pytest.param(SAMPLE, id="copy-on-write"),
+        pytest.param(LOGS_SAMPLE, id="merge-on-read", marks=pytest.mark.matrix),
+    ],
+)
 def test_beside_our_services_no_write_is_lost_and_no_reader_loses_a_file(
-    tmp_path: Path, hudi_rs: HudiRs, peers: Callable[[str], SparkPeer]
+    tmp_path: Path, hudi_rs: HudiRs, peers: Callable[[str], SparkPeer], season: Season
 ) -> None:
     with place("filesystem", tmp_path) as where:
-        report = rage(where, SAMPLE, "sample", tmp_path)
+        report = rage(where, season, "sample", tmp_path)
         verify(report, where, hudi_rs, peers("hudi-1.2.0"))
     assert report.problems == []
-    for service in ("clean", "archive", "cluster"):
+    for service in season.services[:4]:
         assert report.services[service] > 0, f"{service} had no work"
-    assert report.struck["services"].total() == 3
+    assert report.struck["services"].total() == 3 + season.scale.merge_on_read
     assert report.reads["with files that were replaced"] > 0
 
 
 def test_every_service_is_killed_and_stopped_while_it_holds_the_lock() -> None:
     plan = blows(Season(), lease_s=8.0)
-    for service in ("clean", "archive", "cluster"):
+    for service in ("clean", "archive", "cluster", "compact"):
         killed, paused = plan[service]
         assert (killed.event, killed.pause_s) == ("locked", None)
         assert paused.event == "locked"
@@ -97,9 +105,11 @@ def test_the_published_page_has_a_storm_of_each_lock_and_names_no_problem() -> N
         row.strip("| ").split(" | ") for row in part.splitlines() if row.startswith("| ")
     ]
     assert tuple(names) == COLUMNS
-    assert 0 < len(storms) <= len(LOCKS)
+    kinds = {"merge-on-read" in storm[2] for storm in storms}
+    assert 0 < len(storms) <= len(LOCKS) * len(kinds)
     for storm in storms:
         told = dict(zip(names, storm, strict=True))
         assert told["problems"] == "none"
         assert told["files pulled away"] == "0"
         assert all(int(told[name]) for name in ("files cleaned", "clusterings", "states held"))
+        assert bool(int(told["compactions"])) == ("merge-on-read" in storm[2])
