@@ -173,9 +173,9 @@ class WriteOptions:
     bucket_fields: tuple[str, ...] = option((), "hoodie.bucket.index.hash.field", W,
         "Columns of the bucket hash, a part of the record key; the whole key by default.")
     update_partition_path: bool = option(True, "hoodie.simple.index.update.partition.path", W,
-        "Whether the global simple index moves a row whose partition changed.")
+        "False: under the global simple index a row keeps its old partition, folder and values.")
     bloom_update_partition_path: bool = option(True, "hoodie.bloom.index.update.partition.path", W,
-        "Whether the global bloom index moves a row whose partition changed.")
+        "False: under the global bloom index a row keeps its old partition, folder and values.")
     key_state_bytes: int = option(256 * MB, "hoodie.index.key.state.max.bytes", W,
         "Memory of the driver, for all tables, that remembers the file of each key; 0: none.",
         minimum=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.tables import INDEX, KEY, OPTIONS, PARTITION, HudiTable, Lake
+from tests.spark.tables import INDEX, KEY, OPTIONS, PARTITION, TYPE, HudiTable, Lake
 
 pytestmark = pytest.mark.spark
 
@@ -22,12 +22,14 @@ def placed(table: HudiTable) -> dict[int, tuple[str, str, str]]:
     return {row[0]: (row[1], row[2], row[3]) for row in found}
 
 
-@pytest.mark.parametrize("kind", ["simple", "bloom"])
+@pytest.mark.parametrize(
+    ("kind", "table_type"), [("simple", "COPY_ON_WRITE"), ("bloom", "MERGE_ON_READ")]
+)
 def test_a_global_index_leaves_rows_in_their_partition_where_it_is_told_to(
-    lake: Lake, kind: str
+    lake: Lake, kind: str, table_type: str
 ) -> None:
     stays = {INDEX: f"GLOBAL_{kind}".upper(), STAYS.format(kind): "false"}
-    table = lake.table("t", {**OPTIONS, **stays})
+    table = lake.table("t", {**OPTIONS, **stays, TYPE: table_type})
     table.write([(1, "a", 1, "x"), (2, "b", 1, "x"), (3, "c", 1, "y")])
     table.write([(1, "A", 2, "y")])
     table.frame([(2, "B", 2, "y"), (4, "D", 2, "y")]).createOrReplaceTempView("news")
@@ -45,7 +47,29 @@ def test_a_global_index_leaves_rows_in_their_partition_where_it_is_told_to(
 
     found = placed(table)
     assert {key: path for key, (path, _, _) in found.items()} == {1: "x", 2: "x", 3: "y", 4: "y"}
+    # A read leaves folders out by the column, so both must say the same.
+    assert all(path == column for path, column, _ in found.values())
+    for value, keys in {"x": {1, 2}, "y": {3, 4}, "z": set()}.items():
+        assert {row.id for row in table.df().where(f"dt = '{value}'").collect()} == keys
     assert {key: name for key, (_, _, name) in found.items()} == {1: "A", 2: "B", 3: "C", 4: "D"}
+
+
+def test_a_row_that_stays_keeps_only_the_part_of_its_values_that_its_folder_says(
+    lake: Lake,
+) -> None:
+    hour = {
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+        "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd HH",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    stays = {INDEX: "GLOBAL_SIMPLE", STAYS.format("simple"): "false"}
+    table = lake.table("t", {**OPTIONS, **stays, **hour})
+    table.write([(1, "a", 1, "2024-01-01 05"), (2, "b", 1, "2024-01-01 05")])
+    table.write([(1, "A", 2, "2024-01-01 07"), (2, "B", 2, "2024-01-02 07")])
+
+    day = "2024-01-01"
+    assert placed(table) == {1: (day, f"{day} 07", "A"), 2: (day, f"{day} 05", "B")}
 
 
 def test_rows_of_one_key_are_combined_before_a_write_where_it_is_told_to(lake: Lake) -> None:

@@ -38,10 +38,14 @@ OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How many rows a statement changes, by kind."""
+    """How many rows a statement changes, by kind.
+
+    ``stayed`` are those with values of another partition that stay where they are.
+    """
 
     inserted: int = 0
     moved: int = 0
+    stayed: int = 0
 
     @property
     def adds(self) -> bool:

@@ -34,6 +34,7 @@ IDENTITY = (RECORD_KEY, PARTITION_PATH, HOME)
 BETWEEN = "\0"
 NEW_KEY, NEW_PATH = "_pyhudi_new_key", "_pyhudi_new_path"
 STEP = "_pyhudi_step"
+STAYS = "_pyhudi_stays"
 #: keys that an error names
 SHOWN = 5
 
@@ -49,7 +50,8 @@ def prepare_changes(
     """Changes as rows of an upsert, with ``HOME`` for rows that are in the table.
 
     A row whose partition changes is deleted in the old and inserted in the new partition; under a
-    global index ``hoodie.*.index.update.partition.path`` may leave it where it is. New rows
+    global index ``hoodie.*.index.update.partition.path`` may leave it where it is, with its old
+    partition values, which ``with_homes`` looks up. New rows
     of a table without record key fields get keys that begin with ``key_prefix``. ``InvalidRecord``
     if a key would change, or if two rows would have one key.
     """
@@ -58,7 +60,9 @@ def prepare_changes(
     if set(target.fieldNames()) & set(changes.columns):
         path = partition_path(rows.schema, config, timestamp_format(options))
         everywhere = kind_of(options).everywhere
+        rows = rows.withColumn(STAYS, F.lit(False))
         if everywhere and not rows_move(options):
+            rows = rows.withColumn(STAYS, _is(UPDATED) & (F.col(PARTITION_PATH) != path))
             path = F.when(_is(UPDATED), F.col(PARTITION_PATH)).otherwise(path)
         rows = rows.withColumn(NEW_PATH, path)
         if config.record_key_fields:
@@ -140,7 +144,9 @@ def _key() -> Column:
 
 
 def _counted(rows: DataFrame) -> Survey:
-    counts = rows.agg(F.count_if(_is(INSERTED)), F.count_if(_moves())).first()
+    counts = rows.agg(
+        F.count_if(_is(INSERTED)), F.count_if(_moves()), F.count_if(F.col(STAYS))
+    ).first()
     assert counts is not None
     return Survey(*counts)
 
@@ -161,6 +167,7 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
     each = keys.agg(
         F.count_if(_is(INSERTED)).alias("inserted"),
         F.count_if(_moves()).alias("moved"),
+        F.count_if(F.col(STAYS)).alias("stayed"),
         F.count("*").alias("rows"),
         F.min(F.when(renamed, pair)).alias("renamed"),
     )
@@ -170,14 +177,16 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
         each = each.groupBy(RECORD_KEY).agg(
             F.sum("inserted").alias("inserted"),
             F.sum("moved").alias("moved"),
+            F.sum("stayed").alias("stayed"),
             F.min("renamed").alias("renamed"),
             (F.max(meet) | arrive & (F.count("*") > 1)).alias("meet"),
         )
         meet = F.col("meet")
     several = F.when(meet, F.col(RECORD_KEY))
-    found = each.agg(F.sum("inserted"), F.sum("moved"), F.min("renamed"), F.min(several)).first()
+    sums = [F.sum(name) for name in ("inserted", "moved", "stayed")]
+    found = each.agg(*sums, F.min("renamed"), F.min(several)).first()
     assert found is not None
-    inserted, moved, change, double = found
+    inserted, moved, stayed, change, double = found
     if change is not None:
         raise InvalidRecord(
             f"The statement would change record keys, such as '{change.old}' to '{change.new}'. "
@@ -191,7 +200,7 @@ def _survey(rows: DataFrame, config: TableConfig, named_keys: bool, everywhere: 
             "Keep only one row for each key in the source.",
             column=",".join(fields),
         )
-    return Survey(inserted or 0, moved or 0)
+    return Survey(inserted or 0, moved or 0, stayed or 0)
 
 
 def _placed(rows: DataFrame, names: Sequence[str], survey: Survey) -> DataFrame:

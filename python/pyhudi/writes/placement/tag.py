@@ -22,15 +22,16 @@ from pyhudi.index.lookup import KEY, OLD, ORDINAL, LookupSpec, lookup
 from pyhudi.rows.spec import DELETE
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.kept import Tagged
-from pyhudi.writes.keys.expressions import PARTITION_PATH
+from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.log_groups import log_groups
-from pyhudi.writes.prepare import HOME
+from pyhudi.writes.prepare import HOME, timestamp_format
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
 ARRIVAL = "_pyhudi_arrival"
+STAYS = "_pyhudi_stays"
 WAVES = 3
 
 
@@ -88,7 +89,47 @@ def with_homes(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     """Rows with ``ORDINAL``, by the file that a statement's scan read them from."""
     homes = [(file.file_id, ordinal) for ordinal, file in enumerate(files)]
     known = write.spark.createDataFrame(homes, f"{HOME} string, {ORDINAL} int")
-    return rows.join(F.broadcast(known), HOME, "left")
+    tagged = rows.join(F.broadcast(known), HOME, "left")
+    changes = write.prepared.changes
+    if changes is None or not changes.stayed:
+        return tagged
+    fields = write.config.partition_fields
+    held = base_keys(write, files, _roots(fields)).dropDuplicates([KEY, ORDINAL])
+    tagged = tagged.join(held, [KEY, ORDINAL], "left")
+    path = partition_path(rows.schema, write.config, timestamp_format(write.options))
+    updated = F.col(ORDINAL).isNotNull() & ~F.col(DELETE)
+    return _stayed(tagged, updated & (path != F.col(PARTITION_PATH)), fields)
+
+
+def _roots(names: Sequence[str]) -> list[str]:
+    """The columns of the table that dotted ``names`` are of."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def _stayed(tagged: DataFrame, stays: Column, fields: Sequence[str]) -> DataFrame:
+    """``tagged`` without what was read beside keys; rows that stay have their old partition values.
+
+    A read leaves partitions out by their folders, so a row's partition columns must agree with its
+    folder. A row that only a log has is not found in the base file, and fails.
+    """
+    roots = _roots(fields)
+    told = (
+        "[UNSUPPORTED_TABLE] A row would stay in its partition, but its old partition values are "
+        "in a log alone. Nothing was written. Compact the table first, or let rows move to their "
+        "new partitions: hoodie.*.index.update.partition.path=true."
+    )
+    found = F.when(stays & F.col(BASE_PARTITION).isNull(), F.raise_error(F.lit(told)).cast("int"))
+    values = {ORDINAL: found.otherwise(F.col(ORDINAL))} if fields else {}
+    for at, root in enumerate(roots):
+        old, new = F.col(f"{OLD}{at}"), F.col(f"`{root}`")
+        kept = old if root in fields else F.coalesce(new, old)
+        for name in fields:
+            if name.startswith(f"{root}."):
+                inside = ".".join(f"`{part}`" for part in name.split(".")[1:])
+                kept = kept.withField(inside, _value(name, {root: f"{OLD}{at}"}))
+        values[root] = F.when(stays, kept).otherwise(new)
+    beside = [BASE_PARTITION, *(f"{OLD}{at}" for at in range(len(roots)))]
+    return tagged.withColumns(values).drop(*beside)
 
 
 def tag_partitioned(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> DataFrame:
@@ -123,11 +164,12 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
     """The same over all partitions; a row whose partition changed moves, unless the old one wins.
 
     A move is a delete in the old group and an insert in the new partition. If the options say so
-    (``rows_move``), the row stays in its old partition instead.
+    (``rows_move``), the row stays in its old partition instead, with the old partition values.
     """
     moves = rows_move(write.options)
     ordering = write.config.ordering_fields if _by_event_time(write) and moves else ()
-    roots = list(dict.fromkeys(name.partition(".")[0] for name in ordering))
+    kept = () if moves or write.operation is Operation.DELETE else write.config.partition_fields
+    roots = _roots(ordering or kept)
     found = only_homes(write, base_keys(write, files, roots), files, [KEY])
     tagged = rows.join(found, KEY, "left")
     if DEAD in tagged.columns:
@@ -140,7 +182,8 @@ def tag_global(write: Write, rows: DataFrame, files: Sequence[BaseFile]) -> Data
         tagged = _refused_to_move(write, tagged, elsewhere, files)
     if not moves:
         path = F.when(elsewhere, F.col(BASE_PARTITION)).otherwise(F.col(PARTITION_PATH))
-        return tagged.withColumn(PARTITION_PATH, path).drop(BASE_PARTITION)
+        tagged = tagged.withColumn(STAYS, elsewhere).withColumn(PARTITION_PATH, path)
+        return _stayed(tagged, F.col(STAYS), kept).drop(STAYS)
     if DELETE not in tagged.columns:
         tagged = tagged.withColumn(DELETE, F.lit(False))
     if ordering:
