@@ -2,7 +2,9 @@
 
 ``python -m integration.stream_crashes [KIND ...] [--seeds N]`` plays tables of each kind: ``alone``
 and ``two`` (streams on one table) without Spark, ``spark`` with drivers of Spark on a cluster whose
-tasks fail, run twice and lose their workers, and ``beside`` Apache Hudi's writer and services.
+tasks fail, run twice and lose their workers, ``beside`` Apache Hudi's writer and services,
+``tables`` from a table of pyhudi's that is written and served meanwhile, and ``batches`` into the
+plain writer.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from integration.stream_seeds import (
     play_many,
 )
 from integration.stream_source import Source, differences, options_of, rows_of
+from integration.stream_tables import play_tables
 from tests.servers.process import BRIEF_JVM, BRIEF_SPARK
 
 PAGE = Path(__file__).parents[1] / "docs" / "crashes.md"
@@ -48,8 +51,10 @@ KINDS = {
     "two": "two on one table, without Spark",
     "spark": "one, Spark on a cluster under chaos",
     "beside": "two beside Apache Hudi",
+    "tables": "one, Spark, from a table of pyhudi",
+    "batches": "one, Spark, `foreachBatch` with `df.write`",
 }
-SEEDS = {"alone": 200, "two": 24, "spark": 4, "beside": 3}
+SEEDS = {"alone": 200, "two": 24, "spark": 4, "beside": 3, "tables": 10, "batches": 10}
 #: of a cluster whose tasks are overtaken, and that does not wait for what is gone
 CHAOS = {
     "spark.executor.memory": "1g",
@@ -145,6 +150,8 @@ def run(kind: str, seeds: Sequence[str], folder: Path, judge: Judge) -> list[Pla
             return play_many(seeds, folder, judge, streams=2)
         case "spark":
             return one_by_one(seeds, folder, judge, with_spark)
+        case "tables" | "batches":
+            return play_tables(seeds, folder, judge, kind == "batches")
     return play_beside(seeds, folder, judge)
 
 

@@ -1,8 +1,9 @@
 """The driver of a streaming query: a Spark application that may kill itself at a chosen step.
 
 ``python -m integration.stream_driver SPEC-JSON`` writes all files of a folder into a table, one
-file a batch, and ends. With the same checkpoint it goes on where its forerunner died. Exit code 4:
-the query ended with an error of pyhudi, which stderr has; its user would start it again.
+file a batch, or all that another table of pyhudi's has, and ends. With the same checkpoint it goes
+on where its forerunner died. Exit code 4: the query ended with an error of pyhudi, which stderr
+has; its user would start it again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from integration.chaos import Odds, troubled
@@ -45,6 +47,8 @@ class DriverSpec:
 
     ``staged``: tasks write the files. ``troubled``: a seed by which tasks of the input fail and
     lose their workers. ``dying_s``: how long the tasks of a killed forerunner may have gone on.
+    ``follows``: ``source`` is a table of pyhudi's, which is read with these options. ``parts``: the
+    plain writer writes each batch, in so many writes; 0 for the sink.
     """
 
     root: str
@@ -59,6 +63,8 @@ class DriverSpec:
     conf: dict[str, str] = field(default_factory=dict)
     staged: bool = False
     troubled: str = ""
+    follows: dict[str, str] | None = None
+    parts: int = 0
 
 
 def session(spec: DriverSpec) -> SparkSession:
@@ -83,20 +89,42 @@ def arm(spec: DriverSpec) -> None:
             module(f"pyhudi.writes.{name}").HERE_BYTES = -1
     if answer := dies_when(troubles, ANSWERED):
         handlers = module("pyhudi.spark.write_handlers").WriteHandlers
-        handlers.write_batch = answering(handlers.write_batch, answer.at, spec.deaths)
+        name = "write" if spec.parts else "write_batch"
+        setattr(handlers, name, answering(getattr(handlers, name), answer.at, spec.deaths))
     if dies_when(troubles, IN_A_TASK):
         die_in_a_task(Path(spec.root), spec.deaths)
 
 
+def rows_of(spark: SparkSession, spec: DriverSpec) -> DataFrame:
+    """The stream of what is to be written."""
+    if spec.follows is not None:
+        return spark.readStream.format("pyhudi").options(**spec.follows).load(spec.source)
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(spec.source)
+
+
+def in_parts(spec: DriverSpec) -> Callable[[DataFrame, int], None]:
+    """Writes a batch by ``df.write``, in ``parts`` writes of which some may have no rows."""
+
+    def write(rows: DataFrame, number: int) -> None:
+        for part in range(spec.parts):
+            own = rows.where(f"pmod(hash(k), {spec.parts}) = {part}") if spec.parts > 1 else rows
+            own.write.format("pyhudi").options(**spec.options).mode("append").save(spec.root)
+
+    return write
+
+
 def stream(spark: SparkSession, spec: DriverSpec) -> None:
-    """Write all files that are not in yet."""
-    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    frame = reader.json(spec.source)
+    """Write all that is not in yet."""
+    frame = rows_of(spark, spec)
     if spec.troubled:
         frame = frame.mapInArrow(troubled(spec.troubled, Odds()), frame.schema)  # type: ignore[arg-type]
-    writer = frame.writeStream.format("pyhudi").options(**spec.options)
-    writer = writer.option("checkpointLocation", spec.checkpoint).trigger(availableNow=True)
-    writer.start(spec.root).awaitTermination()
+    writer = frame.writeStream.option("checkpointLocation", spec.checkpoint)
+    writer = writer.trigger(availableNow=True)
+    if spec.parts:
+        query = writer.foreachBatch(in_parts(spec)).start()
+    else:
+        query = writer.format("pyhudi").options(**spec.options).start(spec.root)
+    query.awaitTermination()
 
 
 def main() -> None:

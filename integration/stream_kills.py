@@ -28,6 +28,7 @@ STEPS = (
     ("*.compaction.*", "compaction"),
     ("*hoodie.properties*", "making the table"),
     (".hoodie/.heartbeat/*", "heartbeat"),
+    (".hoodie/.leases/*", "lease"),
     (".hoodie/.temp/*", "markers"),
     (".hoodie/.locks*", "lock"),
     (".hoodie/lock", "lock"),

@@ -31,9 +31,8 @@ LAPSE_S = 3.5
 
 @dataclass
 class Lives:
-    """A stream with its folder: its source, its checkpoint, and what befell its drivers."""
+    """A stream with its folder: its checkpoint, and what befell its drivers."""
 
-    source: Source
     folder: Path
     spec: DriverSpec
     ended: Counter[str] = field(default_factory=Counter)
@@ -51,12 +50,26 @@ class Lives:
             str(table), str(own / "files"), str(own / "checkpoint"), str(own / "deaths"), options,
             **more,
         )  # fmt: skip
-        return Lives(source, own, spec)
+        return Lives(own, spec)
+
+    @staticmethod
+    def of_table(
+        folder: Path, source: str, table: Path, options: dict[str, str], limit: dict[str, str],
+        parts: int,
+    ) -> Lives:  # fmt: skip
+        """A stream of the table ``source`` with a folder of its own; ``limit`` is of a batch."""
+        names = ("checkpoint", "deaths")
+        checkpoint, deaths = (str(folder / name) for name in names)
+        spec = DriverSpec(
+            str(table), source, checkpoint, deaths, options, follows=limit, parts=parts
+        )
+        return Lives(folder, spec)
 
     def live(self, *troubles: Trouble, **more: Any) -> str:
         """One life: ``killed``, ``failed`` by an error of pyhudi, or ``done``."""
         spec = replace(self.spec, troubles=[asdict(each) for each in troubles], **more)
         log = self.folder / "log"
+        begun = log.stat().st_size if log.exists() else 0
         with log.open("ab") as noise:
             code = subprocess.run(
                 [sys.executable, "-m", "integration.stream_driver", json.dumps(asdict(spec))],
@@ -66,7 +79,7 @@ class Lives:
         if end is None:
             raise AssertionError(f"the driver ended with {code}:\n{log.read_text()[-4000:]}")
         if end == "failed":
-            self.errors.append(log.read_text()[-1500:])
+            self.errors.append(log.read_bytes()[begun:].decode(errors="replace"))
         self.ended[end] += 1
         return end
 

@@ -52,7 +52,7 @@ DYING_S = 0.0
 
 @dataclass(frozen=True, slots=True)
 class WriterSpec:
-    """One life; ``log`` takes what it says."""
+    """One life; ``log`` takes what it says. ``spares_ms``: how long cleaned files stay."""
 
     root: str
     source: Source
@@ -62,6 +62,7 @@ class WriterSpec:
     options: dict[str, str]
     troubles: tuple[Trouble, ...] = ()
     lease_s: float = 8.0
+    spares_ms: int = 60_000
 
 
 class Checkpoint:
@@ -117,6 +118,7 @@ def stream(spec: WriterSpec) -> None:
     """Write all batches that Spark would not take for done."""
     shorten_leases(spec.lease_s)
     module("pyhudi.transactions.recovery.settle").DYING_S = DYING_S
+    module("pyhudi.services.clean").SPARED_MS = spec.spares_ms
     module("pyhudi.writes.write").prepare = prepare
     compact_without_spark()
     storages = Storages(open_storage, spec.troubles, spec.deaths)

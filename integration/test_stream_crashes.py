@@ -19,6 +19,7 @@ from integration.stream_kills import ANSWERED, IN_A_TASK, Trouble
 from integration.stream_lives import Lives, problems_of
 from integration.stream_seeds import Played, Pool, stream_of
 from integration.stream_source import Row, Source, differences, options_of
+from integration.stream_tables import Growing, is_served, splits
 from integration.stream_writer import make_table
 
 matrix = pytest.mark.matrix
@@ -107,9 +108,43 @@ def test_a_few_seeds_find_no_problem(tmp_path: Path, hudi_rs: HudiRs, kind: str)
     assert sum(each.deaths.total() for each in played)
 
 
+#: how a stream goes from one table into another: by the sink, or by `df.write` in two parts. Its
+#: drivers die at a step, and of the fifth batch amid a commit: between two parts, or after it.
+BETWEEN = {
+    "sink": (0, "in a task", Trouble("CRASH_AFTER", ANSWERED, 5)),
+    "foreachBatch": (2, "before the put", Trouble("CRASH_AFTER", ANSWERED, 9)),
+}
+
+
+@pytest.mark.parametrize("kind", BETWEEN)
+def test_a_driver_between_two_tables_that_is_killed_neither_loses_nor_doubles_rows(
+    tmp_path: Path, hudi_rs: HudiRs, kind: str
+) -> None:
+    """The source is compacted, cleaned and archived meanwhile, and batches are parts of commits."""
+    source, table, options = Source("a", "upsert", 5), tmp_path / "table", options_of("upsert", 9)
+    parts, step, amid = BETWEEN[kind]
+    own = tmp_path / "stream"
+    own.mkdir()
+    with Pool(1, tmp_path / "log") as pool:
+        growing = Growing.begin(source, tmp_path, options_of("upsert", 9, logs=True), pool)
+        growing.grow(served=False)
+        limit = {"maxRowsPerTrigger": "9"}
+        stream = Lives.of_table(own, growing.spec.root, table, options, limit, parts)
+        checkpoint = Path(stream.spec.checkpoint)
+        assert stream.live(DEATHS[step], staged=step == "in a task") == "killed", stream.errors
+        growing.grow(is_served(checkpoint))
+        assert stream.live(amid) == "killed", stream.errors
+        assert is_served(checkpoint), "the first state was read"
+        assert splits(checkpoint), "a batch is a part of a commit"
+        growing.grow(served=True, commits=source.files)
+        stream.finish()
+        assert growing.problems() == []
+    assert problems_of(table, source.wanted(), [hudi_rs], options) == []
+
+
 @matrix
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", ["spark", "beside"])
+@pytest.mark.parametrize("kind", ["spark", "beside", "tables", "batches"])
 def test_a_seed_with_other_processes_finds_no_problem(
     tmp_path: Path, peers: Peers, hudi_rs: HudiRs, kind: str
 ) -> None:
