@@ -164,6 +164,43 @@ def streams(spark: Any, folder: str) -> object:
     return found
 
 
+def followed(spark: Any, folder: str) -> object:
+    """Streams of one table into others: the latest images, and the changes; and an error."""
+    source = f"{folder}/followed"
+
+    def write(ids: str, name: str, how: str = "upsert") -> None:
+        frame = spark.sql(f"select explode(array({ids})) as id, '{name}' as name")
+        writer = frame.write.format("pyhudi").option(KEY, "id").option(OPERATION, how)
+        writer.mode("append").save(source)
+
+    def run(into: str, *columns: str, key: str = "id", **options: str) -> list[list[Any]]:
+        stream = spark.readStream.format("pyhudi").options(**options).load(source)
+        query = (
+            (stream.selectExpr(*columns) if columns else stream)
+            .writeStream.format("pyhudi")
+            .options(**{KEY: key, OPERATION: "upsert"})
+            .option("checkpointLocation", f"{folder}/of_{into}")
+            .trigger(availableNow=True)
+            .start(f"{folder}/{into}")
+        )
+        assert query.awaitTermination(60), into
+        found = spark.read.format("pyhudi").load(f"{folder}/{into}")
+        return sorted(list(row) for row in found.collect())
+
+    changes = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc_columns",
+    }
+    told = "coalesce(after.id, before.id) as id", "op", "after.name as name"
+    found = []
+    for ids, name, how in (("1, 2", "a", "upsert"), ("2, 3", "b", "upsert"), ("1", "", "delete")):
+        write(ids, name, how)
+        latest = run("latest", maxFilesPerTrigger="1")
+        found.append([latest, run("changed", *told, **changes)])
+    wrong = {"hoodie.datasource.streaming.startOffset": "yesterday"}
+    return {"found": found, "error": message(lambda: run("wrong", **wrong))}
+
+
 def slow(spark: Any, mark: str) -> Any:
     """Rows that take a minute, and a file ``mark`` once the first is under way."""
 

@@ -321,6 +321,20 @@ def test_each_batch_of_a_remote_stream_is_in_its_table_once(
 
 
 @pytest.mark.matrix
+def test_a_remote_stream_of_a_table_gives_its_rows_and_its_changes(
+    connect: tuple[Place, ConnectClient],
+) -> None:
+    _, client = connect
+    told = client.run("followed")
+    assert told["found"] == [
+        [[[1, "a"], [2, "a"]], [[1, "i", "a"], [2, "i", "a"]]],
+        [[[1, "a"], [2, "b"], [3, "b"]], [[1, "i", "a"], [2, "u", "b"], [3, "i", "b"]]],
+        [[[1, "a"], [2, "b"], [3, "b"]], [[1, "d", None], [2, "u", "b"], [3, "i", "b"]]],
+    ]
+    assert "hoodie.datasource.streaming.startOffset" in told["error"]
+
+
+@pytest.mark.matrix
 def test_sessions_at_once_keep_their_settings_and_views_apart(
     connect: tuple[Place, ConnectClient],
 ) -> None:

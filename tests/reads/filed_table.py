@@ -128,6 +128,8 @@ class FiledTable:
     groups: dict[str, tuple[dict[str, tuple[int, int]], str]] = field(default_factory=dict)
     noted: list[Change] = field(default_factory=list)
     row_group: int = 3
+    #: completion times that differ from the request
+    done: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def at(cls, root: Path) -> FiledTable:
@@ -231,7 +233,8 @@ class FiledTable:
     def _commit(
         self, number: int, metadata: CommitMetadata, action: Action = Action.COMMIT
     ) -> None:
-        instant = Instant(at(number), action, State.COMPLETED, at(number))
+        done = at(self.done.get(number, number))
+        instant = Instant(at(number), action, State.COMPLETED, done)
         LocalStorage(str(self.root)).put_if_absent(
             f".hoodie/timeline/{instant_file_name(instant, 2)}", render_commit(metadata, 2)
         )

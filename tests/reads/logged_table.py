@@ -35,8 +35,6 @@ class LoggedTable(FiledTable):
     versions: dict[tuple[str, str], int] = field(default_factory=dict)
     #: planned compactions: file group -> the number of the plan, and the rows that it has
     plans: dict[str, tuple[int, dict[str, tuple[int, int]]]] = field(default_factory=dict)
-    #: completion times that differ from the request
-    done: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, root: Path, version: int = 9, seed: int = 0) -> LoggedTable:

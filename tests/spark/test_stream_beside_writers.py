@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi.format.stream_marks import STREAMS_KEY
 from tests.spark.racing import overtaken
 from tests.spark.tables import OPTIONS, TYPE, HudiTable, Lake
+from tests.spark.test_non_blocking import MERGE, NON_BLOCKING, ORDERS
 from tests.spark.test_stream_sink import Stream, row
 from tests.spark.test_stream_source import CDC, Following
 
@@ -33,9 +34,9 @@ ROUNDS = 3
 STEPS = {"d": 0, "i": 1, "u": 2}
 
 
-def change(table: HudiTable, who: str, overwritten: str) -> None:
+def change(table: HudiTable, who: str) -> None:
     """Upserts and deletes rows of both partitions, and overwrites one; each row only once."""
-    ts = 10
+    ts, overwritten = 10, "xy"["ab".index(who)]
     for turn in range(ROUNDS):
         ts += 10
         name = f"{who}{turn}"
@@ -46,11 +47,23 @@ def change(table: HudiTable, who: str, overwritten: str) -> None:
         table.write(rows, "insert_overwrite")
 
 
+def add_logs(table: HudiTable, who: str) -> None:
+    """Upserts rows that the other writes too, each of which may be the later one."""
+    for turn in range(2 * ROUNDS):
+        ts = 10 * (turn + 1) + (turn % 3) * "ab".index(who)
+        rows = [
+            (key, f"{who}{turn}", ts + "ab".index(who), "xy"[key % 2]) for key in range(turn, 9)
+        ]
+        table.write(rows)
+
+
 @contextmanager
-def writers(table: HudiTable) -> Iterator[list[Future[None]]]:
+def writers(
+    table: HudiTable, change: Callable[[HudiTable, str], None] = change
+) -> Iterator[list[Future[None]]]:
     """Two threads that change the table; their errors come at the end."""
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(change, table, "a", "x"), pool.submit(change, table, "b", "y")]
+        running = [pool.submit(change, table, who) for who in "ab"]
         yield running
         for each in running:
             each.result()
@@ -82,13 +95,35 @@ def added_up(stream: Following) -> dict[int, tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     "limit",
-    [{"maxFilesPerTrigger": "1"}, {"hoodie.datasource.streaming.maxRowsPerTrigger": "7"}],
-    ids=["files", "rows"],
+    [
+        {"maxFilesPerTrigger": "1"},
+        {"hoodie.datasource.streaming.maxRowsPerTrigger": "7"},
+        pytest.param({"maxBytesPerTrigger": "9000"}, marks=pytest.mark.matrix),
+    ],
+    ids=["files", "rows", "bytes"],
 )
 def test_streams_beside_two_writers_add_up_to_the_rows_of_the_table(
     lake: Lake, tmp_path: Path, limit: dict[str, str]
 ) -> None:
     table = lake.table(options={**OPTIONS, RETRIES: "40"})
+    check(table, tmp_path, limit, change)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_streams_beside_writers_without_coordination_add_up_to_the_rows_of_the_table(
+    lake: Lake, tmp_path: Path, order: str
+) -> None:
+    table = lake.table(options={**OPTIONS, **NON_BLOCKING, MERGE: order})
+    check(table, tmp_path, {"maxBytesPerTrigger": "2000"}, add_logs)
+
+
+def check(
+    table: HudiTable,
+    tmp_path: Path,
+    limit: dict[str, str],
+    change: Callable[[HudiTable, str], None],
+) -> None:
+    """Two streams beside two writers: the latest images all the while, and the changes in turns."""
     table.write([(key, "first", 1, "xy"[key % 2]) for key in range(8)])
     latest = Following(table, tmp_path / "latest", limit)
     changed = Following(table, tmp_path / "changed", {**CDC, **limit})
@@ -101,7 +136,7 @@ def test_streams_beside_two_writers_add_up_to_the_rows_of_the_table(
     )
     query = writing.option("checkpointLocation", str(latest.checkpoint)).start()
     try:
-        with writers(table) as running:
+        with writers(table, change) as running:
             turns = 0
             while not all(each.done() for each in running):
                 changed.run()
