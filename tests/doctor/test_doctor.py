@@ -9,15 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.cli.main import main
 from pyhudi.errors import CommitConflict, HudiError
 from pyhudi.format.instants import Action, Instant, State
 from pyhudi.listing import Listing
 from pyhudi.repairs.all_kinds import KINDS
 from pyhudi.repairs.doctor import Diagnosis, Treatment
 from pyhudi.timeline.view import VIEWS
-from tests.doctor import faults
+from tests.doctor import faults, logged
 from tests.doctor.broken import BROKEN, UNEXPLAINED, Broken
-from tests.golden_tables import ALL, BY_NAME, COPY_ON_WRITE
+from tests.golden_tables import ALL, BY_NAME, COPY_ON_WRITE, GoldenTable
+from tests.reads.merged_table import opened
+from tests.reads.merged_table import rows as merged_rows
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -96,8 +99,61 @@ def test_tables_of_apache_hudi_have_nothing_to_repair(golden: object, tmp_path: 
     assert [(each.kind, each.about, each.evidence) for each in found] == []
 
 
+@pytest.mark.parametrize("broken", logged.TOLD, ids=lambda broken: broken.name)
+def test_a_fault_beside_logs_is_told_and_left_alone(broken: Broken, tmp_path: Path) -> None:
+    root = broken.make(tmp_path)
+    before = contents(root)
+    for forgets in (False, True):
+        found = pyhudi.doctor(
+            str(root),
+            dry_run=False,
+            forget_lost=forgets,
+            **dict(broken.more),  # type: ignore[arg-type]
+        )
+        mine = [each for each in found if each.kind == broken.kind]
+        assert {each.treatment for each in mine} == {Treatment.LEFT}
+        assert all("not looked for" not in each.evidence and each.repair for each in mine)
+        assert contents(root) == before
+
+
+@pytest.mark.parametrize("broken", logged.REPAIRED, ids=lambda broken: broken.name)
+def test_a_fault_that_logs_have_no_part_in_is_repaired(broken: Broken, tmp_path: Path) -> None:
+    good = merged_rows(opened(BY_NAME[broken.base].unzip(tmp_path / "good")))
+    root = broken.make(tmp_path)
+    (would,) = [each for each in look(root, broken) if each.kind == broken.kind]
+    assert would.treatment is Treatment.WOULD_BE
+    (done,) = [e for e in look(root, broken, dry_run=False) if e.kind == broken.kind]
+    assert done.treatment is Treatment.REPAIRED
+    assert look(root, broken) == []
+    VIEWS.forget_all()
+    assert merged_rows(opened(root)) == good
+
+
+@pytest.mark.parametrize("broken", logged.UNJUDGED, ids=lambda broken: broken.name)
+def test_what_logs_hide_is_said_to_be_not_judged(broken: Broken, tmp_path: Path) -> None:
+    root = broken.make(tmp_path)
+    found = [each for each in look(root, broken) if each.kind == broken.kind]
+    assert {each.treatment for each in found} == {Treatment.UNJUDGED}
+    assert main(["doctor", "--read-files", str(root)]) == 0
+
+
+LOGGED = [table for table in ALL if table.merge_on_read]
+
+
+@pytest.mark.parametrize("golden", LOGGED, ids=lambda golden: golden.name)
+def test_no_log_of_apache_hudi_is_damaged(golden: GoldenTable, tmp_path: Path) -> None:
+    root = golden.unzip(tmp_path)
+    try:
+        pyhudi.Table(str(root)).files()
+    except HudiError:
+        pytest.skip("pyhudi does not read it")
+    found = pyhudi.doctor(str(root), read_files=True)
+    assert {each.treatment for each in found} <= {Treatment.UNJUDGED}
+
+
 def test_there_are_kinds_without_number_and_each_has_a_broken_table() -> None:
-    assert {broken.kind for broken in BROKEN} == {kind.name for kind in KINDS}
+    broken = {each.kind for each in (*BROKEN, *logged.TOLD)}
+    assert broken == {kind.name for kind in KINDS}
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
 

@@ -80,7 +80,8 @@ def _doctor(given: argparse.Namespace) -> Answer:
         hadoop_options=hadoop_options,
     )
     text, _ = listed(given, found, f"The doctor finds nothing wrong with the table at {path}.")
-    return text, int(any(each.treatment is not Treatment.REPAIRED for each in found))
+    fine = (Treatment.REPAIRED, Treatment.UNJUDGED)
+    return text, int(any(each.treatment not in fine for each in found))
 
 
 def _bin(given: argparse.Namespace) -> Answer:

@@ -7,6 +7,7 @@ from typing import Final
 from pyhudi.repairs.commit_faults import COMMIT_KINDS
 from pyhudi.repairs.fault_kind import Kind
 from pyhudi.repairs.leftover_faults import LEFTOVER_KINDS
+from pyhudi.repairs.log_faults import LOG_KINDS
 from pyhudi.repairs.metadata_faults import METADATA_KINDS
 from pyhudi.repairs.partition_faults import PARTITION_KINDS
 from pyhudi.repairs.properties_faults import PROPERTIES_KINDS
@@ -23,4 +24,5 @@ KINDS: Final[tuple[Kind, ...]] = (
     *SERVICE_KINDS,
     *LEFTOVER_KINDS,
     *ROW_KINDS,
+    *LOG_KINDS,
 )

@@ -18,16 +18,15 @@ from pyhudi.format.commit_metadata import (
     render_commit,
 )
 from pyhudi.format.filenames import BaseFileName
-from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.instants import Action, Instant, State
 from pyhudi.format.schema_history import LATEST_SCHEMA_KEY
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.repairs.fault_kind import Kind, TableFault
 from pyhudi.repairs.patient import Patient
 from pyhudi.services.bin import Edit
 from pyhudi.storage.base import StoredFile
+from pyhudi.timeline.log_promises import missing_logs
 from pyhudi.timeline.promises import LostFile
-from pyhudi.timeline.strays import Archive
-from pyhudi.timeline.view import FileSystemView, list_view
 
 META = "_hoodie_"
 AVRO_SCHEMA = b"parquet.avro.schema"
@@ -41,12 +40,13 @@ class _UnexplainedError(Exception):
 def _empty(patient: Patient) -> Iterator[TableFault]:
     for instant in patient.commits:
         path = patient.timeline.file_of(instant)
-        if patient.read(path) == b"" and (instant.time in _writers(patient)):
+        if patient.read(path) != b"":
+            continue
+        if patient.has_data_of(instant.time):
             yield _made_again(patient, instant, "The file is empty, though its instant has files.")
-
-
-def _writers(patient: Patient) -> set[InstantTime]:
-    return {name.instant for _, name in patient.base_files}
+        elif patient.is_merge_on_read and not patient.config.logs_name_their_write:
+            text = "The file is empty, and the names of logs do not tell whether it wrote some."
+            yield TableFault(path, text, BY_HAND)
 
 
 def _torn(patient: Patient) -> Iterator[TableFault]:
@@ -77,6 +77,8 @@ def _made_again(patient: Patient, instant: Instant, evidence: str) -> TableFault
 
 def _from_files(patient: Patient, instant: Instant) -> CommitMetadata:
     """What a commit must have said, by its files; ``_UnexplainedError`` if they do not tell."""
+    if patient.is_merge_on_read:
+        raise _UnexplainedError("Its files do not tell which logs it wrote or merged.")
     if instant.action is not Action.COMMIT:
         raise _UnexplainedError("Its files do not tell which file groups it replaced.")
     found = patient.base_files_of(instant.time)
@@ -153,14 +155,8 @@ def _extra(patient: Patient, own: SparkSchema) -> dict[str, str]:
     return {SCHEMA_KEY: json.dumps(own.avro(patient.config.name))}
 
 
-def _view(patient: Patient) -> FileSystemView:
-    archive = Archive(patient.storage, patient.config)
-    return list_view(patient.storage, patient.timeline, archive)
-
-
 def _lost(patient: Patient) -> Iterator[TableFault]:
-    view = _view(patient)
-    for lost in view.missing():
+    for lost in (*patient.view.missing(), *missing_logs(patient.view)):
         yield _forgotten(patient, lost)
 
 
@@ -175,6 +171,14 @@ def _forgotten(patient: Patient, lost: LostFile) -> TableFault:
     if found is not None:
         return TableFault(
             lost.path, evidence, "Put back what a bin has.", (Edit(lost.path, found),)
+        )
+    if patient.is_merge_on_read:
+        return TableFault(
+            lost.path,
+            evidence,
+            "Bring the file back from a backup, or restore to an earlier commit. A commit of a "
+            "merge-on-read table cannot forget a file: what is left may be older rows, or rows "
+            "that were deleted.",
         )
     metadata = patient.commit(commit)
     if not patient.wishes.forget_lost or metadata is None:

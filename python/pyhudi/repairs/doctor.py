@@ -55,6 +55,7 @@ class Treatment(str, Enum):
     REPAIRED = "repaired"
     WOULD_BE = "would be repaired"
     LEFT = "not repaired"
+    UNJUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class Diagnosis:
     """A fault of a table, its evidence, what readers see, and its repair.
 
     ``about`` is a file or an instant, ``rule`` the rule of the format that is broken. If
-    ``treatment`` is ``LEFT``, ``repair`` says what people can do. ``bin`` is what to give to
-    ``put_back``.
+    ``treatment`` is ``LEFT``, ``repair`` says what people can do; with ``UNJUDGED`` nothing tells
+    whether there is a fault, and ``evidence`` says why. ``bin`` is what to give to ``put_back``.
     """
 
     kind: str
@@ -211,8 +212,6 @@ def _faults(patient: Patient) -> list[tuple[Kind, TableFault]]:
     for kind in KINDS:
         if not (kind.closed or patient.is_open):
             continue
-        if patient.is_merge_on_read and not kind.any_table:
-            continue
         found += [(kind, fault) for fault in _looked(kind, patient)]
     return found
 
@@ -267,5 +266,7 @@ def _told(kind: Kind, fault: TableFault, name: str = "", left: bool = False) -> 
     treatment = Treatment.WOULD_BE if fault.edits and not left else Treatment.LEFT
     if name:
         treatment = Treatment.REPAIRED
+    elif not fault.judged:
+        treatment = Treatment.UNJUDGED
     told = (fault.about, fault.evidence, kind.reads, kind.rule)
     return Diagnosis(kind.name, *told, treatment, fault.repair, name)

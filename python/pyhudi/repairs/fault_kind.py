@@ -17,21 +17,22 @@ from pyhudi.services.bin import Edit
 class TableFault:
     """One fault of a table: the file or instant, the evidence, and the repair.
 
-    Without ``edits`` nothing is repaired, and ``repair`` says what people can do.
+    Without ``edits`` nothing is repaired, and ``repair`` says what people can do. Not ``judged``:
+    the table does not tell whether it has the fault.
     """
 
     about: str
     evidence: str
     repair: str
     edits: tuple[Edit, ...] = ()
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of fault; ``rule`` of the format is broken, and ``reads`` is what readers see.
 
-    ``closed``: it is looked for also if the properties cannot be read. ``any_table``: it is looked
-    for in merge-on-read tables, too.
+    ``closed``: it is looked for also if the properties cannot be read.
     """
 
     name: str
@@ -39,4 +40,3 @@ class Kind:
     reads: str
     find: Callable[[Patient], Iterable[TableFault]]
     closed: bool = False
-    any_table: bool = False

@@ -64,10 +64,10 @@ def _difference(said: bytes, size: int, data: bytes | None) -> str:
 def _partitions(patient: Patient) -> dict[str, InstantTime]:
     """Each partition with a file that counts, and the earliest instant of such a file."""
     found: dict[str, InstantTime] = {}
-    for file, name in patient.base_files:
+    for file, instant in patient.data_files:
         partition = file.path[: -len(file.name)].rstrip("/")
-        if patient.is_committed(name.instant):
-            found[partition] = min(found.get(partition, name.instant), name.instant)
+        if patient.is_committed(instant):
+            found[partition] = min(found.get(partition, instant), instant)
     return found
 
 
@@ -106,7 +106,6 @@ PARTITION_KINDS = (
         "pyhudi and hudi-rs read the file; Apache Hudi refuses it",
         _stale_checksums,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "partition metadata lost",

@@ -12,7 +12,12 @@ from functools import cached_property
 
 from pyhudi.errors import HudiError
 from pyhudi.format.commit_metadata import CommitMetadata, parse_commit
-from pyhudi.format.filenames import BaseFileName, parse_base_file_name
+from pyhudi.format.filenames import (
+    BaseFileName,
+    LogFileName,
+    parse_base_file_name,
+    parse_log_file_name,
+)
 from pyhudi.format.instants import Instant, InstantTime
 from pyhudi.format.table_config import TableConfig, TableType
 from pyhudi.services.bin import kept_copy
@@ -20,7 +25,9 @@ from pyhudi.slices.file_listing import StorageListing
 from pyhudi.storage.base import StoredFile
 from pyhudi.timeline.active import Timeline, timeline_of
 from pyhudi.timeline.states import COMMIT_ACTIONS
+from pyhudi.timeline.strays import Archive
 from pyhudi.timeline.table import BACKUP, PROPERTIES, config_of
+from pyhudi.timeline.view import FileSystemView, list_view
 from pyhudi.transactions.heartbeat import FOLDER as HEARTBEATS
 from pyhudi.transactions.writer import Writer
 
@@ -127,6 +134,27 @@ class Patient:
 
     def base_files_of(self, time: InstantTime) -> list[tuple[StoredFile, BaseFileName]]:
         return [(file, name) for file, name in self.base_files if name.instant == time]
+
+    @cached_property
+    def log_files(self) -> list[tuple[StoredFile, LogFileName]]:
+        """The log files and their names' parts, whether they count or not."""
+        named = ((file, parse_log_file_name(file.name)) for file in self.files)
+        return [(file, name) for file, name in named if name is not None]
+
+    @cached_property
+    def data_files(self) -> list[tuple[StoredFile, InstantTime]]:
+        """The base and log files, each with the instant in its name."""
+        bases = [(file, name.instant) for file, name in self.base_files]
+        return [*bases, *((file, name.instant) for file, name in self.log_files)]
+
+    def has_data_of(self, time: InstantTime) -> bool:
+        """Whether a data file has the instant in its name."""
+        return any(instant == time for _, instant in self.data_files)
+
+    @cached_property
+    def view(self) -> FileSystemView:
+        """Which files count; errors as of ``list_view``."""
+        return list_view(self.storage, self.timeline, Archive(self.storage, self.config))
 
     @cached_property
     def sizes(self) -> dict[str, int]:

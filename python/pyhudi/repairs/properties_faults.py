@@ -168,7 +168,6 @@ PROPERTIES_KINDS = (
         "pyhudi and Apache Hudi read by the backup, if there is one; hudi-rs finds no table",
         _lost,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "properties cut short",
@@ -176,7 +175,6 @@ PROPERTIES_KINDS = (
         "pyhudi and Apache Hudi read by the backup, if there is one; hudi-rs fails",
         _cut_short,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "wrong checksum",
@@ -184,7 +182,6 @@ PROPERTIES_KINDS = (
         "pyhudi and Apache Hudi refuse the table; hudi-rs reads it",
         _wrong_checksum,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "no checksum",
@@ -192,7 +189,6 @@ PROPERTIES_KINDS = (
         "all read it; a cut at the end of a line would not be noticed",
         _no_checksum,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "layout that the version contradicts",
@@ -200,20 +196,17 @@ PROPERTIES_KINDS = (
         "pyhudi and hudi-rs fail; Apache Hudi reads no rows in version 9, and fails in version 6",
         _wrong_layout,
         closed=True,
-        any_table=True,
     ),
     Kind(
         "instants of both layouts",
         "spec/versions.md V1",
         "pyhudi refuses the table, as an upgrade may be running; others read it",
         _both_layouts,
-        any_table=True,
     ),
     Kind(
         "backup of the properties left behind",
         "spec/properties.md P1",
         "all read the table",
         _backup_left,
-        any_table=True,
     ),
 )

@@ -25,8 +25,6 @@ from pyhudi.repairs.fault_kind import Kind, TableFault
 from pyhudi.repairs.patient import Patient
 from pyhudi.services.bin import Edit
 from pyhudi.slices.files import BaseFile
-from pyhudi.timeline.strays import Archive
-from pyhudi.timeline.view import list_view
 
 KEY: Final = "_hoodie_record_key"
 TIME: Final = "_hoodie_commit_time"
@@ -42,10 +40,8 @@ class _Group:
 
 
 def _live(patient: Patient) -> dict[str, list[BaseFile]]:
-    archive = Archive(patient.storage, patient.config)
-    view = list_view(patient.storage, patient.timeline, archive)
     found: dict[str, list[BaseFile]] = defaultdict(list)
-    for file in view.latest():
+    for file in patient.view.latest():
         found[file.partition_path].append(file)
     return found
 
@@ -75,6 +71,14 @@ def _is_outdone(one: _Group, others: list[_Group]) -> bool:
 
 def _doubled_keys(patient: Patient) -> Iterator[TableFault]:
     if not patient.wishes.read_files or not patient.config.record_key_fields:
+        return
+    if patient.is_merge_on_read:
+        yield TableFault(
+            patient.storage.root,
+            "Logs delete and add keys, so base files do not tell which groups have a key.",
+            "Look by a query: group the rows by the key, and count.",
+            judged=False,
+        )
         return
     for partition, files in sorted(_live(patient).items()):
         groups = [_group(patient, file) for file in files] if len(files) > 1 else []
@@ -137,6 +141,9 @@ def _buckets_beyond(patient: Patient) -> Iterator[TableFault]:
     count = patient.wishes.options.get(BUCKETS, "")
     if not count.isdecimal() or not int(count):
         return
+    if patient.is_merge_on_read:
+        yield from _logged_beyond(patient, int(count))
+        return
     live = _live(patient)
     numbers = {f.path: bucket_number(f.file_id) for files in live.values() for f in files}
     if any(number is None for number in numbers.values()):
@@ -157,6 +164,22 @@ def _buckets_beyond(patient: Patient) -> Iterator[TableFault]:
                     f"Only it has some of its rows. If {BUCKETS}={count} is right, read its rows "
                     "and upsert them, then look again; until then each reader still finds them.",
                 )
+
+
+def _logged_beyond(patient: Patient, count: int) -> Iterator[TableFault]:
+    """The same beside logs: whether other groups have the rows is not known, so all groups stay."""
+    slices = patient.view.slices()
+    numbers = [bucket_number(each.file_id) for each in slices]
+    if None in numbers:
+        return  # a table without buckets
+    for each, number in zip(slices, numbers, strict=True):
+        if (number or 0) >= count:
+            yield TableFault(
+                f"{each.partition_path}/{each.file_id}".lstrip("/"),
+                f"It is of bucket {number}, but there are {count} buckets.",
+                f"If {BUCKETS}={count} is right, overwrite the partition with its own rows; until "
+                "then each reader still finds them.",
+            )
 
 
 ROW_KINDS = (

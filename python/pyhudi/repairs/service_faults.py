@@ -16,6 +16,7 @@ from pyhudi.format.plans import (
     SavepointPartition,
     parse_clean_metadata,
     parse_cleaner_plan,
+    parse_compaction_plan,
     parse_requested_replace,
     parse_rollback_metadata,
     parse_rollback_plan,
@@ -26,8 +27,6 @@ from pyhudi.format.plans import (
 from pyhudi.repairs.fault_kind import Kind, TableFault
 from pyhudi.repairs.patient import Patient
 from pyhudi.services.bin import Edit
-from pyhudi.timeline.strays import Archive
-from pyhudi.timeline.view import list_view
 
 DAY_MS = 86_400_000
 Parse = Callable[[bytes, str], object]
@@ -36,6 +35,8 @@ PLANS: Mapping[Action, Parse] = {
     Action.CLEAN: parse_cleaner_plan,
     Action.CLUSTERING: parse_requested_replace,
     Action.ROLLBACK: parse_rollback_plan,
+    Action.COMPACTION: parse_compaction_plan,
+    Action.LOGCOMPACTION: parse_compaction_plan,
 }
 #: what a completed service has recorded, which nobody needs any more
 RECORDS: Mapping[Action, Parse] = {
@@ -62,7 +63,7 @@ def _is_quiet(patient: Patient, instant: Instant) -> bool:
     """Whether an instant has no heartbeat, no young file and no data file."""
     files = patient.files_of(instant.time)
     old = all(patient.is_old(file) for file in files)
-    return old and instant.time not in patient.beating and not patient.base_files_of(instant.time)
+    return old and instant.time not in patient.beating and not patient.has_data_of(instant.time)
 
 
 def _unreadable_plans(patient: Patient) -> Iterator[TableFault]:
@@ -75,7 +76,13 @@ def _unreadable_plans(patient: Patient) -> Iterator[TableFault]:
         wrong = "The plan is gone." if data is None else _wrong(parse, data, path)
         if not wrong:
             continue
-        if _is_quiet(patient, instant):
+        if instant.action in (Action.COMPACTION, Action.LOGCOMPACTION):
+            text = (
+                "Bring the file back from a backup, or restore the table to a commit before it. "
+                "It stays, since logs may count by its instant."
+            )
+            yield TableFault(path, wrong, text)
+        elif _is_quiet(patient, instant):
             text = "Move the instant to the bin: nobody can carry it out. It is planned again."
             yield TableFault(path, wrong, text, _all_files(patient, instant))
         else:
@@ -113,7 +120,10 @@ def _unreadable_records(patient: Patient) -> Iterator[TableFault]:
             continue
         path = patient.timeline.file_of(instant)
         wrong = _wrong(parse, patient.read(path) or b"", path)
-        if wrong:
+        if wrong and instant.action is Action.ROLLBACK and patient.is_merge_on_read:
+            text = "Bring the file back from a backup: it tells which blocks of logs are undone."
+            yield TableFault(path, wrong, text)
+        elif wrong:
             yield TableFault(
                 path,
                 wrong,
@@ -212,10 +222,16 @@ def _torn_savepoints(patient: Patient) -> Iterator[TableFault]:
         if saved is not None:
             continue
         wrong = _wrong(parse_savepoint, patient.read(path) or b"", path)
-        archive = Archive(patient.storage, patient.config)
-        view = list_view(patient.storage, patient.timeline, archive)
+        if patient.is_merge_on_read:
+            yield TableFault(
+                path,
+                wrong,
+                "Bring the file back from a backup, or delete the savepoint: its file has named "
+                "the logs to keep, and the table does not tell them any more.",
+            )
+            continue
         try:
-            files = view.latest(as_of=instant.time)
+            files = patient.view.latest(as_of=instant.time)
         except HudiError as e:
             yield TableFault(
                 path, wrong, f"A part of the commit is gone ({e}): delete the savepoint."
@@ -257,8 +273,14 @@ def _future(patient: Patient) -> Iterator[TableFault]:
         evidence = f"The instant is more than a day ahead of the storage's clock ({limit[:8]})."
         metadata = patient.commit(instant) if instant in patient.commits else None
         empty = metadata is None or not (metadata.stats or metadata.replaced)
-        held = patient.base_files_of(instant.time) or instant.time in patient.beating
-        if empty and not held and instant.action is not Action.RESTORE:
+        held = patient.has_data_of(instant.time) or instant.time in patient.beating
+        if patient.is_merge_on_read and metadata is None:
+            text = (
+                "Logs may have blocks of it, so it stays. Set the clock of its writer right, and "
+                "restore the table to the commit before it."
+            )
+            yield TableFault(path, evidence, text)
+        elif empty and not held and instant.action is not Action.RESTORE:
             text = "Move it to the bin: it has no data, and all later instants would follow it."
             yield TableFault(path, evidence, text, _of_time(patient, instant))
         else:

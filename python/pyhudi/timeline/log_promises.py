@@ -122,6 +122,11 @@ def check_logs(
             raise loss(view.storage, view.timeline, lost, not _Need(view, None)(lost))
 
 
+def missing_logs(view: FileSystemView) -> list[LostFile]:
+    """The lost logs that count now."""
+    return list(filter(_Need(view, None), view.lost_logs)) if view.lost_logs else []
+
+
 class _Need:
     """Whether a slice needs a log: it is not older than the group's newest base file."""
 
