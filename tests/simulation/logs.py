@@ -57,7 +57,7 @@ def merged(
 ) -> Rows:
     """The same by the paths of the files, the logs in their order."""
     rows: Rows = json.loads(storage.read(base)) if base is not None else {}
-    order = cast("Any", SimpleNamespace(counted=counted))
+    order = cast("Any", SimpleNamespace(counted=counted, whole_logs=False))
     for part in parts_of(order, [(path, storage.read(path)) for path in logs], {}):
         _put(rows, set(), part.deletes, json.loads(bytes(part._content)))
     return rows
@@ -80,7 +80,7 @@ def compacted_log(
     """The log of a log compaction that stands for ``logs``, and how many rows it has."""
     rows: Rows = {}
     gone: set[str] = set()
-    order = cast("Any", SimpleNamespace(counted=counted))
+    order = cast("Any", SimpleNamespace(counted=counted, whole_logs=False))
     parts = parts_of(order, [(path, storage.read(path)) for path in logs], {})
     for part in parts:
         _put(rows, gone, part.deletes, json.loads(bytes(part._content)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi.errors import HudiError, UnsupportedTable
+from pyhudi.format.commit_metadata import parse_commit, render_commit
+from pyhudi.format.filenames import parse_log_file_name
 from pyhudi.rows.log_writer import LogFileWriter
+from pyhudi.timeline.active import COMMITS
 from pyhudi.timeline.view import VIEWS
 from tests.spark.tables import INDEX, OPTIONS, TYPE, VERSION, Lake, model_of, refused, rows_of
 from tests.spark.test_stream_sink import Stream, row
@@ -161,7 +165,16 @@ def test_a_group_of_logs_alone_is_refused_by_name(lake: Lake, partition: str) ->
     folder.mkdir(exist_ok=True)
     lone = folder / log.name.replace(log.name[1:9], "00000000", 1)
     lone.write_bytes(log.read_bytes())
+    commit = max(Path(table.path, ".hoodie", "timeline").glob("*_*.deltacommit"))
+    said = parse_commit(commit.read_bytes(), commit.name)
+    named = parse_log_file_name(lone.name)
+    assert named is not None
+    stat = next(each for each in said.stats if each.path.endswith(log.name))
+    path = f"{partition}/{lone.name}"
+    stat = replace(stat, file_id=named.file_id, path=path, partition_path=partition, log_files=())
+    commit.write_bytes(render_commit(replace(said, stats=(*said.stats, stat)), 2))
     VIEWS.forget_all()
+    COMMITS.forget_all()
     with pytest.raises(UnsupportedTable, match="has logs and no base file"):
         table.write([(0, "c", 3, partition)], "upsert")
 
