@@ -45,7 +45,7 @@ LOG_COMPACTION_GUARDS: Final[Guards] = {
     # Each finds what the other misses.
     "a log compaction is planned when no write runs": {
         **_BESIDE_WRITES,
-        "pyhudi.services.compaction.unfit": _empty,
+        "pyhudi.services.compaction_tasks.unfit": _empty,
     },
     "a log compaction waits for older writes": {
         **_BESIDE_WRITES,
