@@ -85,9 +85,12 @@ SLOW_SERVICE = Residual(
 WITHDRAWAL = Residual(
     "in version 6 a stop longer than the lease between the request of a compaction and its "
     "withdrawal, which is due if a write has begun meanwhile: by then the log of another one may "
-    "be named after it",
+    "be named after it; or such a request that gets no answer and lands later",
     "a log is in its slice",
-    lambda kind, task: kind is FaultKind.PAUSE and _withdraws(task),
+    lambda kind, task: (
+        (kind is FaultKind.PAUSE and _withdraws(task))
+        or (kind is FaultKind.LATE and _plans(task.op) and task.op.kind is Kind.WRITE)
+    ),
 )
 RESIDUALS = (FINAL_STOP, LATE_FILE, SLOW_SERVICE, WITHDRAWAL)
 
