@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from integration.stream_driver import FAILED
@@ -181,12 +182,24 @@ def play_many(
     seeds: Sequence[str], folder: Path, judge: Callable[[Played], list[str]], streams: int = 1
 ) -> list[Played]:
     """All seeds, some at once, since they mostly wait for leases; a folder with problems stays."""
+    return all_played(seeds, folder, judge, partial(play, streams=streams), streams)
+
+
+def all_played(
+    seeds: Sequence[str],
+    folder: Path,
+    judge: Callable[[Played], list[str]],
+    play_one: Callable[[str, Path, Pool], Played],
+    streams: int = 1,
+    at_once: int = AT_ONCE,
+) -> list[Played]:
+    """The same by ``play_one``, which runs ``streams`` drivers; ``at_once`` of them at most."""
 
     def one(seed: str) -> Played:
         own = folder / seed
         own.mkdir()
         try:
-            played = play(seed, own, pool, streams)
+            played = play_one(seed, own, pool)
             played.problems += judge(played)
         except Exception as error:
             played = Played(seed, 0, "", own / "table", {}, Counter())
@@ -195,6 +208,6 @@ def play_many(
             shutil.rmtree(own)
         return played
 
-    size = min(AT_ONCE, len(seeds) * streams)
+    size = min(at_once, len(seeds) * streams)
     with Pool(size, folder / "log") as pool, ThreadPoolExecutor(size // streams) as threads:
         return list(threads.map(one, seeds))

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from integration.stream_kills import IN_A_TASK, Trouble
@@ -27,6 +26,7 @@ from integration.stream_seeds import (
     VERSIONS,
     Played,
     Pool,
+    all_played,
     drawn,
     ends,
     has_logs,
@@ -170,20 +170,4 @@ def play_tables(
     seeds: Sequence[str], folder: Path, judge: Callable[[Played], list[str]], batches: bool
 ) -> list[Played]:
     """All seeds, some at once; a folder with problems stays."""
-
-    def one(seed: str) -> Played:
-        own = folder / seed
-        own.mkdir()
-        try:
-            played = play_table(seed, own, pool, batches)
-            played.problems += judge(played)
-        except Exception as error:
-            played = Played(seed, 0, "", own / "table", {}, Counter())
-            played.problems.append(repr(error)[:3000])
-        if not played.problems:
-            shutil.rmtree(own)
-        return played
-
-    size = min(AT_ONCE, len(seeds))
-    with Pool(size, folder / "log") as pool, ThreadPoolExecutor(size) as threads:
-        return list(threads.map(one, seeds))
+    return all_played(seeds, folder, judge, partial(play_table, batches=batches), at_once=AT_ONCE)

@@ -33,6 +33,8 @@ from pyhudi.writes.keys.timestamp_keys import TimestampFormat
 
 #: file id of the group that holds a row, in rows that change; null for a new row
 HOME = "_pyhudi_home"
+#: whether a row keeps its partition though its values name another
+STAYS = "_pyhudi_stays"
 OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
 

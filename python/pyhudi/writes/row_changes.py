@@ -21,7 +21,7 @@ from pyhudi.format.table_config import TableConfig
 from pyhudi.index.kinds import kind_of, rows_move
 from pyhudi.rows.spec import DELETE
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
-from pyhudi.writes.prepare import HOME, Prepared, Survey, named, timestamp_format
+from pyhudi.writes.prepare import HOME, STAYS, Prepared, Survey, named, timestamp_format
 from pyhudi.writes.stage import checkpointed, job
 
 #: the kind of a change, before the row's identity and its new values
@@ -34,7 +34,6 @@ IDENTITY = (RECORD_KEY, PARTITION_PATH, HOME)
 BETWEEN = "\0"
 NEW_KEY, NEW_PATH = "_pyhudi_new_key", "_pyhudi_new_path"
 STEP = "_pyhudi_step"
-STAYS = "_pyhudi_stays"
 #: keys that an error names
 SHOWN = 5
 

@@ -26,12 +26,11 @@ from pyhudi.writes.keys.expressions import PARTITION_PATH, partition_path
 from pyhudi.writes.placement.constants import ints
 from pyhudi.writes.placement.dead_keys import DEAD, only_homes
 from pyhudi.writes.placement.log_groups import log_groups
-from pyhudi.writes.prepare import HOME, timestamp_format
+from pyhudi.writes.prepare import HOME, STAYS, timestamp_format
 from pyhudi.writes.write_context import Write
 
 BASE_PARTITION = "_pyhudi_base_partition"
 ARRIVAL = "_pyhudi_arrival"
-STAYS = "_pyhudi_stays"
 WAVES = 3
 
 
