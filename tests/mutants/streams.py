@@ -6,6 +6,10 @@ from typing import Final
 
 from tests.mutants.mutant import Guard, Mutant
 
+HIDES_AN_EPOCH: Final = (
+    "test_apache_hudis_key_has_no_number_that_would_hide_an_epoch_with_a_smaller_instant"
+)
+
 STREAMS: Final = (
     Guard(
         "a micro-batch that comes twice: it is repeated, or a stale driver writes it too",
@@ -71,6 +75,17 @@ STREAMS: Final = (
                 "check_marks",
                 (("", "return"),),
                 ("test_a_stream_that_moved_since_the_judgement_is_a_conflict",),
+            ),
+            Mutant(
+                "a number that hides a pending epoch from Apache Hudi's sink is told",
+                "with_marks",
+                (
+                    (
+                        "if any(i.action in _OF_EPOCHS and i.time < instant for i in now.pending):",
+                        "if False:",
+                    ),
+                ),
+                (HIDES_AN_EPOCH,),
             ),
         ),
     ),

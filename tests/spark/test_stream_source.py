@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import pyhudi
 from pyhudi.services import clean
 from tests.spark.tables import OPTIONS, TYPE, VERSION, HudiTable, Lake
+from tests.spark.test_sql import folder_of
 
 pytestmark = pytest.mark.spark
 
@@ -309,6 +310,44 @@ def test_a_column_that_is_added_ends_the_query_and_the_next_one_has_it(
         stream.run(frame)
     assert stream.batches[-1] == [(3, "b", 2, "x")]
     assert stream.run() == [[(4, "c", 3, "x", 7)]]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("change", "said", "columns"),
+    [
+        ("alter column size type bigint", "changes the type of the column size", "id size ts"),
+        ("rename column size to width", "no longer has the column size", "id width ts"),
+        ("drop column size", "no longer has the column size", "id ts"),
+    ],
+    ids=["widened", "renamed", "dropped"],
+)
+def test_a_column_that_changes_ends_the_query_and_the_next_one_reads_it_as_it_is_now(
+    spark: SparkSession, name: str, tmp_path: Path, kind: str, change: str, said: str, columns: str
+) -> None:
+    spark.sql(
+        f"create table {name} (id bigint, size int, ts bigint) using pyhudi tblproperties "
+        f"(primaryKey = 'id', preCombineField = 'ts', type = '{kind}')"
+    )
+    spark.sql(f"insert into {name} values (1, 10, 1), (2, 20, 1), (3, 30, 1)")
+    table = HudiTable(spark, str(folder_of(spark, name)), {}, "")
+    stream = Following(table, tmp_path / "c")
+    assert stream.run() == [[(1, 10, 1), (2, 20, 1), (3, 30, 1)]]
+    frame = stream.frame()
+    spark.sql(f"update {name} set size = 11, ts = 2 where id = 1")
+    spark.sql(f"alter table {name} {change}")
+    spark.sql(f"update {name} set ts = 3 where id = 2")
+    with pytest.raises(AnalysisException, match=f"{said}.*same checkpoint"):
+        stream.run(frame)
+    assert stream.batches[-1] == [(1, 11, 2)], "all before the change has come"
+    assert stream.frame().columns == columns.split()
+    dropped = columns == "id ts"
+    assert stream.run() == [[(2, 3) if dropped else (2, 20, 3)]]
+    value = "" if dropped else "3000000000," if "bigint" in change else "40,"
+    spark.sql(f"insert into {name} values (4, {value} 4)")
+    spark.sql(f"delete from {name} where id = 1")
+    last = (4, 4) if dropped else (4, int(value.strip(",")), 4)
+    assert stream.run() == [[last]]
 
 
 def test_an_incremental_read_without_a_begin_is_refused_unless_it_is_a_stream(
