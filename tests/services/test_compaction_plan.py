@@ -13,6 +13,7 @@ from pyhudi.services.compaction_plan import (
     MB,
     CompactionFacts,
     CompactionRules,
+    Spared,
     compaction_plan,
     plan_compaction,
 )
@@ -66,6 +67,23 @@ def test_no_slice_follows_after_the_bound_of_what_is_read_and_written() -> None:
     assert taken(SLICES, CompactionRules(budget=Budget(max_bytes=10 * MB))) == ["d"]
     (first,) = plan_compaction(CompactionFacts((SLICES[0],)), rules)
     assert first.taken
+
+
+def test_slices_are_spared_whose_young_logs_are_few_and_small() -> None:
+    few = (MB // 10, MB // 10)
+    later = Spared(3, InstantTime("20240101000000002"))
+    for kept, why in [
+        (slice_of("a", *few), "for later: 209714 bytes of young logs"),
+        (slice_of("a", *few, base=4 * MB), None),
+        (slice_of("a", *few, base=None), None),
+        (slice_of("a", *few, MB // 10), None),
+        (slice_of("a", MB // 2), None),
+    ]:
+        (planned,) = plan_compaction(CompactionFacts((kept,)), CompactionRules(spared=later))
+        assert planned.taken == (why is None)
+        assert why is None or planned.why.startswith(why)
+    old = CompactionRules(spared=replace(later, since=InstantTime("20240103000000000")))
+    assert taken([slice_of("a", *few)], old) == ["a"]
 
 
 def test_only_chosen_partitions_are_looked_at() -> None:

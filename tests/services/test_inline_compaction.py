@@ -20,6 +20,8 @@ from pyhudi.services.compaction import (
     CompactionStep,
     SlicesHere,
 )
+from pyhudi.services.compaction_plan import Spared
+from pyhudi.services.compaction_schedule import rules_of
 from pyhudi.services.inline import compact_inline
 from tests.transactions.world import World, put_instant
 
@@ -31,6 +33,7 @@ class Calls:
     """Stands for the compaction itself."""
 
     steps: list[CompactionStep] = field(default_factory=list)
+    spared: Spared | None = None
     fails: bool = False
     found: tuple[CompactedSlice, ...] = ()
 
@@ -40,6 +43,7 @@ class Calls:
 
     def __call__(self, run: Compaction, step: CompactionStep) -> Listing[CompactedSlice]:
         self.steps.append(step)
+        self.spared = rules_of(run.options, spared=run.spared).spared
         if self.fails:
             raise UnsupportedTable("no", feature="x")
         return Listing(CompactedSlice, self.found)
@@ -85,6 +89,17 @@ def test_delta_commits_since_the_last_compaction_count(
 ) -> None:
     run_after(*actions)
     assert calls.number == due
+
+
+def test_slices_are_spared_unless_a_strategy_or_a_threshold_is_set(calls: Calls) -> None:
+    run_after(DELTA, DELTA, DELTA)
+    assert calls.spared is not None
+    assert calls.spared.most_logs == 12, "four times the commits after which one is due"
+    assert calls.spared.since == "20231114220320000", "ten minutes before now"
+    run_after(DELTA, DELTA, DELTA, compaction_strategy="LogFileSizeBasedCompactionStrategy")
+    assert calls.spared is None
+    run_after(DELTA, DELTA, DELTA, compaction_logfile_num_threshold="2")
+    assert calls.spared is None
 
 
 def test_a_table_that_cannot_be_compacted_is_passed_over(calls: Calls) -> None:

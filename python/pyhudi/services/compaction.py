@@ -32,6 +32,7 @@ from pyhudi.services.budget import NO_BUDGET, Budget
 from pyhudi.services.compaction_plan import (
     CompactionRules,
     PlannedSlice,
+    Spared,
     compaction_plan,
 )
 from pyhudi.services.compaction_run import NAMES, RunningCompaction, unschedule
@@ -173,9 +174,9 @@ class SlicesHere:
 class Compaction:
     """One call: the writer, its options, the place of the data files, and who does the work.
 
-    ``budget`` bounds what a new plan takes. Of pending plans only the ``instants`` are touched,
-    all if it is empty. To name a plan also says that no program runs it, unless its heartbeat
-    shows one.
+    ``budget`` bounds what a new plan takes, which leaves out what is ``spared``. Of pending plans
+    only the ``instants`` are touched, all if it is empty. To name a plan also says that no program
+    runs it, unless its heartbeat shows one.
     """
 
     writer: Writer
@@ -184,6 +185,7 @@ class Compaction:
     tasks: SliceTasks
     budget: Budget = NO_BUDGET
     instants: frozenset[InstantTime] = frozenset()
+    spared: Spared | None = None
 
     @property
     def table(self) -> Table:
@@ -199,7 +201,7 @@ def compacted(
     ``LockTimeout``, ``CommitConflict`` if commits were undone meanwhile.
     """
     table = run.table
-    rules = rules_of(run.options, run.budget, step.merges_logs)
+    rules = rules_of(run.options, run.budget, step.merges_logs, run.spared)
     timeline = table.timeline()
     schema = table_schema(table, timeline, None)
     if schema is None:

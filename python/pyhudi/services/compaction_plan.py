@@ -22,6 +22,34 @@ from pyhudi.slices.files import FileSlice
 Group = tuple[str, FileId]
 MB: Final = 1 << 20
 
+#: a base file up to this size is rewritten at once
+CHEAP_BYTES: Final = 4 * MB
+#: logs are small if they have less than this part of their base file's bytes
+SMALL_PART: Final = 1 / 20
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """The slices that a compaction leaves for later, since their logs cost reads little.
+
+    Their logs are fewer than ``most_logs``, small beside a large base file, and none is older than
+    ``since``. To merge them would rewrite the whole base file for a few rows. A log of layout 1 has
+    the instant of its slice, so there the slice's age counts.
+    """
+
+    most_logs: int
+    since: InstantTime
+
+    def why(self, of: FileSlice) -> str | None:
+        """Why ``of`` is one of them; None if it is none."""
+        base = of.base.size_bytes if of.base is not None else 0
+        size = sum(log.size_bytes for log in of.logs)
+        if base <= CHEAP_BYTES or size >= base * SMALL_PART or len(of.logs) >= self.most_logs:
+            return None
+        if any(log.instant < self.since for log in of.logs):
+            return None
+        return f"for later: {size} bytes of young logs cost reads little, its base file has {base}"
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
@@ -32,6 +60,7 @@ class CompactionRules:
     ALL, no further slice is taken after ``most_io_mb`` MB that are read and written; in any case
     none after the files of ``budget``. ``file_bytes`` is how large a file is taken to become for
     which there is no base file yet. Only partitions in whose path ``regex`` is found are looked at.
+    ``spared`` says which slices are left for later; None: none.
 
     With ``merges_logs`` it is a log compaction: it takes the slices with at least ``least_merged``
     logs that no log compaction has merged yet, one counting for what the last one wrote.
@@ -44,6 +73,7 @@ class CompactionRules:
     file_bytes: int = 120 * MB
     budget: Budget = NO_BUDGET
     regex: re.Pattern[str] | None = None
+    spared: Spared | None = None
     merges_logs: bool = False
     least_merged: int = 5
 
@@ -131,7 +161,7 @@ def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str
         return f"its logs have {size} bytes, below {rules.least_log_bytes}"
     if rules.choice is CompactionChoice.LOG_COUNT and number < rules.least_log_files:
         return f"it has {number} logs, below {rules.least_log_files}"
-    return None
+    return rules.spared.why(of) if rules.spared is not None else None
 
 
 def _in_turn(slices: Iterable[FileSlice], rules: CompactionRules) -> list[FileSlice]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pyhudi.choices import FailedWrites
+from pyhudi.choices import CompactionChoice, FailedWrites
 from pyhudi.config import WriteOptions
 from pyhudi.errors import ConfigError, WriteFailed
 from pyhudi.format.instants import Action, Instant, InstantTime, State
@@ -24,6 +24,7 @@ from pyhudi.services.compaction_plan import (
     CompactionRules,
     Group,
     PlannedSlice,
+    Spared,
     compaction_plan,
     plan_compaction,
 )
@@ -46,22 +47,31 @@ PLANS: Final = 10
 
 
 def rules_of(
-    options: WriteOptions, budget: Budget = NO_BUDGET, merges_logs: bool = False
+    options: WriteOptions,
+    budget: Budget = NO_BUDGET,
+    merges_logs: bool = False,
+    spared: Spared | None = None,
 ) -> CompactionRules:
-    """The rules that the options state; ``ConfigError`` for a pattern that is none."""
+    """The rules that the options state; ``ConfigError`` for a pattern that is none.
+
+    Nothing is ``spared`` if they name a strategy or a threshold.
+    """
     pattern, key = options.compact_partition_regex, "hoodie.compaction.partition.path.regex"
     try:
         regex = None if pattern is None else re.compile(pattern)
     except re.error as e:
         raise ConfigError(f"'{key}' is '{pattern}', no regular expression: {e}.", key=key) from e
+    if options.compact_choice or options.compact_log_bytes or options.compact_log_files:
+        spared = None
     return CompactionRules(
-        choice=options.compact_choice,
+        choice=options.compact_choice or CompactionChoice.LOG_SIZE,
         least_log_bytes=options.compact_log_bytes,
         least_log_files=options.compact_log_files,
         most_io_mb=options.compact_io_mb,
         file_bytes=options.max_file_bytes,
         budget=budget,
         regex=regex,
+        spared=spared,
         merges_logs=merges_logs,
         least_merged=options.log_compact_logs,
     )

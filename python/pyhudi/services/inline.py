@@ -27,6 +27,7 @@ from pyhudi.services.compaction import (
     CompactionStep,
     compacted,
 )
+from pyhudi.services.compaction_plan import Spared
 from pyhudi.services.query_savepoints import end_query_savepoints
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import Table, open_table
@@ -42,6 +43,10 @@ AT_ONCE = Budget(max_files=1_000)
 MOST_INSTANTS = 100
 #: a pending clean is taken over when it is older
 OWNED_MS = 600_000
+#: logs are young for so long, and few if they are fewer than so many times the commits after which
+#: a compaction is due
+YOUNG_MS = 600_000
+FEW_TIMES = 4
 
 
 def run_inline(writer: Writer, options: WriteOptions) -> None:
@@ -89,11 +94,15 @@ def compact_inline(run: Compaction) -> Listing[CompactedSlice]:
     """Compact the table if so many delta commits came since the last compaction as the options
     say; if not, or if nothing was compacted, its logs alone if that is due.
 
-    Empty if neither is due. Errors: those of ``compacted``.
+    Where no strategy is set, slices are left for later whose logs cost reads little: a stream of
+    short epochs would rewrite large base files for a few rows each time. Empty if neither is due.
+    Errors: those of ``compacted``.
     """
     table, options = run.table, run.options
     timeline = table.timeline()
     deltas = _deltas(timeline)
+    since = format_time(run.writer.clock.now_ms() - YOUNG_MS, table.config.utc)
+    run = replace(run, spared=Spared(FEW_TIMES * options.compact_trigger, since))
     steps = []
     if options.compact_inline and len(deltas) >= options.compact_trigger:
         steps.append(CompactionStep.SCHEDULE_AND_RUN)
