@@ -234,6 +234,7 @@ TESTED: Mapping[str, tuple[str, str]] = {
     "sql_insert_mode": ("tests/test_insert_operation.py", ""),
     "sql_bulk_insert": ("tests/test_insert_operation.py", ""),
     "bucket_count": ("tests/spark/test_keys.py", ""),
+    "most_logged_percent": ("tests/spark/test_merge_on_read.py", "PERCENT"),
     "key_state_bytes": ("tests/spark/test_key_state.py", ""),
     "update_partition_path": ("tests/spark/test_option_rows.py", "STAYS"),
     "bloom_update_partition_path": ("tests/spark/test_option_rows.py", "STAYS"),

@@ -176,6 +176,8 @@ class WriteOptions:
         "False: under the global simple index a row keeps its old partition, folder and values.")
     bloom_update_partition_path: bool = option(True, "hoodie.bloom.index.update.partition.path", W,
         "False: under the global bloom index a row keeps its old partition, folder and values.")
+    most_logged_percent: int = option(20, "hoodie.log.most.changed.percent", W,
+        "A write that changes more of a base file without logs writes it anew; 100: none.")
     key_state_bytes: int = option(256 * MB, "hoodie.index.key.state.max.bytes", W,
         "Memory of the driver, for all tables, that remembers the file of each key; 0: none.",
         minimum=0)

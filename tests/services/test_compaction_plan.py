@@ -74,7 +74,7 @@ def test_slices_are_spared_whose_young_logs_are_few_and_small() -> None:
     later = Spared(3, InstantTime("20240101000000002"))
     for kept, why in [
         (slice_of("a", *few), "for later: 209714 bytes of young logs"),
-        (slice_of("a", *few, base=4 * MB), None),
+        (slice_of("a", *few, base=3 * MB), None),
         (slice_of("a", *few, base=None), None),
         (slice_of("a", *few, MB // 10), None),
         (slice_of("a", MB // 2), None),

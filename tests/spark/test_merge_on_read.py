@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 DUPLICATES = "hoodie.datasource.insert.dup.policy"
 INLINE = "hoodie.compact.inline"
+PERCENT = "hoodie.log.most.changed.percent"
 MOR = {**OPTIONS, TYPE: "MERGE_ON_READ", INLINE: "false"}
 PROPERTIES = "type = 'mor', primaryKey = 'id', preCombineField = 'ts'"
 
@@ -107,6 +108,29 @@ def test_small_groups_take_new_keys_as_long_as_they_have_no_logs(lake: Lake) -> 
     assert len(groups) == 6
     rows = [*rows_of(0, 3, "c", 2), *rows_of(3, 6, "a"), *rows_of(6, 9, "b"), *rows_of(9, 12, "d")]
     assert table.rows() == model_of(rows)
+
+
+@pytest.mark.parametrize("percent", ["20", "100"])
+def test_a_write_of_many_rows_of_a_large_file_writes_it_anew(
+    spark: SparkSession, lake: Lake, percent: str
+) -> None:
+    table = lake.table(options={**MOR, PERCENT: percent, VERSION: "6" if percent == "20" else "9"})
+    text = "concat(sha2(cast(id as string), 512), sha2(cast(-id as string), 512))"
+    columns = ["id", f"{text} as name", "1L as ts", "'x' as dt"]
+    rows = spark.range(40_000).selectExpr(*columns).coalesce(1)
+    table.write(rows, "bulk_insert")
+    newer = rows.selectExpr("id", "'new' as name", "2L as ts", "dt")
+    table.write(newer.where("id % 4 = 0"), "upsert")
+    names = {row.name: row["count"] for row in table.df().groupBy("name").count().collect()}
+    assert names["new"] == 10_000
+    assert table.df().count() == 40_000
+    if percent == "100":
+        assert (len(table.base_files()), len(logs_of(table.path))) == (1, 1)
+        return
+    assert (len(table.base_files()), logs_of(table.path)) == (2, []), "a fourth has changed"
+    spark.sql(f"delete from pyhudi.`{table.path}` where id % 2 = 0")
+    assert (len(table.base_files()), len(logs_of(table.path))) == (2, 1), "deletes have keys alone"
+    assert table.df().count() == 20_000
 
 
 def test_a_stream_writes_and_deletes_by_logs(spark: SparkSession, tmp_path: Path) -> None:

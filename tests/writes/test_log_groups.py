@@ -62,6 +62,25 @@ def test_with_many_writers_only_a_small_group_that_changes_takes_new_keys() -> N
     assert versions == {"a": None, "c": 1}
 
 
+def test_a_large_base_file_of_which_many_rows_change_is_rewritten_if_it_has_no_logs() -> None:
+    sizing = Sizing(1 << 30, 100 << 20, 100, fill_small_files=True, most_logged=0.2)
+    rows, large = (10 << 20) // 100, [file("a", 10 << 20)]
+
+    def logged(changed: int, files: list[BaseFile] = large, logs: LogGroups | None = None) -> bool:
+        given = logs or LogGroups(2, {}, {})
+        found = assign(files, {0: changed}, {}, sizing, lambda _: "new", given)
+        return found.groups[0].log_version is not None
+
+    assert logged(rows // 5)
+    assert not logged(rows // 4)
+    assert logged(8_000, [file("a", 1 << 20)]), "a log is as cheap beside a small file"
+    assert logged(rows // 4, logs=LogGroups(2, {("p", FileId("a")): 1}, {}))
+    assert logged(rows // 4, logs=LogGroups(2, {}, {("p", FileId("a")): T2}))
+    never = replace(sizing, most_logged=1.0)
+    found = assign(large, {0: 2 * rows}, {}, never, lambda _: "new", LogGroups(2, {}, {}))
+    assert found.groups[0].log_version == 1
+
+
 def test_a_group_of_logs_alone_gets_another_log() -> None:
     lone = BaseFile("p", "", FileId("a"), T1, 0, 0)
     found = assign([lone], {0: 5}, {}, SIZING, lambda _: "new", LogGroups(1, {("p", "a"): 2}, {}))
@@ -72,11 +91,11 @@ def test_a_group_of_logs_alone_gets_another_log() -> None:
 
 def test_a_base_file_that_is_large_beside_the_new_rows_is_not_rewritten() -> None:
     large = Sizing(1 << 30, 100 << 20, 100, fill_small_files=True)
-    files, logs = [file("a", 10 << 20), file("b", 1_000)], LogGroups(2, {}, {})
+    files, logs = [file("a", 20 << 20), file("b", 1_000)], LogGroups(2, {}, {})
     few = assign(files, {0: 5}, {"p": 100}, large, lambda _: "new", logs)
     assert set(few.slots["p"]) == {1}
     assert few.groups[0].log_version == 1
-    many = assign(files[:1], {0: 5}, {"p": 30_000}, large, lambda _: "new", logs)
+    many = assign(files[:1], {0: 5}, {"p": 60_000}, large, lambda _: "new", logs)
     assert many.groups[0].log_version is None, "a fourth of its size comes"
     none = assign(files[:1], {0: 5}, {"p": 1_000}, large, lambda _: "new", logs)
     assert [plan.file_id for plan in none.groups.values()] == ["a", "new"]

@@ -22,8 +22,6 @@ from pyhudi.slices.files import FileSlice
 Group = tuple[str, FileId]
 MB: Final = 1 << 20
 
-#: a base file up to this size is rewritten at once
-CHEAP_BYTES: Final = 4 * MB
 #: logs are small if they have less than this part of their base file's bytes
 SMALL_PART: Final = 1 / 20
 
@@ -32,7 +30,7 @@ SMALL_PART: Final = 1 / 20
 class Spared:
     """The slices that a compaction leaves for later, since their logs cost reads little.
 
-    Their logs are fewer than ``most_logs``, small beside a large base file, and none is older than
+    Their logs are fewer than ``most_logs``, small beside their base file, and none is older than
     ``since``. To merge them would rewrite the whole base file for a few rows. A log of layout 1 has
     the instant of its slice, so there the slice's age counts.
     """
@@ -44,7 +42,7 @@ class Spared:
         """Why ``of`` is one of them; None if it is none."""
         base = of.base.size_bytes if of.base is not None else 0
         size = sum(log.size_bytes for log in of.logs)
-        if base <= CHEAP_BYTES or size >= base * SMALL_PART or len(of.logs) >= self.most_logs:
+        if size >= base * SMALL_PART or len(of.logs) >= self.most_logs:
             return None
         if any(log.instant < self.since for log in of.logs):
             return None

@@ -68,10 +68,21 @@ def advance(view: FileSystemView, timeline: Timeline) -> FileSystemView | None:
         view, timeline=timeline, groups=groups, logs=logs, replaced=replaced,
         _rows=dict(view._rows),
     )  # fmt: skip
-    if logs and touched and archived_logs(moved) - archived_logs(view):
+    rewritten = _rewritten(view, groups, touched) if logs else ()
+    if rewritten and archived_logs(moved, rewritten) - archived_logs(view, rewritten):
         # The archive has to tell whether a log that began before a new base file ended after it.
         return None
     return moved
+
+
+def _rewritten(view: FileSystemView, groups: Groups, touched: set[str]) -> list[tuple[str, FileId]]:
+    """The groups of the ``touched`` partitions that have other base files than in ``view``."""
+    return [
+        (partition, file_id)
+        for partition in touched
+        for file_id, slices in groups[partition].items()
+        if view.groups.get(partition, {}).get(file_id) is not slices
+    ]
 
 
 def _cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> CleanMetadata | None:

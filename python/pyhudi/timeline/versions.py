@@ -6,7 +6,7 @@ One whose instant is pending, or is known to nobody, belongs to the newest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from pyhudi.format.filenames import FileId
@@ -81,8 +81,11 @@ def archived_ends(view: FileSystemView, archive: Archive) -> Mapping[InstantTime
     return {time: end for time, end in ends.items() if end is not None}
 
 
-def archived_logs(view: FileSystemView) -> Set[InstantTime]:
-    """The archived commits whose logs may belong to the newest version all the same.
+def archived_logs(
+    view: FileSystemView, among: Collection[tuple[str, FileId]] | None = None
+) -> Set[InstantTime]:
+    """The archived commits whose logs may belong to the newest version all the same, of all groups
+    or ``among`` these.
 
     Empty for most tables: such a log began before the newest base file of its group. Layout 1 has
     none.
@@ -90,16 +93,24 @@ def archived_logs(view: FileSystemView) -> Set[InstantTime]:
     if view.timeline.layout == 1:
         return frozenset()
     active, committed = {commit.time for commit in view.timeline.commits}, view.committed()
-    return {
-        log.instant
-        for partition, file_id, logs in _logs(view)
-        for log in logs
-        if log.instant not in active and committed(log.instant) and not log.named.cdc
-        if any(s.instant > log.instant for s in view.groups.get(partition, {}).get(file_id, ()))
-    }
+    found: set[InstantTime] = set()
+    for partition, file_id, logs in _logs(view, among):
+        slices = view.groups.get(partition, {}).get(file_id, ())
+        newest = max((each.instant for each in slices), default=EARLIEST)
+        for log in logs:
+            old = log.instant < newest and log.instant not in active
+            if old and not log.named.cdc and committed(log.instant):
+                found.add(log.instant)
+    return found
 
 
-def _logs(view: FileSystemView) -> Iterator[tuple[str, FileId, tuple[LogFile, ...]]]:
+def _logs(
+    view: FileSystemView, among: Collection[tuple[str, FileId]] | None
+) -> Iterator[tuple[str, FileId, tuple[LogFile, ...]]]:
+    if among is not None:
+        for partition, file_id in among:
+            yield partition, file_id, view.logs.get(partition, {}).get(file_id, ())
+        return
     for partition, by_id in view.logs.items():
         for file_id, logs in by_id.items():
             yield partition, file_id, logs

@@ -42,12 +42,14 @@ OVERWRITES = (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 class Survey:
     """How many rows a statement changes, by kind.
 
-    ``stayed`` are those with values of another partition that stay where they are.
+    ``stayed`` are those with values of another partition that stay where they are. A statement that
+    ``deletes`` does nothing else, and its rows are not counted.
     """
 
     inserted: int = 0
     moved: int = 0
     stayed: int = 0
+    deletes: bool = False
 
     @property
     def adds(self) -> bool:

@@ -76,7 +76,7 @@ def prepare_changes(
             rows = rows.withColumn(NEW_KEY, key)
         rows = _placed(rows, target.fieldNames(), survey)
     else:
-        rows = rows.withColumn(DELETE, F.lit(True))
+        rows, survey = rows.withColumn(DELETE, F.lit(True)), Survey(deletes=True)
     columns = [RECORD_KEY, PARTITION_PATH, DELETE, HOME]
     rows = rows.select(*columns, *map(named, target.fieldNames()))
     return Prepared(rows, current, current.arrow(), current.names, True, named_keys, survey)

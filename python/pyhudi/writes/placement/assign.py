@@ -22,18 +22,24 @@ MAX_SLOTS = 4_096
 #: about this part of a base file are its keys
 KEY_SHARE = 16
 #: beside logs a base file of so many bytes is rewritten for new rows, and a larger one if it has at
-#: most so many times their bytes
-CHEAP_BYTES, WORTH_REWRITING = 1 << 20, 4
+#: most so many times their bytes: with smaller files a stream soon has more groups than it saves
+CHEAP_BYTES, WORTH_REWRITING = 8 << 20, 4
+#: a base file below this is as cheap to read with a log as it is to rewrite
+LARGE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """File sizes in bytes; ``row_bytes`` is the expected size of a stored row."""
+    """File sizes in bytes; ``row_bytes`` is the expected size of a stored row.
+
+    Beside logs a group is rewritten of whose rows more than the part ``most_logged`` change.
+    """
 
     target_file_bytes: int
     small_file_bytes: int
     row_bytes: int
     fill_small_files: bool
+    most_logged: float = 1.0
 
     def rows_per_file(self) -> int:
         """How many rows fill one file."""
@@ -79,7 +85,7 @@ def assign(
     by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
     single writer) or groups that are updated in any case and have room, then new groups. With
     ``logs`` only groups without a log whose base file is small beside the new rows take some, and
-    groups that take none get a log.
+    groups that take none get a log, unless most of a large base file changes.
     """
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
@@ -113,7 +119,7 @@ def assign(
     if logs is not None:
         growing = {ordinal for chosen in slots.values() for ordinal in chosen}
         for ordinal, rows in updates.items():
-            if ordinal not in growing:
+            if ordinal not in growing and not _rewritten(files[ordinal], rows, sizing, logs):
                 groups[ordinal] = logs.logged(groups[ordinal])
                 bytes_of[ordinal] = log_work(files[ordinal], rows, sizing)
     return Assignment(groups, slots, bytes_of, rows_of)
@@ -153,6 +159,16 @@ def _growing(
     if not sizing.fill_small_files:
         found = [o for o in found if o in updates]
     return sorted(found, key=lambda o: (files[o].size_bytes, o))
+
+
+def _rewritten(file: BaseFile, rows: int, sizing: Sizing, logs: LogGroups) -> bool:
+    """Whether so many rows of ``file`` change that a new base file costs less than a log.
+
+    The log would cost as much to write, and each read the more.
+    """
+    share = rows * sizing.row_bytes / max(1, file.size_bytes)
+    large = file.size_bytes >= LARGE_BYTES
+    return large and sizing.most_logged < min(share, 1.0) and logs.may_grow(file)
 
 
 def _room(file: BaseFile, sizing: Sizing) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhudi.config import ConcurrencyMode
+from pyhudi.config import ConcurrencyMode, Operation
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.slices.files import BaseFile
 from pyhudi.writes.placement.assign import Sizing
@@ -26,12 +26,17 @@ def sizing_of(write: Write, files: Sequence[BaseFile]) -> Sizing:
     rows = sum(n for _, n in known)
     guess = guessed_row_bytes(write.prepared.schema, write.options.record_bytes)
     row_bytes = sum(size for size, _ in known) // rows if rows else guess
+    deletes = write.operation is Operation.DELETE
+    if write.prepared.changes is not None:
+        deletes |= write.prepared.changes.deletes
     alone = write.options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
     return Sizing(
         target_file_bytes=write.options.max_file_bytes,
         small_file_bytes=write.options.small_file_bytes,
         row_bytes=max(1, row_bytes),
         fill_small_files=alone and write.options.small_file_bytes > 0,
+        # A log of deletes has keys alone, and leaves no rows to merge.
+        most_logged=1.0 if deletes else write.options.most_logged_percent / 100,
     )
 
 
