@@ -277,6 +277,21 @@ def test_the_result_of_an_aggregation_follows_its_mode(stream: Stream, mode: str
     assert operations[1] == second
 
 
+def test_complete_mode_replaces_all_rows_whatever_the_session_says(stream: Stream) -> None:
+    stream.put([row(1, dt="x")], [row(2, dt="y")])
+    count = F.count("id").cast("string").alias("name")
+    newest = stream.rows().agg(count, F.max("ts").alias("ts"), F.max("dt").alias("dt"))
+    total = newest.select(F.lit(0).cast("bigint").alias("id"), "name", "ts", "dt")
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    stream.spark.conf.set(mode, "dynamic")
+    try:
+        query = stream.writer(total).outputMode("complete").trigger(availableNow=True)
+        ended(query.start(stream.path))
+    finally:
+        stream.spark.conf.unset(mode)
+    assert stream.table() == [row(0, "2", dt="y")], "nothing of the first batch is left"
+
+
 @pytest.mark.every_line
 def test_a_stream_writes_to_a_table_by_name(stream: Stream, name: str) -> None:
     stream.spark.sql(

@@ -256,3 +256,13 @@ def test_a_bucket_index_looks_up_no_keys_so_it_cannot_drop_duplicates(
     )
     with pytest.raises(ConfigError, match=f"{DROP} is true, but the index is BUCKET"):
         decide(SAVE, resolve_write({**KEYED, DROP: "true", **buckets}))
+
+
+@pytest.mark.parametrize("session", [asked for asked, _ in ASKED])
+def test_a_complete_batch_replaces_all_rows(session: dict[str, str]) -> None:
+    complete = Intent(Route.SAVE, Overwrite.ALL, complete=True)
+    assert overwriting(complete, session) == TABLE
+    assert overwriting(complete, session, **{OPERATION: "upsert"}) == TABLE
+    for kept in ({MODE: "dynamic"}, {OPERATION: "insert_overwrite"}):
+        with pytest.raises(ConfigError, match="complete mode replaces all rows"):
+            overwriting(complete, session, **kept)

@@ -67,7 +67,7 @@ class WriteHandlers:
             at.root,
             with_partitioning(at.given, ask.partitioning),
             at.session,
-            lambda exists: Intent(Route.SAVE, overwrite),
+            lambda exists: Intent(Route.SAVE, overwrite, complete=ask.complete),
             written_by=self._runtime.ordinals.turn(at.root, at.batch),
         )
 

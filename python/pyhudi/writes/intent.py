@@ -64,12 +64,16 @@ class Overwrite(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write as it was asked for; ``filters`` choose partitions where overwrite is FILTER."""
+    """A write as it was asked for; ``filters`` choose partitions where overwrite is FILTER.
+
+    ``complete`` is a batch of a stream whose output mode replaces all rows: nothing keeps a part.
+    """
 
     route: Route
     overwrite: Overwrite = Overwrite.NONE
     filters: Sequence[Filter] = ()
     may_exist: bool = True
+    complete: bool = False
 
 
 REPLACING = frozenset(
@@ -101,9 +105,10 @@ def heeded(intent: Intent, session: Mapping[str, str]) -> Mapping[str, str]:
     For SQL and ``writeTo`` Spark has already applied its own. REPLACE TABLE replaces all rows, as
     in other formats, unless the write's own options keep parts of them.
     """
-    if intent.route is Route.SAVE:
+    if intent.route is Route.SAVE and not intent.complete:
         return session
-    passed = _OF_OVERWRITES if intent.overwrite is Overwrite.REPLACE else _SPARKS
+    whole = intent.complete or intent.overwrite is Overwrite.REPLACE
+    passed = _OF_OVERWRITES if whole else _SPARKS
     return {key: text for key, text in session.items() if key.lower() not in passed}
 
 
@@ -128,6 +133,9 @@ def settled(intent: Intent, options: WriteOptions, session: Mapping[str, str]) -
     how, given, mode = intent.overwrite, options.operation, options.overwrite_mode
     nothing = how in (Overwrite.NONE, Overwrite.NEW)
     if nothing or given is Operation.DELETE_PARTITION:
+        return intent
+    if intent.complete:
+        _refuse_kept_rows(given, mode)
         return intent
     partitioned = bool(options.partition_fields)
     if how is Overwrite.REPLACE or (how is Overwrite.DYNAMIC and not partitioned):
@@ -158,6 +166,14 @@ def _refuse_lost_clause(session: Mapping[str, str]) -> None:
     """If Spark's setting is dynamic, an INSERT OVERWRITE does not say which partitions it names."""
     if session.get(SPARK_OVERWRITE_MODE, "").lower() == OverwriteMode.DYNAMIC.value:
         raise _contradiction(MODE, "static", f"{SPARK_OVERWRITE_MODE} is dynamic")
+
+
+def _refuse_kept_rows(given: Operation | None, mode: OverwriteMode | None) -> None:
+    rule = "each batch of a stream in complete mode replaces all rows"
+    if given is Operation.INSERT_OVERWRITE:
+        raise _contradiction(OPERATION, given.value, rule)
+    if mode is OverwriteMode.DYNAMIC:
+        raise _contradiction(MODE, mode.value, rule)
 
 
 def _contradiction(key: str, value: str, other: str) -> ConfigError:
