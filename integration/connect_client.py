@@ -153,7 +153,14 @@ def streams(spark: Any, folder: str) -> object:
         key, how = "hoodie.datasource.write.recordkey.field", "hoodie.datasource.write.operation"
         given = {key: "id", how: "insert"}
         frame.write.format("pyhudi").options(**given).mode("append").save(f"{folder}/each")
+        frame.createOrReplaceTempView("given")
+        frame.sparkSession.sql(
+            f"merge into pyhudi.`{folder}/counted` t using (select count(*) n from given) s "
+            "on t.id = 0 when matched then update set n = t.n + s.n"
+        )
 
+    counted = spark.sql("select 0L as id, 0L as n").write.format("pyhudi").option(KEY, "id")
+    counted.save(f"{folder}/counted")
     found = []
     for number in range(3):
         (source / f"{number}.json").write_text(json.dumps({"id": number}))
@@ -161,7 +168,7 @@ def streams(spark: Any, folder: str) -> object:
             forget("sunk")
             forget("each")
         found = [run("sunk", sink), run("each", lambda s: s.foreachBatch(each).start())]
-    return found
+    return [*found, rows(spark, f"select n from pyhudi.`{folder}/counted`")]
 
 
 def followed(spark: Any, folder: str) -> object:

@@ -317,7 +317,7 @@ def test_each_batch_of_a_remote_stream_is_in_its_table_once(
     connect: tuple[Place, ConnectClient],
 ) -> None:
     _, client = connect
-    assert client.run("streams") == [[[0], [1], [2]]] * 2
+    assert client.run("streams") == [[[0], [1], [2]], [[0], [1], [2]], [[3]]]
 
 
 @pytest.mark.matrix

@@ -409,6 +409,49 @@ def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
     assert stream.table() == [row(1), row(2)]
 
 
+@pytest.mark.every_line
+def test_a_statement_that_reads_the_batch_is_known_on_any_thread(stream: Stream, name: str) -> None:
+    from threading import Thread
+
+    spark = stream.spark
+    spark.sql(f"create table {name} (id long, n long) using pyhudi tblproperties (primaryKey='id')")
+    spark.sql(f"insert into {name} values (1, 0), (2, 0)")
+    spark.sql(
+        f"create table {name}_p (id long, n long, p string) using pyhudi partitioned by (p) "
+        "tblproperties (primaryKey = 'id', 'hoodie.datasource.overwrite.mode' = 'dynamic')"
+    )
+    spark.sql(f"insert into {name}_p values (9, 0, 'p')")
+    statements = [
+        f"merge into {name} t using given s on t.id = s.id when matched then update set n = t.n + 1",
+        f"update {name} set n = n + 10 where id in (select id from given)",
+        f"delete from {name} where id in (select id + 1 from given)",
+        f"insert overwrite {name}_p select g.id, g.n + t.n + 1, 'p' from "
+        f"(select 9L id, count(*) n from given) g join {name}_p t on t.id = g.id",
+    ]
+    failed: list[BaseException] = []
+
+    def run(session: SparkSession) -> None:
+        try:
+            for statement in statements:
+                session.sql(statement)
+        except BaseException as error:
+            failed.append(error)
+
+    def aside(df: DataFrame, batch: int) -> None:
+        df.createOrReplaceTempView("given")
+        thread = Thread(target=run, args=(df.sparkSession,))
+        thread.start()
+        thread.join()
+
+    stream.put([row(1)])
+    each_batch(stream, aside)
+    stream.forget(0)
+    each_batch(stream, aside)
+    assert not failed
+    assert list(map(tuple, spark.table(name).collect())) == [(1, 11)]
+    assert list(map(tuple, spark.table(f"{name}_p").select("id", "n").collect())) == [(9, 2)]
+
+
 def test_statements_of_a_repeated_batch_change_rows_once(stream: Stream, name: str) -> None:
     spark = stream.spark
     spark.sql(f"create table {name} (id long, n long) using pyhudi tblproperties (primaryKey='id')")

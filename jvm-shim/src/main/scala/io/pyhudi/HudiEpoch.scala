@@ -1,6 +1,7 @@
 package io.pyhudi
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.pyhudi.{RunningBatches, StatementPlans}
 
 /** The micro-batch of a stream in which a question is asked.
@@ -18,8 +19,11 @@ private[pyhudi] object HudiEpoch {
   def here: Option[HudiEpoch] = RunningBatches.onThread.map(of)
 
   /** The batch that the rows are made of, on whatever thread they are written. */
-  def of(rows: DataFrame): Option[HudiEpoch] =
-    RunningBatches.in(StatementPlans.of(rows)).map(of).orElse(here)
+  def of(rows: DataFrame): Option[HudiEpoch] = in(StatementPlans.of(rows))
+
+  /** The batch whose rows a plan has, on whatever thread it runs. */
+  def in(plan: LogicalPlan): Option[HudiEpoch] =
+    RunningBatches.in(plan).map(of).orElse(here)
 
   private def of(running: RunningBatches.Running): HudiEpoch =
     HudiEpoch(running.query, running.run, running.number)

@@ -89,7 +89,7 @@ private[pyhudi] class HudiRowChanges(
         "command" -> verb,
         "homes" -> named.map(number => Seq(number, numbers.path(number))))
       val asked = facts :+ reads.question(statement.map(_ => evaluated))
-      try spool.commit("change_rows", changes.map(_.spooled), asked: _*)
+      try spool.commit("change_rows", statement, changes.map(_.spooled), asked: _*)
       catch { case LostRace(lost, waitMs) => repeat(statement, reads, lost, waitMs) }
     }
 

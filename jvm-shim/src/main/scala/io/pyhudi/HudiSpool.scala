@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.execution.datasources.{OutputWriter, OutputWriterFactory}
 import org.apache.spark.sql.execution.datasources.parquet.{ParquetOptions, ParquetUtils}
@@ -29,14 +30,19 @@ private[pyhudi] class HudiSpool(place: HudiPlace, schema: StructType) {
     HudiSpoolFactory(named, schema)
   }
 
-  /** Lets Python write the spooled rows by `method`, which also deletes the folder. */
+  /** Lets Python write the spooled rows by `method`, which also deletes the folder.
+    *
+    * @param statement the plan that the rows came from, if it is known
+    */
   def commit(
       method: String,
+      statement: Option[LogicalPlan],
       messages: Array[WriterCommitMessage],
       more: (String, Any)*): Unit = {
+    val batch = statement.flatMap(HudiEpoch.in)
     val files = messages.toSeq.collect { case HudiSpoolFile(Some(file)) => file }
     val spooled = Seq("spool" -> folder, "files" -> files, "schema" -> Json.of(schema))
-    HudiCommits.ask(method, place, spooled ++ more: _*)
+    HudiCommits.ask(method, place.copy(batch = batch), spooled ++ more: _*)
   }
 
   def abort(): Unit =

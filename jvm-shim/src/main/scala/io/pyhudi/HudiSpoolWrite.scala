@@ -32,7 +32,7 @@ private[pyhudi] class HudiSpoolWrite(
     val statement = table.flatMap(StatementPlans.overwriting)
     val reads = statement.map(HudiOwnReads.of(_, target.path))
     val asked = reads.fold(HudiOwnReads.unknown)(_.question(table.map(_.evaluated)))
-    try spool.commit("insert_spooled", messages, asked, "overwrite" -> "dynamic")
+    try spool.commit("insert_spooled", statement, messages, asked, "overwrite" -> "dynamic")
     catch {
       case LostRace(lost, waitMs) =>
         Thread.sleep(waitMs)
