@@ -128,12 +128,12 @@ def stream(spec: WriterSpec) -> None:
         write = answering(write_table, answer.at, spec.deaths)
     checkpoint, run = Checkpoint(Path(spec.checkpoint)), SystemClock().uuid()
     for number in checkpoint.batches(spec.source.files):
-        turn = runtime.ordinals.turn(spec.root, MicroBatch(checkpoint.query, run, number))
-        assert isinstance(turn, Turn)
-        write(
-            runtime, cast(Any, rows_of(spec.source, number)), spec.root, spec.options, {},
-            lambda exists: Intent(Route.SAVE), written_by=turn,
-        )  # fmt: skip
+        with runtime.ordinals.turn(spec.root, MicroBatch(checkpoint.query, run, number)) as turn:
+            assert isinstance(turn, Turn)
+            write(
+                runtime, cast(Any, rows_of(spec.source, number)), spec.root, spec.options, {},
+                lambda exists: Intent(Route.SAVE), written_by=turn,
+            )  # fmt: skip
 
 
 def _live(spec: WriterSpec) -> None:

@@ -172,7 +172,8 @@ class CommitConflict(HudiError):
 
 @dataclass(eq=False, repr=False)
 class StreamConflict(HudiError):
-    """A batch of a stream does not follow the last one that the table has of ``stream``."""
+    """A batch of a stream does not follow the last one that the table has of ``stream``, or makes
+    other writes than that one did."""
 
     _: KW_ONLY
     ours: str | None = None

@@ -12,6 +12,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import (
     HUDI_KEY,
     MOST_STREAMS,
+    MOST_WRITES,
     STREAMS_KEY,
     Epoch,
     Mark,
@@ -25,7 +26,8 @@ T1, T2 = InstantTime("20260101000000001"), InstantTime("20260101000000002")
 
 instants = st.integers(0, 10**17 - 1).map(lambda n: InstantTime(f"{n:017d}"))
 numbers = st.integers(0, 2**63 - 1)
-marks = st.builds(Mark, st.none() | st.text(), numbers, numbers, instants)
+made = st.lists(st.text(), max_size=MOST_WRITES).map(tuple)
+marks = st.builds(Mark, st.none() | st.text(), numbers, numbers, instants, made)
 
 
 @given(st.dictionaries(st.text(), marks))
@@ -71,12 +73,37 @@ def test_apache_hudi_writes_its_numbers_as_text() -> None:
     assert HUDI_KEY not in render_marks(known, {}), "an empty key would say that there is none"
 
 
-def test_the_mark_of_an_epoch_counts_the_writes_of_its_batch() -> None:
-    known = {"b": Mark("q2", 7, 1, T1)}
-    assert with_mark(known, Epoch("a", "q", 3, ordinal=1), T2) == {
-        "b": Mark("q2", 7, 1, T1),
-        "a": Mark("q", 3, 2, T2),
+def test_the_mark_of_an_epoch_counts_the_writes_of_its_batch_and_names_them() -> None:
+    known = {"b": Mark("q2", 7, 1, T1, ("merge",))}
+    assert with_mark(known, Epoch("a", "q", 3, ordinal=1, made=("delete", "insert")), T2) == {
+        "b": Mark("q2", 7, 1, T1, ("merge",)),
+        "a": Mark("q", 3, 2, T2, ("delete", "insert")),
     }
+
+
+def test_a_mark_that_names_no_writes_is_as_older_releases_write_it() -> None:
+    text = '{"a":{"query":"q","batch":3,"writes":2,"instant":"20260101000000001"}}'
+    known = {"a": Mark("q", 3, 2, T1)}
+    assert own_marks({STREAMS_KEY: text}) == known
+    assert render_marks(known, {}) == {STREAMS_KEY: text}
+
+
+@pytest.mark.parametrize("told", ["null", "7", '"delete"', "[7]", '{"0": "delete"}'])
+def test_names_of_writes_that_cannot_be_read_are_passed_over(told: str) -> None:
+    text = f'{{"a": {{"query": "q", "batch": 3, "writes": 2, "instant": "{T1}", "made": {told}}}}}'
+    assert own_marks({STREAMS_KEY: text}) == {"a": Mark("q", 3, 2, T1)}
+
+
+def test_a_mark_names_so_many_writes_at_most() -> None:
+    many = json.dumps(["insert"] * (MOST_WRITES + 1))
+    text = f'{{"a": {{"query": "q", "batch": 3, "writes": 99, "instant": "{T1}", "made": {many}}}}}'
+    found = own_marks({STREAMS_KEY: text})
+    assert found == {"a": Mark("q", 3, 99, T1, ("insert",) * MOST_WRITES)}
+
+
+def test_a_field_that_is_not_known_is_passed_over() -> None:
+    text = f'{{"a": {{"query": "q", "batch": 3, "writes": 2, "instant": "{T1}", "new": 1}}}}'
+    assert own_marks({STREAMS_KEY: text}) == {"a": Mark("q", 3, 2, T1)}
 
 
 def test_above_the_most_streams_the_one_that_was_written_first_goes() -> None:

@@ -27,7 +27,7 @@ STREAMS: Final = (
             Mutant(
                 "an epoch that the table has is written again",
                 "judge_epoch",
-                (("if mark.batch == epoch.batch and mark.writes > epoch.ordinal:", "if False:"),),
+                (("and mark.writes > epoch.ordinal:", "and False:"),),
                 (
                     "test_an_epoch_that_the_table_has_is_found_by_a_new_driver",
                     "test_a_batch_whose_end_was_not_logged_is_repeated_without_an_instant",
@@ -113,8 +113,32 @@ STREAMS: Final = (
             Mutant(
                 "each write of a batch is its first",
                 "Ordinals.turn",
-                (("return Turn(batch, count)", "return Turn(batch, 0)"),),
+                (("yield Turn(batch, ordinal, told)", "yield Turn(batch, 0, told)"),),
                 ("test_the_writes_of_a_batch_to_one_table_are_numbered_in_their_order",),
+            ),
+            Mutant(
+                "a write that fails keeps its number",
+                "Ordinals.turn",
+                (("del writes[ordinal]", "pass"),),
+                ("test_a_write_that_fails_gives_its_number_back",),
+            ),
+            Mutant(
+                "a batch that makes other writes than before is not noticed",
+                "_check_writes",
+                (("", "return"),),
+                ("test_the_writes_of_a_repeated_batch_are_those_of_its_mark",),
+            ),
+            Mutant(
+                "a table has a count for each of its paths",
+                "turn_of",
+                (("place_of(runtime.storage(at.root))", "at.root"),),
+                ("test_a_table_has_one_count_by_whatever_path_it_is_written",),
+            ),
+            Mutant(
+                "tables of a running batch are forgotten",
+                "Ordinals._writes",
+                (("found.batch != batch:", "place not in found.made:"),),
+                ("test_no_table_of_a_running_batch_is_forgotten",),
             ),
         ),
     ),

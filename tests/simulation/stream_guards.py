@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -49,9 +51,12 @@ def _by_number_alone(epoch: Epoch, marks: Marks) -> None:
         raise EpochDone(epoch, mark)
 
 
-def _first_write(self: Ordinals, root: str, batch: MicroBatch | None, again: bool = False) -> Turn:
+@contextmanager
+def _first_write(
+    self: Ordinals, place: str, batch: MicroBatch | None, kind: str = ""
+) -> Iterator[Turn]:
     assert batch is not None
-    return Turn(batch, 0)
+    yield Turn(batch, 0)
 
 
 def _no_marks(*_: object) -> Marks:

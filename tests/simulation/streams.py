@@ -93,10 +93,11 @@ class Stream:
             if number > begun:
                 checkpoint.put(OFFSETS, number)
             for _ in range(self.writes):
-                turn = ordinals.turn(machine.storage.root, MicroBatch(self.query, run, number))
-                assert turn is not None
-                named = {NAME: self.name} | ({REPLACES: self.replaces} if self.replaces else {})
-                self._write(machine, policy, turn.epoch(resolve_write(named)))
+                batch = MicroBatch(self.query, run, number)
+                with ordinals.turn(machine.storage.root, batch, "append") as turn:
+                    assert turn is not None
+                    named = {NAME: self.name} | ({REPLACES: self.replaces} if self.replaces else {})
+                    self._write(machine, policy, turn.epoch(resolve_write(named)))
             checkpoint.put(ENDS, number)
 
     def epochs(self, number: int) -> list[str]:

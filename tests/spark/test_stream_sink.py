@@ -1,4 +1,4 @@
-"""``df.writeStream.format("pyhudi")`` and ``foreachBatch``: each batch is in the table once.
+"""``df.writeStream.format("pyhudi")``: each batch is in the table once.
 
 A stream reads JSON files, a file a batch. Spark repeats a batch if the batch's file is missing in
 the commit log of the checkpoint, as after a crash.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
@@ -347,134 +346,9 @@ def test_a_query_that_is_stopped_in_a_batch_has_no_error_and_goes_on(stream: Str
     assert stream.commits() == 1
 
 
-# ---- foreachBatch
-
-
-def each_batch(stream: Stream, work: Callable[[DataFrame, int], None]) -> None:
-    writer = stream.rows().writeStream.foreachBatch(work)
-    checkpoint = str(stream.checkpoint)
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    ended(query)
-
-
 def appended(df: DataFrame, path: str) -> None:
     options = {**OPTIONS, OPERATION: "insert"}
     df.write.format("pyhudi").options(**options).mode("append").save(path)
-
-
-def test_each_write_of_a_repeated_batch_is_in_once(stream: Stream) -> None:
-    failing = [True, False, False]
-
-    def twice(df: DataFrame, batch: int) -> None:
-        appended(df, stream.path)
-        if batch == 1 and failing.pop(0):
-            raise RuntimeError("the driver dies here")
-        appended(df.withColumn("id", F.col("id") + 100), stream.path)
-
-    stream.put([row(1)], [row(2)])
-    with pytest.raises(StreamingQueryException, match="the driver dies here"):
-        each_batch(stream, twice)
-    each_batch(stream, twice)
-    stream.forget(1)
-    each_batch(stream, twice)
-    assert stream.table() == [row(n) for n in (1, 2, 101, 102)]
-    assert stream.commits() == 4
-
-
-def test_a_repeated_batch_that_made_its_table_is_in_once(stream: Stream) -> None:
-    def made(df: DataFrame, batch: int) -> None:
-        path = f"{stream.path}-{batch}"
-        df.write.format("pyhudi").options(**OPTIONS).mode("errorifexists").save(path)
-
-    stream.put([row(1)], [row(2)])
-    each_batch(stream, made)
-    stream.forget(1)
-    each_batch(stream, made)
-    assert [len(pyhudi.history(f"{stream.path}-{batch}")) for batch in (0, 1)] == [1, 1]
-
-
-@pytest.mark.every_line
-def test_a_frame_of_the_batch_is_known_on_any_thread(stream: Stream) -> None:
-    from threading import Thread
-
-    def aside(df: DataFrame, batch: int) -> None:
-        thread = Thread(target=appended, args=(df.where("id > 0"), stream.path))
-        thread.start()
-        thread.join()
-
-    stream.put([row(1)], [row(2)])
-    each_batch(stream, aside)
-    stream.forget(1)
-    each_batch(stream, aside)
-    assert stream.table() == [row(1), row(2)]
-
-
-@pytest.mark.every_line
-def test_a_statement_that_reads_the_batch_is_known_on_any_thread(stream: Stream, name: str) -> None:
-    from threading import Thread
-
-    spark = stream.spark
-    spark.sql(f"create table {name} (id long, n long) using pyhudi tblproperties (primaryKey='id')")
-    spark.sql(f"insert into {name} values (1, 0), (2, 0)")
-    spark.sql(
-        f"create table {name}_p (id long, n long, p string) using pyhudi partitioned by (p) "
-        "tblproperties (primaryKey = 'id', 'hoodie.datasource.overwrite.mode' = 'dynamic')"
-    )
-    spark.sql(f"insert into {name}_p values (9, 0, 'p')")
-    statements = [
-        f"merge into {name} t using given s on t.id = s.id when matched then update set n = t.n + 1",
-        f"update {name} set n = n + 10 where id in (select id from given)",
-        f"delete from {name} where id in (select id + 1 from given)",
-        f"insert overwrite {name}_p select g.id, g.n + t.n + 1, 'p' from "
-        f"(select 9L id, count(*) n from given) g join {name}_p t on t.id = g.id",
-    ]
-    failed: list[BaseException] = []
-
-    def run(session: SparkSession) -> None:
-        try:
-            for statement in statements:
-                session.sql(statement)
-        except BaseException as error:
-            failed.append(error)
-
-    def aside(df: DataFrame, batch: int) -> None:
-        df.createOrReplaceTempView("given")
-        thread = Thread(target=run, args=(df.sparkSession,))
-        thread.start()
-        thread.join()
-
-    stream.put([row(1)])
-    each_batch(stream, aside)
-    stream.forget(0)
-    each_batch(stream, aside)
-    assert not failed
-    assert list(map(tuple, spark.table(name).collect())) == [(1, 11)]
-    assert list(map(tuple, spark.table(f"{name}_p").select("id", "n").collect())) == [(9, 2)]
-
-
-def test_statements_of_a_repeated_batch_change_rows_once(stream: Stream, name: str) -> None:
-    spark = stream.spark
-    spark.sql(f"create table {name} (id long, n long) using pyhudi tblproperties (primaryKey='id')")
-    spark.sql(f"insert into {name} values (1, 0), (2, 0)")
-
-    def count(df: DataFrame, batch: int) -> None:
-        session = df.sparkSession
-        df.createOrReplaceTempView("given")
-        session.sql(f"delete from {name} where id = 99")
-        session.sql(
-            f"merge into {name} t using given s on t.id = s.id "
-            "when matched then update set n = t.n + 1 when not matched then insert (id, n) "
-            "values (s.id, 0)"
-        )
-        session.sql(f"update {name} set n = n + 10 where id = 2")
-        session.sql(f"insert into {name} select id + 50, 0 from given")
-
-    stream.put([row(1), row(3)])
-    each_batch(stream, count)
-    stream.forget(0)
-    each_batch(stream, count)
-    found = sorted(map(tuple, spark.table(name).select("id", "n").collect()))
-    assert found == [(1, 1), (2, 10), (3, 0), (51, 0), (53, 0)]
 
 
 def test_writes_after_a_stream_are_no_batches(stream: Stream) -> None:

@@ -231,6 +231,64 @@ def test_a_refused_epoch_and_what_stands_against_it_are_named_alike(
     assert (told.value.ours, told.value.theirs) == (asked.who, theirs)
 
 
+RELOADED = Mark("q", 5, 2, T1, ("delete", "insert"))
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        (("delete",), EpochDone),
+        (("delete", "insert"), EpochDone),
+        (("delete", "insert", "merge"), WRITE),
+        (("insert",), StreamConflict),
+        (("delete", "delete"), StreamConflict),
+        (("insert", "insert", "merge"), StreamConflict),
+        (("", "insert"), EpochDone),
+        (("", "", "merge"), WRITE),
+    ],
+)
+@pytest.mark.parametrize("mark", [RELOADED, replace(RELOADED, made=())], ids=["told", "untold"])
+def test_the_writes_of_a_repeated_batch_are_those_of_its_mark(
+    mark: Mark, made: tuple[str, ...], verdict: type[Exception] | None
+) -> None:
+    asked = replace(epoch(5, len(made) - 1), made=made)
+    if verdict is StreamConflict and not mark.made:
+        verdict = WRITE if len(made) > mark.writes else EpochDone
+    if verdict is None:
+        judge_epoch(asked, {"s": mark})
+        judge_epoch(replace(asked, batch=6), {"s": mark})
+        return
+    with pytest.raises(verdict):
+        judge_epoch(asked, {"s": mark})
+
+
+def test_a_function_that_makes_other_writes_than_before_is_told_both() -> None:
+    asked = replace(epoch(5), made=("insert",))
+    with pytest.raises(StreamConflict, match="made other writes than before: write 1 of") as told:
+        judge_epoch(asked, {"s": RELOADED})
+    assert "was 'delete', and is 'insert' now" in str(told.value)
+    assert (told.value.ours, told.value.theirs) == (
+        "batch 5 of query q: insert",
+        "batch 5 of query q: delete",
+    )
+    assert f"{REPLACES} to q for one run" in str(told.value)
+    with pytest.raises(StreamConflict, match="other writes than before"):
+        judge_epoch(replace(asked, replaces="*"), {"s": RELOADED})
+    with pytest.raises(StreamConflict, match="other writes than before"):
+        judge_epoch(replace(asked, stream="new", replaces="q"), {"s": RELOADED})
+
+
+def test_other_writes_of_a_query_that_replaces_itself_are_written_once(streams: Streams) -> None:
+    streams.write(replace(epoch(5), made=("delete",)))
+    asked = replace(epoch(5, replaces="q"), made=("insert",))
+    streams.verdict(asked)
+    done = streams.write(asked)
+    assert streams.known() == {"s": Mark("q", 5, 1, done.instant, ("insert",))}
+    with pytest.raises(EpochDone):
+        streams.verdict(asked)
+    streams.verdict(replace(asked, ordinal=1, made=("insert", "insert")))
+
+
 @pytest.mark.parametrize("torn", ['{"s": {"query": "q", "ba', "[]", '{"s": {"batch": 4}}'])
 def test_marks_that_cannot_be_read_are_those_of_the_commit_before(
     streams: Streams, torn: str

@@ -1,17 +1,20 @@
 """Micro-batches of streams: which write of its batch a statement is, and what a query shows of it.
 
 Invariant: the writes of one batch to one table are numbered in their order, also those that change
-nothing, so that a batch which is evaluated again numbers them alike.
+nothing, but not those that fail: a batch which is evaluated again numbers them alike, whether or
+not a write was tried again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import Lock
 
 from pyhudi.application.last_commit import written_rows
 from pyhudi.config import WriteOptions
-from pyhudi.format.stream_marks import Epoch
+from pyhudi.format.stream_marks import MOST_WRITES, Epoch
 from pyhudi.recent import Recent
 from pyhudi.transactions.transaction import Committed
 
@@ -27,40 +30,70 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The write number ``ordinal`` of a batch to one table."""
+    """The write number ``ordinal`` of a batch to one table.
+
+    ``made`` says what the batch's writes to the table are, up to this one (``Mark.made``).
+    """
 
     batch: MicroBatch
     ordinal: int
+    made: tuple[str, ...] = ()
 
     def epoch(self, options: WriteOptions) -> Epoch:
         """The epoch under the stream's name in ``options``."""
         name, replaces = options.stream_name, options.stream_replaces
-        return Epoch(name, self.batch.query, self.batch.number, self.ordinal, replaces)
+        batch = self.batch
+        return Epoch(name, batch.query, batch.number, self.ordinal, replaces, self.made)
+
+
+@dataclass(slots=True)
+class _Running:
+    """The last batch that a query has written; by table what each write of it is."""
+
+    batch: MicroBatch
+    made: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Ordinals:
     """Counts the writes of each running batch to each table; safe to share between threads.
 
-    A batch that is evaluated again, by another run of its query, counts from 0.
+    A batch that is evaluated again, by another run of its query, counts from 0. The running batches
+    of ``queries`` queries are known.
     """
 
-    def __init__(self, limit: int = 1_000) -> None:
-        self._known: Recent[tuple[str, str], tuple[str, int, int]] = Recent(limit)
+    def __init__(self, queries: int = 10_000) -> None:
+        self._running: Recent[str, _Running] = Recent(queries)
         self._lock = Lock()
 
-    def turn(self, root: str, batch: MicroBatch | None, again: bool = False) -> Turn | None:
-        """The turn of this write, None outside of a batch; ``again``: its statement repeats it."""
+    @contextmanager
+    def turn(self, place: str, batch: MicroBatch | None, kind: str = "") -> Iterator[Turn | None]:
+        """The turn of a write to the table at ``place``, None outside of a batch.
+
+        ``kind`` says what the write is, ``""`` if that is not known. A write that raises gives its
+        number back, also if its outcome is unknown: it is then judged by the same number again.
+        """
         if batch is None:
-            return None
-        key = root, batch.query
+            yield None
+            return
         with self._lock:
-            run, number, count = self._known.get(key) or ("", -1, 0)
-            if (run, number) != (batch.run, batch.number):
-                count = 0
-            elif again:
-                count -= 1
-            self._known.put(key, (batch.run, batch.number, count + 1))
-        return Turn(batch, count)
+            writes = self._writes(place, batch)
+            ordinal = len(writes)
+            writes.append(kind)
+            told = tuple(writes[:MOST_WRITES]) if any(writes) else ()
+        try:
+            yield Turn(batch, ordinal, told)
+        except BaseException:
+            with self._lock:
+                if len(writes) == ordinal + 1:
+                    del writes[ordinal]
+            raise
+
+    def _writes(self, place: str, batch: MicroBatch) -> list[str]:
+        found = self._running.get(batch.query)
+        if found is None or found.batch != batch:
+            found = _Running(batch)
+            self._running.put(batch.query, found)
+        return found.made.setdefault(place, [])
 
 
 def progress_of(done: Committed | None, seconds: float) -> dict[str, str]:

@@ -17,6 +17,8 @@ STREAMS_KEY: Final = "pyhudi.streams"
 HUDI_KEY: Final = "_hudi_streaming_sink_checkpoint"
 #: a table remembers so many streams
 MOST_STREAMS: Final = 100
+#: a mark says of so many writes of its batch what they were
+MOST_WRITES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Epoch:
 
     ``query`` is the id in the stream's checkpoint, ``batch`` the batch's number, and ``ordinal``
     counts the batch's writes to this table, from 0. ``replaces`` is the query that the user says
-    this one takes the stream over from, or ``*``.
+    this one takes the stream over from, or ``*``. ``made`` is as in ``Mark``, up to this write.
     """
 
     stream: str
@@ -33,6 +35,7 @@ class Epoch:
     batch: int
     ordinal: int = 0
     replaces: str | None = None
+    made: tuple[str, ...] = ()
 
     @property
     def who(self) -> str:
@@ -44,13 +47,16 @@ class Epoch:
 class Mark:
     """How far a stream is in: ``writes`` of the batch ``batch``, the last of them at ``instant``.
 
-    ``query`` is None if Apache Hudi's sink wrote the batch: it records none.
+    ``query`` is None if Apache Hudi's sink wrote the batch: it records none. ``made`` says what the
+    first writes of the batch to the table were, also those without a commit: "append", "delete";
+    ``""`` if that is not known. It is empty in marks that do not tell it.
     """
 
     query: str | None
     batch: int
     writes: int
     instant: InstantTime
+    made: tuple[str, ...] = ()
 
     @property
     def who(self) -> str:
@@ -74,6 +80,7 @@ def own_marks(extra: Mapping[str, str]) -> dict[str, Mark] | None:
                 int(said["batch"]),
                 int(said["writes"]),
                 InstantTime(str(said["instant"])),
+                _made(said.get("made")),
             )
             for name, said in told.items()
         }
@@ -94,7 +101,7 @@ def hudi_batches(extra: Mapping[str, str]) -> dict[str, int] | None:
 
 def with_mark(marks: Marks, epoch: Epoch, instant: InstantTime) -> dict[str, Mark]:
     """``marks`` after the commit ``instant`` of ``epoch``; the oldest goes if they are too many."""
-    mark = Mark(epoch.query, epoch.batch, epoch.ordinal + 1, instant)
+    mark = Mark(epoch.query, epoch.batch, epoch.ordinal + 1, instant, epoch.made)
     newest = sorted(
         (each for each in marks.items() if each[0] != epoch.stream),
         key=lambda each: each[1].instant,
@@ -110,6 +117,7 @@ def render_marks(marks: Marks, told: Marks) -> dict[str, str]:
             "batch": mark.batch,
             "writes": mark.writes,
             "instant": mark.instant,
+            **({"made": mark.made} if mark.made else {}),
         }
         for name, mark in sorted(marks.items())
     }
@@ -117,6 +125,13 @@ def render_marks(marks: Marks, told: Marks) -> dict[str, str]:
     if hudis := {name: str(mark.batch) for name, mark in sorted(told.items())}:
         extra[HUDI_KEY] = json.dumps(hudis, separators=(",", ":"))
     return extra
+
+
+def _made(told: object) -> tuple[str, ...]:
+    """What a mark says of its writes; nothing if it is not a list of texts."""
+    if not isinstance(told, list) or not all(isinstance(each, str) for each in told):
+        return ()
+    return tuple(told[:MOST_WRITES])
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ from pyhudi.spark.questions import (
     with_partitioning,
 )
 from pyhudi.spark.sessions import Sessions
+from pyhudi.spark.turns import DELETE, TRUNCATE, turn_of
 from pyhudi.storage.base import Storage
 from pyhudi.tables.alter import alter_columns
 from pyhudi.tables.create import (
@@ -142,16 +143,16 @@ class TableHandlers:
 
     def truncate_table(self, at: Target, ask: protocol.Nothing) -> Committed | None:
         spark = self._sessions.asking()
-        turn = self._runtime.ordinals.turn(at.root, at.batch)
-        return truncate(self._runtime, spark, at.root, at.given, at.session, turn)
+        with turn_of(self._runtime, at, TRUNCATE) as turn:
+            return truncate(self._runtime, spark, at.root, at.given, at.session, turn)
 
     def can_delete_where(self, at: Target, ask: protocol.Filters) -> bool:
         return can_delete_where(self._runtime, at.root, ask.filters)
 
     def delete_where(self, at: Target, ask: protocol.Filters) -> Committed | None:
-        spark = self._sessions.asking()
-        runtime, turn = self._runtime, self._runtime.ordinals.turn(at.root, at.batch)
-        return delete_where(runtime, spark, at.root, ask.filters, at.given, at.session, turn)
+        runtime, spark = self._runtime, self._sessions.asking()
+        with turn_of(runtime, at, DELETE) as turn:
+            return delete_where(runtime, spark, at.root, ask.filters, at.given, at.session, turn)
 
     def serve(self, at: Target, ask: protocol.Serve) -> protocol.Told:
         """``CALL pyhudi.system.clean`` and others: each file or instant, and its fate."""

@@ -17,6 +17,7 @@ from pyhudi.spark import protocol
 from pyhudi.spark.batch_questions import WriteBatch
 from pyhudi.spark.questions import Options, Target, given_options, scanned, with_partitioning
 from pyhudi.spark.sessions import JavaObject, Sessions
+from pyhudi.spark.turns import MERGE, inserted, saved, turn_of
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writable import refuse_writes_to
@@ -46,30 +47,33 @@ class WriteHandlers:
 
     def write(self, jdf: JavaObject, at: Target, ask: protocol.Save) -> Committed | None:
         _check_names(at)
-        return write_table(
-            self._runtime,
-            self._frame(jdf),
-            at.root,
-            with_partitioning(at.options, ask.partitioning),
-            at.session,
-            lambda exists: save_intent(ask.mode.value, exists, at.root),
-            self._reads(ask.reads, at.session),
-            self._turn(at, ask.reads),
-        )
+        with turn_of(self._runtime, at, saved(ask.mode, at.options)) as turn:
+            return write_table(
+                self._runtime,
+                self._frame(jdf),
+                at.root,
+                with_partitioning(at.options, ask.partitioning),
+                at.session,
+                lambda exists: save_intent(ask.mode.value, exists, at.root),
+                self._reads(ask.reads, at.session),
+                turn,
+            )
 
     def write_batch(self, jdf: JavaObject, at: Target, ask: WriteBatch) -> Committed | None:
         """A micro-batch; the shim has made a frame of its rows that may be evaluated again."""
         _check_names(at)
         overwrite = Overwrite.ALL if ask.complete else Overwrite.NONE
-        return write_table(
-            self._runtime,
-            self._frame(jdf),
-            at.root,
-            with_partitioning(at.given, ask.partitioning),
-            at.session,
-            lambda exists: Intent(Route.SAVE, overwrite, complete=ask.complete),
-            written_by=self._runtime.ordinals.turn(at.root, at.batch),
-        )
+        # The batch's only write: no other can be taken for it, however its options change.
+        with turn_of(self._runtime, at, "") as turn:
+            return write_table(
+                self._runtime,
+                self._frame(jdf),
+                at.root,
+                with_partitioning(at.given, ask.partitioning),
+                at.session,
+                lambda exists: Intent(Route.SAVE, overwrite, complete=ask.complete),
+                written_by=turn,
+            )
 
     def insert(self, jdf: JavaObject, at: Target, ask: protocol.Insert) -> Committed | None:
         intent = Intent(Route.SQL, ask.overwrite, ask.filters)
@@ -79,18 +83,15 @@ class WriteHandlers:
         self, df: DataFrame, at: Target, intent: Intent, read: protocol.Reads
     ) -> Committed | None:
         _check_names(at)
-        reads, turn = self._reads(read, at.session), self._turn(at, read)
+        reads = self._reads(read, at.session)
         given = at.given
         if intent.overwrite not in (Overwrite.NONE, Overwrite.NEW):
             left = without_overwriting(at.properties, intent, at.session)
             given = given_options(left, at.options)
-        return write_table(
-            self._runtime, df, at.root, given, at.session, lambda exists: intent, reads, turn
-        )
-
-    def _turn(self, at: Target, reads: protocol.Reads) -> Turn | None:
-        """Which write of a micro-batch this is, None outside of one."""
-        return self._runtime.ordinals.turn(at.root, at.batch, again=bool(reads.evaluated))
+        with turn_of(self._runtime, at, inserted(intent.overwrite)) as turn:
+            return write_table(
+                self._runtime, df, at.root, given, at.session, lambda exists: intent, reads, turn
+            )
 
     def _reads(self, reads: protocol.Reads, session: Options) -> OwnReads | None:
         """The scans of the written table in the statement's own plan, if there are any."""
@@ -132,17 +133,17 @@ class WriteHandlers:
         self._pins.hold(at.pinned(ask.pin, ask.instant))
 
     def change_rows(self, at: Target, ask: protocol.ChangeRows) -> Committed | None:
-        turn = self._turn(at, ask.reads)
         try:
-            if not ask.files:
-                self._release(ask.reads)
-                return None
-            known = {number: file.partition(f"{at.root}/")[2] for number, file in ask.homes}
-            schema = SparkSchema.parse(ask.schema)
-            spooled = spooled_rows(self._sessions.asking(), ask.files, schema)
-            delete = ask.command is protocol.Command.DELETE
-            operation = Operation.DELETE if delete else Operation.UPSERT
-            return self._change(spooled_changes(spooled, known), at, operation, ask.reads, turn)
+            with turn_of(self._runtime, at, ask.command.value) as turn:
+                if not ask.files:
+                    self._release(ask.reads)
+                    return None
+                known = {number: file.partition(f"{at.root}/")[2] for number, file in ask.homes}
+                schema = SparkSchema.parse(ask.schema)
+                spooled = spooled_rows(self._sessions.asking(), ask.files, schema)
+                delete = ask.command is protocol.Command.DELETE
+                operation = Operation.DELETE if delete else Operation.UPSERT
+                return self._change(spooled_changes(spooled, known), at, operation, ask.reads, turn)
         finally:
             self._spools.drop(at.root, ask.spool)
 
@@ -150,8 +151,8 @@ class WriteHandlers:
         """A MERGE that only inserts; Spark passes it as an INSERT."""
         _check_sees_all(open_table(self._runtime.storage(at.root)), at)
         rows = inserted_rows(self._frame(jdf), f"pyhudi merge {at.root}: read the input")
-        turn = self._turn(at, ask.reads)
-        return self._change(rows, at, Operation.UPSERT, ask.reads, turn)
+        with turn_of(self._runtime, at, MERGE) as turn:
+            return self._change(rows, at, Operation.UPSERT, ask.reads, turn)
 
     def _change(
         self,

@@ -50,13 +50,14 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     """Return if ``epoch`` is to be written; ``EpochDone`` if the table has it.
 
     ``StreamConflict`` (ours, theirs) if the table's last batch of this stream is a later one of
-    this query, or is another query's, or if the batch is in under another name of the stream.
+    this query, or is another query's, if the batch is in under another name of the stream, or if
+    its writes are not those that the table has of it.
     """
     mark = marks.get(epoch.stream)
     if mark is not None and mark.query == epoch.query:
         if mark.batch > epoch.batch:
             raise _behind(epoch, mark)
-        if mark.batch == epoch.batch and mark.writes > epoch.ordinal:
+        if mark.batch == epoch.batch and _is_repeated(epoch, mark) and mark.writes > epoch.ordinal:
             raise EpochDone(epoch, mark)
         return
     # A name that is new to the query may be another one for what the table has: the writes of a
@@ -65,6 +66,7 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
         ahead = (other.batch, other.writes) > (epoch.batch, epoch.ordinal)
         if other.query == epoch.query and ahead:
             if other.batch == epoch.batch and _takes_over(epoch, other):
+                _check_writes(epoch, other)
                 raise EpochDone(epoch, other)
             raise _renamed(epoch, name, other)
     if mark is None or _takes_over(epoch, mark):
@@ -77,6 +79,25 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
             raise EpochDone(epoch, mark)
         raise _after_hudi(epoch, mark)
     raise _another(epoch, mark)
+
+
+def _is_repeated(epoch: Epoch, mark: Mark) -> bool:
+    """Whether the batch makes the writes of the ``mark`` again; if not, ``StreamConflict``, unless
+    the user has said that the query replaces itself: then they are written."""
+    try:
+        _check_writes(epoch, mark)
+    except StreamConflict:
+        if epoch.replaces != epoch.query:
+            raise
+        return False
+    return True
+
+
+def _check_writes(epoch: Epoch, mark: Mark) -> None:
+    """``StreamConflict`` if a write of the batch is another one than the mark says."""
+    for number, (now, before) in enumerate(zip(epoch.made, mark.made, strict=False)):
+        if now and before and now != before:
+            raise _other_write(epoch, mark, number)
 
 
 def _takes_over(epoch: Epoch, mark: Mark) -> bool:
@@ -286,6 +307,22 @@ def _renamed(epoch: Epoch, name: str, mark: Mark) -> StreamConflict:
             f"then skipped. {remedy}"
         )
     return _conflict(epoch, mark, comes, remedy, name)
+
+
+def _other_write(epoch: Epoch, mark: Mark, number: int) -> StreamConflict:
+    before, now = mark.made[number], epoch.made[number]
+    found = _conflict(
+        epoch,
+        mark,
+        f"the function that repeats batch {epoch.batch} made other writes than before: write "
+        f"{number + 1} of the batch to this table was '{before}', and is '{now}' now. So its "
+        "writes cannot be told from those that the table has.",
+        "Make the function write the same for this batch as before, whatever the table holds by "
+        "now. If all that it writes from here on may be written on top of what the table has of "
+        f"the batch, set {REPLACES} to {epoch.query} for one run.",
+    )
+    found.ours, found.theirs = f"{epoch.who}: {now}", f"{mark.who}: {before}"
+    return found
 
 
 def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
