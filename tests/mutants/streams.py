@@ -58,17 +58,23 @@ STREAMS: Final = (
                 "with_marks",
                 (
                     (
-                        "marks = known_marks(table, now, archived=epoch is not None)",
-                        "marks: Marks = {}",
+                        "marks, whole = _look(table, now, archived=epoch is not None)",
+                        "marks: Marks = {}; whole = True",
                     ),
                 ),
                 ("test_every_commit_carries_the_marks_of_all_streams",),
             ),
             Mutant(
                 "the archive is not asked for marks",
-                "known_marks",
+                "_look",
                 (("if archived and not whole:", "if False:"),),
                 ("test_marks_are_found_in_the_archive_if_no_active_commit_has_any",),
+            ),
+            Mutant(
+                "a batch writer's marks hide those in the archive",
+                "with_marks",
+                (("if not (marks and whole):", "if not marks:"),),
+                ("test_a_batch_writer_does_not_hide_marks_in_the_archive",),
             ),
             Mutant(
                 "marks are put again over those of a stream that moved",

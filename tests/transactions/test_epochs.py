@@ -336,6 +336,22 @@ def test_apache_hudis_number_counts_above_marks_in_the_archive(streams: Streams)
     assert streams.known() == {"s": Mark(None, 5, 1, hudis.instant)}
 
 
+def test_a_batch_writer_does_not_hide_marks_in_the_archive(streams: Streams) -> None:
+    first = streams.write(epoch(3))
+    hudis = streams.write_by({HUDI_KEY: '{"t":"5"}'})
+    archive(streams.world.table(), first.instant)
+    batch = streams.write(None)
+    assert not batch.metadata.extra.keys() & {STREAMS_KEY, HUDI_KEY}
+    kept = {"s": Mark("q", 3, 1, first.instant), "t": Mark(None, 5, 1, hudis.instant)}
+    assert streams.known() == kept
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(3))
+    with pytest.raises(StreamConflict, match="a second stream"):
+        streams.verdict(epoch(0, query="fresh"))
+    batch = streams.commit(streams.begin(None))
+    assert own_marks(batch.metadata.extra) == kept, "the archive has been asked meanwhile"
+
+
 def test_what_is_known_of_a_table_is_not_asked_again(streams: Streams) -> None:
     streams.write(epoch(3))
     table, timeline = streams.world.table(), streams.timeline()

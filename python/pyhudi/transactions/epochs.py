@@ -142,11 +142,15 @@ def with_marks(
     epoch: Epoch | None,
     instant: InstantTime,
 ) -> CommitMetadata:
-    """The commit with the marks of the commits before it, and with that of its own epoch."""
-    marks = known_marks(table, now, archived=epoch is not None)
+    """The commit with the marks of the commits before it, and with that of its own epoch.
+
+    A batch writer does not ask the archive. Where that may have marks that no active commit has,
+    it tells none: the next look would take some for all.
+    """
+    marks, whole = _look(table, now, archived=epoch is not None)
     if epoch is not None:
         marks = with_mark(marks, epoch, instant)
-    if not marks:
+    if not (marks and whole):
         return metadata
     # Apache Hudi's sink takes its number from the commit with the greatest instant that has one,
     # not from the last that completed. An epoch that is still pending below this instant would be
@@ -173,6 +177,11 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
 
     The archive is asked only with ``archived``, and only if no active commit says anything.
     """
+    return _look(table, timeline, archived)[0]
+
+
+def _look(table: Table, timeline: Timeline, archived: bool) -> tuple[Marks, bool]:
+    """``known_marks``, and whether the archive has none beside them."""
     commits = completion_ordered(timeline, table.config.utc)
     known = _KNOWN.get(table.storage.root)
     since: dict[str, Mark] = {}
@@ -194,7 +203,7 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
     marks = _merged(found or {}, since)
     if commits:
         _KNOWN.put(table.storage.root, _Known(instant_key(commits[-1]), marks, whole))
-    return marks
+    return marks, whole
 
 
 def forget_marks() -> None:
