@@ -77,6 +77,23 @@ STREAMS: Final = (
                 ("test_a_batch_writer_does_not_hide_marks_in_the_archive",),
             ),
             Mutant(
+                "in version 6 the times of files say which marks are the newest",
+                "_look",
+                (
+                    (
+                        "sorted(timeline.commits, key=_reached)",
+                        "sorted(timeline.commits, key=lambda i: timeline.modified_ms[instant_key(i)])",
+                    ),
+                ),
+                ("test_marks_stay_those_of_the_newest_commit_when_a_table_is_copied",),
+            ),
+            Mutant(
+                "an older instant of Apache Hudi's sink that ended late is passed over",
+                "_take_late",
+                (("", "return"),),
+                ("test_a_batch_of_apache_hudi_that_ended_after_a_newer_instant_counts",),
+            ),
+            Mutant(
                 "marks are put again over those of a stream that moved",
                 "check_marks",
                 (("", "return"),),

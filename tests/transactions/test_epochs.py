@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
-from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
-from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.active import COMMITS, LISTINGS, Timeline
 from pyhudi.transactions.epochs import (
     REPLACES,
     EpochDone,
@@ -350,6 +350,54 @@ def test_a_batch_writer_does_not_hide_marks_in_the_archive(streams: Streams) -> 
         streams.verdict(epoch(0, query="fresh"))
     batch = streams.commit(streams.begin(None))
     assert own_marks(batch.metadata.extra) == kept, "the archive has been asked meanwhile"
+
+
+def test_marks_stay_those_of_the_newest_commit_when_a_table_is_copied(streams: Streams) -> None:
+    """A copy does not keep the times of files; this one ends with the oldest commit."""
+    for number in range(4):
+        streams.write(epoch(number))
+    streams.write_by({HUDI_KEY: '{"t":"5"}'})
+    before = streams.known()
+    storage, timeline = streams.world.memory, streams.timeline()
+    for commit in reversed(timeline.commits):
+        path = timeline.file_of(commit)
+        data = storage.read(path)
+        storage.delete([path])
+        streams.world.clock.advance(2)
+        storage.put_if_absent(path, data)
+    LISTINGS.forget_all()
+    assert streams.known() == before
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(3))
+    with pytest.raises(StreamConflict, match="the checkpoint is older than the table"):
+        streams.verdict(epoch(1))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["a new driver", "the same driver"])
+def test_a_batch_of_apache_hudi_that_ended_after_a_newer_instant_counts(
+    streams: Streams, again: bool
+) -> None:
+    """In version 6 Hudi's writers may end in another order than they began."""
+    streams.write(epoch(3))
+    slow = streams.world.begin(policy=LAZY)
+    beside = streams.write(None)
+    if again:
+        table = streams.world.table()
+        known_marks(table, table.timeline())
+    done = Instant(slow.instant, Action.COMMIT, State.COMPLETED)
+    layout = streams.timeline().layout
+    if layout == 2:
+        last = streams.timeline().commits[-1].completion_time
+        assert last is not None
+        done = replace(done, completion_time=InstantTime(str(int(last) + 1)))
+    streams.world.clock.advance(1)
+    extra = {HUDI_KEY: '{"s":"4"}'}
+    put_instant(streams.world, done, render_commit(CommitMetadata("UPSERT", (), extra), layout))
+    assert done.time < beside.instant
+    table = streams.world.table()
+    assert known_marks(table, table.timeline())["s"] == Mark(None, 4, 1, done.time)
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(4))
 
 
 def test_what_is_known_of_a_table_is_not_asked_again(streams: Streams) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, padded_time
 from pyhudi.format.stream_marks import (
     MOST_STREAMS,
     Epoch,
@@ -26,7 +26,6 @@ from pyhudi.format.stream_marks import (
 from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants
-from pyhudi.timeline.completion_order import completion_ordered
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
@@ -182,20 +181,19 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
 
 def _look(table: Table, timeline: Timeline, archived: bool) -> tuple[Marks, bool]:
     """``known_marks``, and whether the archive has none beside them."""
-    commits = completion_ordered(timeline, table.config.utc)
+    commits = sorted(timeline.commits, key=_reached)
     known = _KNOWN.get(table.storage.root)
     since: dict[str, Mark] = {}
     found: Marks | None = None
     whole = False
-    for commit in reversed(commits):
+    for place, commit in reversed(list(enumerate(commits))):
         if known is not None and instant_key(commit) == known.newest:
             found, whole = known.marks, known.whole
-            break
-        with conflict_if_gone():
-            extra = COMMITS.get(table.storage, timeline, commit).extra
-        found = _take(extra, commit.time, since)
+        else:
+            found = _take(_extra(table, timeline, commit), commit.time, since)
+            whole = found is not None
         if found is not None:
-            whole = True
+            _take_late(table, timeline, commits[: place + 1], found, since)
             break
     if archived and not whole:
         found = _merged(_archived(table, since), found or {})
@@ -204,6 +202,41 @@ def _look(table: Table, timeline: Timeline, archived: bool) -> tuple[Marks, bool
     if commits:
         _KNOWN.put(table.storage.root, _Known(instant_key(commits[-1]), marks, whole))
     return marks, whole
+
+
+def _reached(commit: Instant) -> tuple[InstantTime, InstantTime]:
+    """The place of a commit in the order in which marks are told.
+
+    Not by the time of a file, which a copy of the table does not keep: without a completion time
+    by the instant, since pyhudi commits in this order in layout 1 (``conflicts/judgement.py``).
+    """
+    return commit.completion_time or padded_time(commit.time), commit.time
+
+
+def _take_late(
+    table: Table, timeline: Timeline, commits: list[Instant], found: Marks, since: dict[str, Mark]
+) -> None:
+    """What Hudi's sink says in older instants that may have ended after the last of ``commits``.
+
+    Only in layout 1, where Hudi's writers may end in another order. The file's time, if it is not
+    that of a copy, only spares reading the others.
+    """
+    *older, last = commits
+    if last.completion_time is not None:
+        return
+    ended = timeline.modified_ms[instant_key(last)]
+    for commit in reversed(older):
+        if timeline.modified_ms[instant_key(commit)] >= ended:
+            said: dict[str, Mark] = {}
+            _take(_extra(table, timeline, commit), commit.time, said)
+            for name, mark in said.items():
+                if name not in found or mark.instant > found[name].instant:
+                    since.setdefault(name, mark)
+
+
+def _extra(table: Table, timeline: Timeline, commit: Instant) -> Mapping[str, str]:
+    with conflict_if_gone():
+        return COMMITS.get(table.storage, timeline, commit).extra
 
 
 def forget_marks() -> None:
