@@ -128,6 +128,12 @@ STREAMS: Final = (
                 ("test_a_stream_whose_batches_a_restore_has_undone_is_told",),
             ),
             Mutant(
+                "a restore that undid all batches of a query is passed over",
+                "_restored",
+                (("return max(undid, default=None)", "return None"),),
+                ("test_a_stream_of_which_a_restore_left_no_batch_is_told",),
+            ),
+            Mutant(
                 "a table that was made again is taken for the old one",
                 "check_epoch",
                 (("_SEEN.put((table.storage.root, epoch.query), own.batch)", "pass"),),

@@ -11,6 +11,7 @@ import pytest
 from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import InstantInfo, RestoreMetadata, render_restore_metadata
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
 from pyhudi.timeline.active import COMMITS, LISTINGS, Timeline
 from pyhudi.transactions.epochs import (
@@ -282,10 +283,58 @@ def test_a_stream_whose_batches_a_restore_has_undone_is_told(streams: Streams) -
         streams.verdict(epoch(6))
     assert told.value.theirs == f"restore {restore.time}"
     streams.verdict(epoch(6, replaces="q"))
+    streams.verdict(Epoch("t", "new", 0))
     streams.verdict(Epoch("t", "new", 2))
     streams.verdict(Epoch("s", "new", 2, replaces="q"))
     streams.write(epoch(4))
     streams.verdict(epoch(9))
+
+
+def undo(streams: Streams, times: list[InstantTime], action: str = "commit") -> InstantTime:
+    """The table after a restore that undid these instants, and a new driver."""
+    storage, folder = streams.world.memory, streams.world.table().config.timeline_folder
+    gone = [f.path for f in storage.list(folder) if f.name.startswith(tuple(times))]
+    storage.delete(gone)
+    time = InstantTime(str(int(max(times)) + 1))
+    layout_2 = streams.timeline().layout == 2
+    restore = Instant(time, Action.RESTORE, State.COMPLETED, time if layout_2 else None)
+    infos = tuple(InstantInfo(each, action) for each in times)
+    told = RestoreMetadata(time, 1, tuple(times), {}, infos)
+    put_instant(streams.world, restore, render_restore_metadata(told))
+    LISTINGS.forget_all()
+    forget_marks()
+    return time
+
+
+def test_a_stream_of_which_a_restore_left_no_batch_is_told(streams: Streams) -> None:
+    streams.write(None)
+    restore = undo(streams, [streams.write(epoch(number)).instant for number in range(3)])
+    with pytest.raises(StreamConflict, match=f"is no batch, restore {restore} undid") as told:
+        streams.verdict(epoch(3))
+    assert told.value.theirs == f"restore {restore}"
+    streams.verdict(epoch(3, replaces="q"))
+    forget_marks()
+    streams.verdict(epoch(0))
+
+
+def test_a_driver_that_was_there_since_a_restore_goes_on_after_empty_batches(
+    streams: Streams,
+) -> None:
+    undo(streams, [streams.write(epoch(0, query="other")).instant])
+    streams.verdict(epoch(0))
+    streams.verdict(epoch(2))
+    forget_marks()
+    with pytest.raises(StreamConflict, match=f"set {REPLACES} to q for one run"):
+        streams.verdict(epoch(2))
+
+
+def test_a_restore_of_services_and_rollbacks_do_not_stop_a_stream(streams: Streams) -> None:
+    last = undo(streams, [streams.write(None).instant], "compaction")
+    layout_2 = streams.timeline().layout == 2
+    time = InstantTime(str(int(last) + 1))
+    rollback = Instant(time, Action.ROLLBACK, State.COMPLETED, time if layout_2 else None)
+    put_instant(streams.world, rollback)
+    streams.verdict(epoch(3))
 
 
 def test_a_stream_whose_table_was_made_again_is_told(streams: Streams) -> None:

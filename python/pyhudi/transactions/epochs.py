@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
+from pyhudi.errors import CommitConflict, StreamConflict, TableCorrupt, WriterFenced
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, padded_time
+from pyhudi.format.plans import parse_restore_metadata
 from pyhudi.format.stream_marks import (
     MOST_STREAMS,
     Epoch,
@@ -32,6 +33,8 @@ from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
 
 NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
 REPLACES = "hoodie.datasource.write.streaming.checkpoint.replaces"
+#: below all instants
+_NEVER = InstantTime("")
 #: what an epoch is on the timeline
 _OF_EPOCHS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
@@ -96,10 +99,7 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
     if epoch.batch > _following(own) and not (
         epoch.replaces in ("*", epoch.query) or (mark is not None and _takes_over(epoch, mark))
     ):
-        undone = None
-        if own is not None:
-            late = (i.time for i in timeline.completed if i.action is Action.RESTORE)
-            undone = max((time for time in late if time > own.instant), default=None)
+        undone = _restored(table, timeline, epoch, own, marks)
         seen = _SEEN.get((table.storage.root, epoch.query))
         # The mark of a stream that was away for long may have left for those of others.
         newer = seen is not None and seen >= _following(own)
@@ -107,6 +107,43 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
             raise _set_back(epoch, own, undone)
     if own is not None and own.query == epoch.query:
         _SEEN.put((table.storage.root, epoch.query), own.batch)
+    _JUDGED.put((table.storage.root, epoch.query), max(_restores(timeline), default=_NEVER))
+
+
+def _restored(
+    table: Table, timeline: Timeline, epoch: Epoch, own: Mark | None, marks: Marks
+) -> InstantTime | None:
+    """The last restore that may have undone batches of the epoch's query after ``own``.
+
+    If no batch is left, restores that this process saw before an earlier batch do not count: it
+    has been there since. Rollbacks tell nothing: most are of writes that had failed.
+    """
+    restores = _restores(timeline)
+    if own is not None:
+        return max((time for time in restores if time > own.instant), default=None)
+    if len(marks) >= MOST_STREAMS:  # the mark may have left for those of others
+        return None
+    after = _JUDGED.get((table.storage.root, epoch.query)) or _NEVER
+    late = (time for time in restores if time > after)
+    undid = (time for time in late if _undid_writes(table, timeline, restores[time]))
+    return max(undid, default=None)
+
+
+def _restores(timeline: Timeline) -> dict[InstantTime, Instant]:
+    return {i.time: i for i in timeline.completed if i.action is Action.RESTORE}
+
+
+def _undid_writes(table: Table, timeline: Timeline, restore: Instant) -> bool:
+    """Whether a restore undid a write, and not only services; True if it does not tell."""
+    path = timeline.file_of(restore)
+    try:
+        told = parse_restore_metadata(table.storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return True
+    if not told.restore_instant_info:
+        return bool(told.instants_to_rollback)
+    writes = {action.value for action in _OF_EPOCHS}
+    return any(info.action in writes for info in told.restore_instant_info)
 
 
 def _last_of(epoch: Epoch, marks: Marks) -> Mark | None:
@@ -243,6 +280,7 @@ def forget_marks() -> None:
     """Drop what is remembered of tables, as in a new process."""
     _KNOWN.forget()
     _SEEN.forget()
+    _JUDGED.forget()
 
 
 def _take(extra: Mapping[str, str], time: InstantTime, since: dict[str, Mark]) -> Marks | None:
@@ -331,11 +369,14 @@ def _renamed(epoch: Epoch, name: str, mark: Mark) -> StreamConflict:
 
 
 def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
-    why = f"restore {restore} came after it" if restore else "this driver has seen later ones in it"
+    why = "this driver has seen later ones in it"
+    if restore:
+        why = f"restore {restore} " + ("came after it" if mark is not None else "undid commits")
+    where = "between" if mark is not None else "before it"
     told = f"{mark.who} (commit {mark.instant})" if mark is not None else "no batch"
     return StreamConflict(
         f"The last that the table has of query {epoch.query} is {told}, {why}, and now the query "
-        f"writes its batch {epoch.batch}: the batches between had no rows, or they were undone, by "
+        f"writes its batch {epoch.batch}: the batches {where} had no rows, or they were undone, by "
         "a restore or since the table was dropped and made again. Nothing was written, and nothing "
         "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
         f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
@@ -373,3 +414,5 @@ class _Known:
 _KNOWN: Recent[str, _Known] = Recent(64)
 #: by table and query the last batch that this process has seen in the table
 _SEEN: Recent[tuple[str, str], int] = Recent(1_000)
+#: by table and query the last restore that was there when this process judged a batch
+_JUDGED: Recent[tuple[str, str], InstantTime] = Recent(1_000)
