@@ -272,7 +272,7 @@ CHANGES: Final = (
             Mutant(
                 "a view that moves on asks no archive when an older log ended",
                 "advance",
-                (("archived_logs(moved) - archived_logs(view)", "False"),),
+                (("archived_logs(moved, rewritten) - archived_logs(view, rewritten)", "False"),),
                 ("test_a_view_that_moves_on_keeps_the_archived_log_that_ended_after_the_compaction",),
             ),
             Mutant(

@@ -58,17 +58,40 @@ STREAMS: Final = (
                 "with_marks",
                 (
                     (
-                        "marks = known_marks(table, now, archived=epoch is not None)",
-                        "marks: Marks = {}",
+                        "marks, whole = _look(table, now, archived=epoch is not None)",
+                        "marks: Marks = {}; whole = True",
                     ),
                 ),
                 ("test_every_commit_carries_the_marks_of_all_streams",),
             ),
             Mutant(
                 "the archive is not asked for marks",
-                "known_marks",
+                "_look",
                 (("if archived and not whole:", "if False:"),),
                 ("test_marks_are_found_in_the_archive_if_no_active_commit_has_any",),
+            ),
+            Mutant(
+                "a batch writer's marks hide those in the archive",
+                "with_marks",
+                (("if not (marks and whole):", "if not marks:"),),
+                ("test_a_batch_writer_does_not_hide_marks_in_the_archive",),
+            ),
+            Mutant(
+                "in version 6 the times of files say which marks are the newest",
+                "_look",
+                (
+                    (
+                        "sorted(timeline.commits, key=_reached)",
+                        "sorted(timeline.commits, key=lambda i: timeline.modified_ms[instant_key(i)])",
+                    ),
+                ),
+                ("test_marks_stay_those_of_the_newest_commit_when_a_table_is_copied",),
+            ),
+            Mutant(
+                "an older instant of Apache Hudi's sink that ended late is passed over",
+                "_take_late",
+                (("", "return"),),
+                ("test_a_batch_of_apache_hudi_that_ended_after_a_newer_instant_counts",),
             ),
             Mutant(
                 "marks are put again over those of a stream that moved",
@@ -103,6 +126,12 @@ STREAMS: Final = (
                 "check_epoch",
                 (("if undone or (newer and", "if (newer and"),),
                 ("test_a_stream_whose_batches_a_restore_has_undone_is_told",),
+            ),
+            Mutant(
+                "a restore that undid all batches of a query is passed over",
+                "_restored",
+                (("return max(undid, default=None)", "return None"),),
+                ("test_a_stream_of_which_a_restore_left_no_batch_is_told",),
             ),
             Mutant(
                 "a table that was made again is taken for the old one",

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
-from pyhudi.format.commit_metadata import CommitMetadata
+from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
+from pyhudi.format.plans import InstantInfo, RestoreMetadata, render_restore_metadata
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
-from pyhudi.timeline.active import COMMITS, Timeline
+from pyhudi.timeline.active import COMMITS, LISTINGS, Timeline
 from pyhudi.transactions.epochs import (
     REPLACES,
     EpochDone,
@@ -340,10 +341,58 @@ def test_a_stream_whose_batches_a_restore_has_undone_is_told(streams: Streams) -
         streams.verdict(epoch(6))
     assert told.value.theirs == f"restore {restore.time}"
     streams.verdict(epoch(6, replaces="q"))
+    streams.verdict(Epoch("t", "new", 0))
     streams.verdict(Epoch("t", "new", 2))
     streams.verdict(Epoch("s", "new", 2, replaces="q"))
     streams.write(epoch(4))
     streams.verdict(epoch(9))
+
+
+def undo(streams: Streams, times: list[InstantTime], action: str = "commit") -> InstantTime:
+    """The table after a restore that undid these instants, and a new driver."""
+    storage, folder = streams.world.memory, streams.world.table().config.timeline_folder
+    gone = [f.path for f in storage.list(folder) if f.name.startswith(tuple(times))]
+    storage.delete(gone)
+    time = InstantTime(str(int(max(times)) + 1))
+    layout_2 = streams.timeline().layout == 2
+    restore = Instant(time, Action.RESTORE, State.COMPLETED, time if layout_2 else None)
+    infos = tuple(InstantInfo(each, action) for each in times)
+    told = RestoreMetadata(time, 1, tuple(times), {}, infos)
+    put_instant(streams.world, restore, render_restore_metadata(told))
+    LISTINGS.forget_all()
+    forget_marks()
+    return time
+
+
+def test_a_stream_of_which_a_restore_left_no_batch_is_told(streams: Streams) -> None:
+    streams.write(None)
+    restore = undo(streams, [streams.write(epoch(number)).instant for number in range(3)])
+    with pytest.raises(StreamConflict, match=f"is no batch, restore {restore} undid") as told:
+        streams.verdict(epoch(3))
+    assert told.value.theirs == f"restore {restore}"
+    streams.verdict(epoch(3, replaces="q"))
+    forget_marks()
+    streams.verdict(epoch(0))
+
+
+def test_a_driver_that_was_there_since_a_restore_goes_on_after_empty_batches(
+    streams: Streams,
+) -> None:
+    undo(streams, [streams.write(epoch(0, query="other")).instant])
+    streams.verdict(epoch(0))
+    streams.verdict(epoch(2))
+    forget_marks()
+    with pytest.raises(StreamConflict, match=f"set {REPLACES} to q for one run"):
+        streams.verdict(epoch(2))
+
+
+def test_a_restore_of_services_and_rollbacks_do_not_stop_a_stream(streams: Streams) -> None:
+    last = undo(streams, [streams.write(None).instant], "compaction")
+    layout_2 = streams.timeline().layout == 2
+    time = InstantTime(str(int(last) + 1))
+    rollback = Instant(time, Action.ROLLBACK, State.COMPLETED, time if layout_2 else None)
+    put_instant(streams.world, rollback)
+    streams.verdict(epoch(3))
 
 
 def test_a_stream_whose_table_was_made_again_is_told(streams: Streams) -> None:
@@ -392,6 +441,70 @@ def test_apache_hudis_number_counts_above_marks_in_the_archive(streams: Streams)
     hudis = streams.write_by({HUDI_KEY: '{"s":"5"}'})
     archive(streams.world.table(), first.instant)
     assert streams.known() == {"s": Mark(None, 5, 1, hudis.instant)}
+
+
+def test_a_batch_writer_does_not_hide_marks_in_the_archive(streams: Streams) -> None:
+    first = streams.write(epoch(3))
+    hudis = streams.write_by({HUDI_KEY: '{"t":"5"}'})
+    archive(streams.world.table(), first.instant)
+    batch = streams.write(None)
+    assert not batch.metadata.extra.keys() & {STREAMS_KEY, HUDI_KEY}
+    kept = {"s": Mark("q", 3, 1, first.instant), "t": Mark(None, 5, 1, hudis.instant)}
+    assert streams.known() == kept
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(3))
+    with pytest.raises(StreamConflict, match="a second stream"):
+        streams.verdict(epoch(0, query="fresh"))
+    batch = streams.commit(streams.begin(None))
+    assert own_marks(batch.metadata.extra) == kept, "the archive has been asked meanwhile"
+
+
+def test_marks_stay_those_of_the_newest_commit_when_a_table_is_copied(streams: Streams) -> None:
+    """A copy does not keep the times of files; this one ends with the oldest commit."""
+    for number in range(4):
+        streams.write(epoch(number))
+    streams.write_by({HUDI_KEY: '{"t":"5"}'})
+    before = streams.known()
+    storage, timeline = streams.world.memory, streams.timeline()
+    for commit in reversed(timeline.commits):
+        path = timeline.file_of(commit)
+        data = storage.read(path)
+        storage.delete([path])
+        streams.world.clock.advance(2)
+        storage.put_if_absent(path, data)
+    LISTINGS.forget_all()
+    assert streams.known() == before
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(3))
+    with pytest.raises(StreamConflict, match="the checkpoint is older than the table"):
+        streams.verdict(epoch(1))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["a new driver", "the same driver"])
+def test_a_batch_of_apache_hudi_that_ended_after_a_newer_instant_counts(
+    streams: Streams, again: bool
+) -> None:
+    """In version 6 Hudi's writers may end in another order than they began."""
+    streams.write(epoch(3))
+    slow = streams.world.begin(policy=LAZY)
+    beside = streams.write(None)
+    if again:
+        table = streams.world.table()
+        known_marks(table, table.timeline())
+    done = Instant(slow.instant, Action.COMMIT, State.COMPLETED)
+    layout = streams.timeline().layout
+    if layout == 2:
+        last = streams.timeline().commits[-1].completion_time
+        assert last is not None
+        done = replace(done, completion_time=InstantTime(str(int(last) + 1)))
+    streams.world.clock.advance(1)
+    extra = {HUDI_KEY: '{"s":"4"}'}
+    put_instant(streams.world, done, render_commit(CommitMetadata("UPSERT", (), extra), layout))
+    assert done.time < beside.instant
+    table = streams.world.table()
+    assert known_marks(table, table.timeline())["s"] == Mark(None, 4, 1, done.time)
+    with pytest.raises(EpochDone):
+        streams.verdict(epoch(4))
 
 
 def test_what_is_known_of_a_table_is_not_asked_again(streams: Streams) -> None:

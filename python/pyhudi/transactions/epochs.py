@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import CommitConflict, StreamConflict, WriterFenced
+from pyhudi.errors import CommitConflict, StreamConflict, TableCorrupt, WriterFenced
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
-from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.instants import Action, Instant, InstantTime, padded_time
+from pyhudi.format.plans import parse_restore_metadata
 from pyhudi.format.stream_marks import (
     MOST_STREAMS,
     Epoch,
@@ -26,13 +27,14 @@ from pyhudi.format.stream_marks import (
 from pyhudi.recent import Recent
 from pyhudi.timeline.active import COMMITS, InstantKey, Timeline, instant_key
 from pyhudi.timeline.archived import archived_instants
-from pyhudi.timeline.completion_order import completion_ordered
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
 
 NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
 REPLACES = "hoodie.datasource.write.streaming.checkpoint.replaces"
+#: below all instants
+_NEVER = InstantTime("")
 #: what an epoch is on the timeline
 _OF_EPOCHS = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
@@ -118,10 +120,7 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
     if epoch.batch > _following(own) and not (
         epoch.replaces in ("*", epoch.query) or (mark is not None and _takes_over(epoch, mark))
     ):
-        undone = None
-        if own is not None:
-            late = (i.time for i in timeline.completed if i.action is Action.RESTORE)
-            undone = max((time for time in late if time > own.instant), default=None)
+        undone = _restored(table, timeline, epoch, own, marks)
         seen = _SEEN.get((table.storage.root, epoch.query))
         # The mark of a stream that was away for long may have left for those of others.
         newer = seen is not None and seen >= _following(own)
@@ -129,6 +128,43 @@ def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
             raise _set_back(epoch, own, undone)
     if own is not None and own.query == epoch.query:
         _SEEN.put((table.storage.root, epoch.query), own.batch)
+    _JUDGED.put((table.storage.root, epoch.query), max(_restores(timeline), default=_NEVER))
+
+
+def _restored(
+    table: Table, timeline: Timeline, epoch: Epoch, own: Mark | None, marks: Marks
+) -> InstantTime | None:
+    """The last restore that may have undone batches of the epoch's query after ``own``.
+
+    If no batch is left, restores that this process saw before an earlier batch do not count: it
+    has been there since. Rollbacks tell nothing: most are of writes that had failed.
+    """
+    restores = _restores(timeline)
+    if own is not None:
+        return max((time for time in restores if time > own.instant), default=None)
+    if len(marks) >= MOST_STREAMS:  # the mark may have left for those of others
+        return None
+    after = _JUDGED.get((table.storage.root, epoch.query)) or _NEVER
+    late = (time for time in restores if time > after)
+    undid = (time for time in late if _undid_writes(table, timeline, restores[time]))
+    return max(undid, default=None)
+
+
+def _restores(timeline: Timeline) -> dict[InstantTime, Instant]:
+    return {i.time: i for i in timeline.completed if i.action is Action.RESTORE}
+
+
+def _undid_writes(table: Table, timeline: Timeline, restore: Instant) -> bool:
+    """Whether a restore undid a write, and not only services; True if it does not tell."""
+    path = timeline.file_of(restore)
+    try:
+        told = parse_restore_metadata(table.storage.read(path), path)
+    except (FileNotFoundError, TableCorrupt):
+        return True
+    if not told.restore_instant_info:
+        return bool(told.instants_to_rollback)
+    writes = {action.value for action in _OF_EPOCHS}
+    return any(info.action in writes for info in told.restore_instant_info)
 
 
 def _last_of(epoch: Epoch, marks: Marks) -> Mark | None:
@@ -163,11 +199,15 @@ def with_marks(
     epoch: Epoch | None,
     instant: InstantTime,
 ) -> CommitMetadata:
-    """The commit with the marks of the commits before it, and with that of its own epoch."""
-    marks = known_marks(table, now, archived=epoch is not None)
+    """The commit with the marks of the commits before it, and with that of its own epoch.
+
+    A batch writer does not ask the archive. Where that may have marks that no active commit has,
+    it tells none: the next look would take some for all.
+    """
+    marks, whole = _look(table, now, archived=epoch is not None)
     if epoch is not None:
         marks = with_mark(marks, epoch, instant)
-    if not marks:
+    if not (marks and whole):
         return metadata
     # Apache Hudi's sink takes its number from the commit with the greatest instant that has one,
     # not from the last that completed. An epoch that is still pending below this instant would be
@@ -194,20 +234,24 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
 
     The archive is asked only with ``archived``, and only if no active commit says anything.
     """
-    commits = completion_ordered(timeline, table.config.utc)
+    return _look(table, timeline, archived)[0]
+
+
+def _look(table: Table, timeline: Timeline, archived: bool) -> tuple[Marks, bool]:
+    """``known_marks``, and whether the archive has none beside them."""
+    commits = sorted(timeline.commits, key=_reached)
     known = _KNOWN.get(table.storage.root)
     since: dict[str, Mark] = {}
     found: Marks | None = None
     whole = False
-    for commit in reversed(commits):
+    for place, commit in reversed(list(enumerate(commits))):
         if known is not None and instant_key(commit) == known.newest:
             found, whole = known.marks, known.whole
-            break
-        with conflict_if_gone():
-            extra = COMMITS.get(table.storage, timeline, commit).extra
-        found = _take(extra, commit.time, since)
+        else:
+            found = _take(_extra(table, timeline, commit), commit.time, since)
+            whole = found is not None
         if found is not None:
-            whole = True
+            _take_late(table, timeline, commits[: place + 1], found, since)
             break
     if archived and not whole:
         found = _merged(_archived(table, since), found or {})
@@ -215,13 +259,49 @@ def known_marks(table: Table, timeline: Timeline, archived: bool = False) -> Mar
     marks = _merged(found or {}, since)
     if commits:
         _KNOWN.put(table.storage.root, _Known(instant_key(commits[-1]), marks, whole))
-    return marks
+    return marks, whole
+
+
+def _reached(commit: Instant) -> tuple[InstantTime, InstantTime]:
+    """The place of a commit in the order in which marks are told.
+
+    Not by the time of a file, which a copy of the table does not keep: without a completion time
+    by the instant, since pyhudi commits in this order in layout 1 (``conflicts/judgement.py``).
+    """
+    return commit.completion_time or padded_time(commit.time), commit.time
+
+
+def _take_late(
+    table: Table, timeline: Timeline, commits: list[Instant], found: Marks, since: dict[str, Mark]
+) -> None:
+    """What Hudi's sink says in older instants that may have ended after the last of ``commits``.
+
+    Only in layout 1, where Hudi's writers may end in another order. The file's time, if it is not
+    that of a copy, only spares reading the others.
+    """
+    *older, last = commits
+    if last.completion_time is not None:
+        return
+    ended = timeline.modified_ms[instant_key(last)]
+    for commit in reversed(older):
+        if timeline.modified_ms[instant_key(commit)] >= ended:
+            said: dict[str, Mark] = {}
+            _take(_extra(table, timeline, commit), commit.time, said)
+            for name, mark in said.items():
+                if name not in found or mark.instant > found[name].instant:
+                    since.setdefault(name, mark)
+
+
+def _extra(table: Table, timeline: Timeline, commit: Instant) -> Mapping[str, str]:
+    with conflict_if_gone():
+        return COMMITS.get(table.storage, timeline, commit).extra
 
 
 def forget_marks() -> None:
     """Drop what is remembered of tables, as in a new process."""
     _KNOWN.forget()
     _SEEN.forget()
+    _JUDGED.forget()
 
 
 def _take(extra: Mapping[str, str], time: InstantTime, since: dict[str, Mark]) -> Marks | None:
@@ -326,11 +406,14 @@ def _other_write(epoch: Epoch, mark: Mark, number: int) -> StreamConflict:
 
 
 def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
-    why = f"restore {restore} came after it" if restore else "this driver has seen later ones in it"
+    why = "this driver has seen later ones in it"
+    if restore:
+        why = f"restore {restore} " + ("came after it" if mark is not None else "undid commits")
+    where = "between" if mark is not None else "before it"
     told = f"{mark.who} (commit {mark.instant})" if mark is not None else "no batch"
     return StreamConflict(
         f"The last that the table has of query {epoch.query} is {told}, {why}, and now the query "
-        f"writes its batch {epoch.batch}: the batches between had no rows, or they were undone, by "
+        f"writes its batch {epoch.batch}: the batches {where} had no rows, or they were undone, by "
         "a restore or since the table was dropped and made again. Nothing was written, and nothing "
         "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
         f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
@@ -368,3 +451,5 @@ class _Known:
 _KNOWN: Recent[str, _Known] = Recent(64)
 #: by table and query the last batch that this process has seen in the table
 _SEEN: Recent[tuple[str, str], int] = Recent(1_000)
+#: by table and query the last restore that was there when this process judged a batch
+_JUDGED: Recent[tuple[str, str], InstantTime] = Recent(1_000)
