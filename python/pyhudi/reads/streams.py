@@ -149,14 +149,15 @@ class Stream:
 
         Many logs are merged ``elsewhere``.
         """
-        if start is Beginning.LATEST:
-            return Batch()
         wanted = BatchColumns(schema, elsewhere)
         return looking_again(lambda: self._plan(start, end, wanted))
 
     def _plan(self, start: Offset, end: StreamOffset, wanted: BatchColumns) -> Batch:
         found = look_back(self.storage, end.order, end.at)
         check_known(found, end)
+        if start is Beginning.LATEST:
+            self._hold(found, end)
+            return Batch()
         if in_snapshot(start, end):
             return self._plan_snapshot(found, start, end, wanted)
         assert isinstance(start, StreamOffset)
@@ -208,6 +209,7 @@ class Stream:
         if isinstance(start, Beginning):
             at = until.at if until is not None else found.newest
             if start is Beginning.LATEST:
+                self._hold_at(found, at or InstantTime(""))
                 return found.place(at or InstantTime(""))
             if not at:
                 return None
@@ -339,18 +341,15 @@ class Stream:
     # ---- leases
 
     def _hold(self, found: StreamLook, place: StreamOffset) -> None:
-        at: InstantTime | None = place.at
+        at = place.at
         if not place.whole and place.snapshot is None:
-            at = found.before(place.at)
-        if at is not None:
-            self._hold_at(found, at)
+            at = found.before(at) or InstantTime("")
+        self._hold_at(found, at)
 
     def _hold_at(self, found: StreamLook, at: InstantTime) -> None:
-        state = found.state(at)
         if self._held.lease is None:
             self._held.lease = StreamLease(self.storage, self.runtime.clock)
-        if state is not None:
-            self._held.lease.move(state)
+        self._held.lease.move(found.state(at) or found.before_all())
 
     # ---- the snapshot at the beginning
 
