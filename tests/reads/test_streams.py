@@ -75,6 +75,8 @@ def test_a_stream_may_begin_now_or_after_a_time(version: int) -> None:
     for number in range(1, 5):
         table.complete(table.write(number, f"g{number}", {f"k{number}": number}))
     assert Follower(table, {START: time(2)}).all() == [[("k3", 3, 3), ("k4", 4, 4)]]
+    for zeros in ("0", "000"):
+        assert Follower(table, {START: zeros}).all() == Follower(table).all()
     latest = Follower(table, {START: "LATEST"})
     assert latest.all() == [[]]
     table.complete(table.write(5, "g5", {"k5": 5}))
@@ -402,6 +404,9 @@ def test_a_time_that_a_user_gave_and_an_old_place_name_no_commit() -> None:
         ({"hoodie.datasource.query.type": "read_optimized"}, "Leave it out"),
         ({"hoodie.datasource.read.incr.order": "requested"}, "'fenced' or 'completed'"),
         ({"hoodie.datasource.query.incremental.format": "cdc"}, "to 'incremental' as well"),
+        ({"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}, "of one read"),
+        ({"hoodie.datasource.read.schema.use.end.instanttime": "true"}, "of one read"),
+        ({"hoodie.datasource.read.savepoint.enable": "true"}, "keeps one state"),
         ({"maxFilesPerTrigger": "0"}, "at least 1"),
         ({"maxFilePerTrigger": "1"}, "Did you mean 'maxFilesPerTrigger'"),
         ({START: "earliest", "hoodie.datasource.query.type": "incremental",

@@ -23,7 +23,7 @@ from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import pieces_of, plan_pieces
 from pyhudi.reads.change_slices import Group
-from pyhudi.reads.incremental import Changes, Range, changes
+from pyhudi.reads.incremental import EARLIEST, Changes, Range, changes
 from pyhudi.reads.log_slices import Elsewhere
 from pyhudi.reads.scan import Query
 from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cut
@@ -116,6 +116,8 @@ class Stream:
         for each in Beginning:
             if text.lower() == each.value:
                 return each, newest
+        if EARLIEST.fullmatch(text):
+            return Beginning.EARLIEST, newest
         return StreamOffset(found.order, parse_as_of(text, found.table.config.utc, START)), newest
 
     def next(self, start: Offset, limited: bool, until: StreamOffset | None) -> Next:
