@@ -12,6 +12,7 @@ from pyhudi.choices import Order
 from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
+from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.reads import stream_look
 from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
 from pyhudi.storage.base import Storage
@@ -235,6 +236,25 @@ def test_a_new_column_ends_the_stream_after_all_before_it_and_a_restart_goes_on(
     follower.restart()
     assert follower.all() == [[("k3", 3, 3)]]
     assert follower.stream.table_schema().names == ("id", "p", "fare", "tip")
+
+
+def test_columns_that_many_commits_declare_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, parsed = changing(), list[object]()
+    known = SparkSchema.of_avro
+
+    def counted(avro: object) -> SparkSchema:
+        parsed.append(avro)
+        return known(avro)
+
+    monkeypatch.setattr(SparkSchema, "of_avro", counted)
+    for number in range(1, 6):
+        with_columns(table, number, "id", "p", "only_here")
+    follower = Follower(table)
+    follower.all()
+    for number in range(6, 20):
+        with_columns(table, number, "id", "p", "only_here")
+    follower.all()
+    assert len(parsed) == 1
 
 
 def test_rows_that_moved_in_the_columns_of_an_older_plan_end_no_stream() -> None:
