@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
 from pyhudi.format.spark_schema import SparkSchema
-from pyhudi.reads import stream_look
+from pyhudi.reads import stream_look, streams
 from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -255,6 +256,24 @@ def test_columns_that_many_commits_declare_are_parsed_once(monkeypatch: pytest.M
         with_columns(table, number, "id", "p", "only_here")
     follower.all()
     assert len(parsed) == 1
+
+
+def test_only_the_columns_of_the_next_batch_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, asked = changing(), list[object]()
+    table.complete(table.write(1, "g1", {"a": 1}))
+    follower = Follower(table, {LIMIT_FILES: "2"})
+    follower.all()
+    for number in range(2, 40):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": number}))
+    known = streams.schema_of
+
+    def counted(*of: Any) -> SparkSchema | None:
+        asked.append(of[-1])
+        return known(*of)
+
+    monkeypatch.setattr(streams, "schema_of", counted)
+    follower.ahead()
+    assert len(asked) == 3
 
 
 def test_rows_that_moved_in_the_columns_of_an_older_plan_end_no_stream() -> None:

@@ -8,16 +8,13 @@ not read stays in the table while it runs (``stream_lease.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm
 from pyhudi.config import ReadOptions
-from pyhudi.errors import (
-    ConfigError,
-    HistoryExpired,
-    SchemaConflict,
-)
+from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
@@ -26,7 +23,7 @@ from pyhudi.reads.change_slices import Group
 from pyhudi.reads.incremental import EARLIEST, Changes, Range, changes
 from pyhudi.reads.log_slices import Elsewhere
 from pyhudi.reads.scan import Query
-from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cut
+from pyhudi.reads.stream_admission import BatchLimits, Load, admitted, cut
 from pyhudi.reads.stream_backlog import Backlog, backlog_of
 from pyhudi.reads.stream_batches import Batch, BatchColumns
 from pyhudi.reads.stream_lease import StreamLease
@@ -224,13 +221,12 @@ class Stream:
         if not start.whole:
             files = self._files_at(found, start)
             return replace(start, files=cut([*files.values()], start.files or 0, limits))
-        steps = self._known_steps(found, found.between(start.at, until.at if until else None))
+        steps = found.between(start.at, until.at if until else None)
         least = self._least_end(found, start, steps)
-        ahead: Iterator[Ahead] = map(found.ahead, steps)
         if least is not None:
             end: tuple[InstantTime, int | None] | None = (least, None)
         else:
-            end = admitted(ahead, limits)
+            end = admitted(map(found.ahead, self._known_steps(found, steps)), limits)
         if end is None:
             return start
         if self._of_each_change:
@@ -279,6 +275,11 @@ class Stream:
             if passed:
                 raise archived_away(found, start)
             return None
+        if not passed:
+            with suppress(HistoryExpired):
+                self._changes(found, start.at, steps[0].at)
+                return None
+        steps = [*self._known_steps(found, steps)]
         ends = [s.at for s in steps if archived is None or s.at > archived]
         first = ends[0] if ends else steps[-1].at
         least = ""
@@ -320,7 +321,7 @@ class Stream:
             self._held.schema = Query(self.runtime, found.table, then, None, self.options).schema()
         return self._held.schema
 
-    def _known_steps(self, found: StreamLook, steps: Sequence[StreamStep]) -> Sequence[StreamStep]:
+    def _known_steps(self, found: StreamLook, steps: Sequence[StreamStep]) -> Iterator[StreamStep]:
         """The steps before the first that has other columns; its error if it is the first."""
         for number, step in enumerate(steps):
             try:
@@ -328,8 +329,8 @@ class Stream:
             except SchemaConflict:
                 if number == 0:
                     raise
-                return steps[:number]
-        return steps
+                return
+            yield step
 
     def _check_schema(self, found: StreamLook, steps: Sequence[StreamStep]) -> None:
         for commit in (c for s in steps for c in s.commits):
