@@ -189,6 +189,13 @@ CHANGES: Final = (
                 spark=True,
             ),
             Mutant(
+                "a stream that has no commit behind it holds nothing",
+                "Stream._hold_at",
+                (("self._held.lease.move(found.state(at) or found.before_all())",
+                  "if (state := found.state(at)) is not None: self._held.lease.move(state)"),),
+                ("test_nothing_goes_while_the_first_batch_is_read",),
+            ),
+            Mutant(
                 "a commit that was read in part is asked of the timeline alone",
                 "StreamLook.files_at",
                 (("return files if files and told else None", "return {}"),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from pyhudi.choices import Order
 from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.properties import render_properties
 from pyhudi.format.schemas import canonical_json, spark_to_avro
-from pyhudi.reads import stream_look
+from pyhudi.format.spark_schema import SparkSchema
+from pyhudi.reads import stream_look, streams
 from pyhudi.reads.stream_offsets import StreamOffset, parse_offset
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import Timeline
@@ -75,6 +77,8 @@ def test_a_stream_may_begin_now_or_after_a_time(version: int) -> None:
     for number in range(1, 5):
         table.complete(table.write(number, f"g{number}", {f"k{number}": number}))
     assert Follower(table, {START: time(2)}).all() == [[("k3", 3, 3), ("k4", 4, 4)]]
+    for zeros in ("0", "000"):
+        assert Follower(table, {START: zeros}).all() == Follower(table).all()
     latest = Follower(table, {START: "LATEST"})
     assert latest.all() == [[]]
     table.complete(table.write(5, "g5", {"k5": 5}))
@@ -233,6 +237,43 @@ def test_a_new_column_ends_the_stream_after_all_before_it_and_a_restart_goes_on(
     follower.restart()
     assert follower.all() == [[("k3", 3, 3)]]
     assert follower.stream.table_schema().names == ("id", "p", "fare", "tip")
+
+
+def test_columns_that_many_commits_declare_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, parsed = changing(), list[object]()
+    known = SparkSchema.of_avro
+
+    def counted(avro: object) -> SparkSchema:
+        parsed.append(avro)
+        return known(avro)
+
+    monkeypatch.setattr(SparkSchema, "of_avro", counted)
+    for number in range(1, 6):
+        with_columns(table, number, "id", "p", "only_here")
+    follower = Follower(table)
+    follower.all()
+    for number in range(6, 20):
+        with_columns(table, number, "id", "p", "only_here")
+    follower.all()
+    assert len(parsed) == 1
+
+
+def test_only_the_columns_of_the_next_batch_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, asked = changing(), list[object]()
+    table.complete(table.write(1, "g1", {"a": 1}))
+    follower = Follower(table, {LIMIT_FILES: "2"})
+    follower.all()
+    for number in range(2, 40):
+        table.complete(table.write(number, f"g{number}", {f"k{number}": number}))
+    known = streams.schema_of
+
+    def counted(*of: Any) -> SparkSchema | None:
+        asked.append(of[-1])
+        return known(*of)
+
+    monkeypatch.setattr(streams, "schema_of", counted)
+    follower.ahead()
+    assert len(asked) == 3
 
 
 def test_rows_that_moved_in_the_columns_of_an_older_plan_end_no_stream() -> None:
@@ -402,6 +443,9 @@ def test_a_time_that_a_user_gave_and_an_old_place_name_no_commit() -> None:
         ({"hoodie.datasource.query.type": "read_optimized"}, "Leave it out"),
         ({"hoodie.datasource.read.incr.order": "requested"}, "'fenced' or 'completed'"),
         ({"hoodie.datasource.query.incremental.format": "cdc"}, "to 'incremental' as well"),
+        ({"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}, "of one read"),
+        ({"hoodie.datasource.read.schema.use.end.instanttime": "true"}, "of one read"),
+        ({"hoodie.datasource.read.savepoint.enable": "true"}, "keeps one state"),
         ({"maxFilesPerTrigger": "0"}, "at least 1"),
         ({"maxFilePerTrigger": "1"}, "Did you mean 'maxFilesPerTrigger'"),
         ({START: "earliest", "hoodie.datasource.query.type": "incremental",

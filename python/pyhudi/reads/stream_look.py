@@ -15,7 +15,7 @@ from pyhudi.format.table_config import TableType
 from pyhudi.reads.change_data import STILL
 from pyhudi.reads.change_slices import Group
 from pyhudi.reads.stream_admission import Ahead, Load
-from pyhudi.reads.stream_offsets import RECENT, Offset, StreamOffset
+from pyhudi.reads.stream_offsets import RECENT, Offset, StreamOffset, just_before
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.archived import archived_commit, holds_commit
@@ -27,6 +27,7 @@ from pyhudi.timeline.table import LOOKS, Table, open_with_timeline
 
 T = TypeVar("T")
 _EVER: Final = InstantTime("9" * 20)
+_FIRST: Final = InstantTime(f"{1:017}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,14 @@ class StreamLook:
         newest = max(commit.time for commit in read)
         last = max(completed(self.timeline, commit) for commit in read)
         return ReadState(newest, self.timeline.layout, last)
+
+    def before_all(self) -> ReadState:
+        """The state before all active commits, for the lease of a stream that will read them.
+
+        It has the files of archived commits, and none without an archive.
+        """
+        first = min((c.time for c in self.timeline.commits), default=_FIRST)
+        return ReadState(just_before(first), self.timeline.layout, "")
 
     def metadata(self, commit: Instant) -> CommitMetadata:
         """What a commit says of itself."""

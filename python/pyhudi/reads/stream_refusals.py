@@ -108,6 +108,8 @@ def check_options(options: ReadOptions) -> None:
         "hoodie.datasource.read.begin.instanttime": options.begin,
         "hoodie.datasource.read.end.instanttime": options.end,
         "as.of.instant": options.as_of,
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable": options.of_the_rest or None,
+        "hoodie.datasource.read.schema.use.end.instanttime": options.end_schema or None,
     }
     for key, given in ranged.items():
         if given is not None:
@@ -116,6 +118,14 @@ def check_options(options: ReadOptions) -> None:
                 f"on. Leave it out; {START} says where a new stream begins.",
                 key=key,
             )
+    if options.saves:
+        key = "hoodie.datasource.read.savepoint.enable"
+        raise ConfigError(
+            f"'{key}' keeps one state of the table, and a stream reads all that is written after "
+            "its place. Leave it out; let pyhudi clean and archive the table, which keep what a "
+            "stream has not read, or give Apache Hudi's services a longer retention.",
+            key=key,
+        )
     if options.query_type is QueryType.READ_OPTIMIZED:
         raise ConfigError(
             f"{kind} is 'read_optimized', and a stream cannot tell from base files alone when a "

@@ -8,25 +8,22 @@ not read stays in the table while it runs (``stream_lease.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyhudi.application.runtime import Runtime
 from pyhudi.choices import ChangeForm
 from pyhudi.config import ReadOptions
-from pyhudi.errors import (
-    ConfigError,
-    HistoryExpired,
-    SchemaConflict,
-)
+from pyhudi.errors import ConfigError, HistoryExpired, SchemaConflict
 from pyhudi.format.change_log import AFTER
 from pyhudi.format.instants import Instant, InstantTime, parse_as_of
 from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.reads.change_data import pieces_of, plan_pieces
 from pyhudi.reads.change_slices import Group
-from pyhudi.reads.incremental import Changes, Range, changes
+from pyhudi.reads.incremental import EARLIEST, Changes, Range, changes
 from pyhudi.reads.log_slices import Elsewhere
 from pyhudi.reads.scan import Query
-from pyhudi.reads.stream_admission import Ahead, BatchLimits, Load, admitted, cut
+from pyhudi.reads.stream_admission import BatchLimits, Load, admitted, cut
 from pyhudi.reads.stream_backlog import Backlog, backlog_of
 from pyhudi.reads.stream_batches import Batch, BatchColumns
 from pyhudi.reads.stream_lease import StreamLease
@@ -116,6 +113,8 @@ class Stream:
         for each in Beginning:
             if text.lower() == each.value:
                 return each, newest
+        if EARLIEST.fullmatch(text):
+            return Beginning.EARLIEST, newest
         return StreamOffset(found.order, parse_as_of(text, found.table.config.utc, START)), newest
 
     def next(self, start: Offset, limited: bool, until: StreamOffset | None) -> Next:
@@ -149,14 +148,15 @@ class Stream:
 
         Many logs are merged ``elsewhere``.
         """
-        if start is Beginning.LATEST:
-            return Batch()
         wanted = BatchColumns(schema, elsewhere)
         return looking_again(lambda: self._plan(start, end, wanted))
 
     def _plan(self, start: Offset, end: StreamOffset, wanted: BatchColumns) -> Batch:
         found = look_back(self.storage, end.order, end.at)
         check_known(found, end)
+        if start is Beginning.LATEST:
+            self._hold(found, end)
+            return Batch()
         if in_snapshot(start, end):
             return self._plan_snapshot(found, start, end, wanted)
         assert isinstance(start, StreamOffset)
@@ -208,6 +208,7 @@ class Stream:
         if isinstance(start, Beginning):
             at = until.at if until is not None else found.newest
             if start is Beginning.LATEST:
+                self._hold_at(found, at or InstantTime(""))
                 return found.place(at or InstantTime(""))
             if not at:
                 return None
@@ -220,13 +221,12 @@ class Stream:
         if not start.whole:
             files = self._files_at(found, start)
             return replace(start, files=cut([*files.values()], start.files or 0, limits))
-        steps = self._known_steps(found, found.between(start.at, until.at if until else None))
+        steps = found.between(start.at, until.at if until else None)
         least = self._least_end(found, start, steps)
-        ahead: Iterator[Ahead] = map(found.ahead, steps)
         if least is not None:
             end: tuple[InstantTime, int | None] | None = (least, None)
         else:
-            end = admitted(ahead, limits)
+            end = admitted(map(found.ahead, self._known_steps(found, steps)), limits)
         if end is None:
             return start
         if self._of_each_change:
@@ -275,6 +275,11 @@ class Stream:
             if passed:
                 raise archived_away(found, start)
             return None
+        if not passed:
+            with suppress(HistoryExpired):
+                self._changes(found, start.at, steps[0].at)
+                return None
+        steps = [*self._known_steps(found, steps)]
         ends = [s.at for s in steps if archived is None or s.at > archived]
         first = ends[0] if ends else steps[-1].at
         least = ""
@@ -316,7 +321,7 @@ class Stream:
             self._held.schema = Query(self.runtime, found.table, then, None, self.options).schema()
         return self._held.schema
 
-    def _known_steps(self, found: StreamLook, steps: Sequence[StreamStep]) -> Sequence[StreamStep]:
+    def _known_steps(self, found: StreamLook, steps: Sequence[StreamStep]) -> Iterator[StreamStep]:
         """The steps before the first that has other columns; its error if it is the first."""
         for number, step in enumerate(steps):
             try:
@@ -324,8 +329,8 @@ class Stream:
             except SchemaConflict:
                 if number == 0:
                     raise
-                return steps[:number]
-        return steps
+                return
+            yield step
 
     def _check_schema(self, found: StreamLook, steps: Sequence[StreamStep]) -> None:
         for commit in (c for s in steps for c in s.commits):
@@ -339,18 +344,15 @@ class Stream:
     # ---- leases
 
     def _hold(self, found: StreamLook, place: StreamOffset) -> None:
-        at: InstantTime | None = place.at
+        at = place.at
         if not place.whole and place.snapshot is None:
-            at = found.before(place.at)
-        if at is not None:
-            self._hold_at(found, at)
+            at = found.before(at) or InstantTime("")
+        self._hold_at(found, at)
 
     def _hold_at(self, found: StreamLook, at: InstantTime) -> None:
-        state = found.state(at)
         if self._held.lease is None:
             self._held.lease = StreamLease(self.storage, self.runtime.clock)
-        if state is not None:
-            self._held.lease.move(state)
+        self._held.lease.move(found.state(at) or found.before_all())
 
     # ---- the snapshot at the beginning
 
