@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
+from pyhudi.application import after_commit as after_commits
 from pyhudi.application.after_commit import after_commit
 from pyhudi.application.commit_notice import CommitNotice
 from pyhudi.application.runtime import Runtime
@@ -55,6 +58,28 @@ def test_a_callback_is_told_of_the_commit_once_it_is_visible(world: World) -> No
     assert notice.commit.instant == done.instant
     assert notice.commit.completed_at == done.completion_time
     assert (notice.commit.action, notice.commit.files) == (Action.COMMIT, 1)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_thread_gives_back_the_memory_of_its_write(
+    world: World, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    released: list[int] = []
+
+    class Pool:
+        def release_unused(self) -> None:
+            released.append(threading.get_ident())
+
+    def serve(*_: object) -> None:
+        if fails:
+            raise MemoryError
+
+    monkeypatch.setattr(after_commits.pa, "default_memory_pool", Pool)
+    monkeypatch.setattr(after_commits, "_serve", serve)
+    done = world.upsert({"k": "1"})
+    with pytest.raises(MemoryError) if fails else nullcontext():
+        after_commit(runtime(world), world.table(), OPTIONS, Action.COMMIT, done)
+    assert released == [threading.get_ident()]
 
 
 def test_services_are_scheduled_after_every_commit(world: World) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+import pyarrow as pa
+
 from pyhudi.application.commit_notice import CommitNotice, HttpCallback
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import WriteOptions, callback_headers
@@ -39,7 +41,8 @@ def after_commit(
 ) -> None:
     """Note the commit, call the callbacks, then run and plan the table services that are due.
 
-    ``tasks`` rewrites the files of a clustering or a compaction; without it there is none.
+    ``tasks`` rewrites the files of a clustering or a compaction; without it there is none. In the
+    end the thread gives back the memory that the write has left unused.
     """
     instant = Instant(done.instant, action, State.COMPLETED, done.completion_time)
     entry = entry_of(instant, done.completion_time, done.metadata, table.config.utc)
@@ -50,8 +53,23 @@ def after_commit(
     callback = http_callback(options)
     if callback is not None:
         callback.tell(notice, done.metadata)
-    if not options.table_services:
-        return
+    try:
+        if options.table_services:
+            _serve(runtime, table, options, done, tasks)
+    finally:
+        # Arrow keeps for each thread what that once took, and each query brings threads of its own.
+        pa.default_memory_pool().release_unused()
+
+
+def _serve(
+    runtime: Runtime,
+    table: Table,
+    options: WriteOptions,
+    done: Committed,
+    tasks: FileTasks | None,
+) -> None:
+    """Run and plan the table services that are due."""
+    path = table.storage.root
     with _logged(done.instant):
         if runtime.services:
             runtime.services.schedule(runtime.writer(table, options), done.instant)
