@@ -166,6 +166,8 @@ class CommitConflict(HudiError):
     path: str | None = None
     #: found before data was written, by a write that keeps its locks: no work is lost
     before_data: bool = False
+    #: ``theirs`` is planned or runs: only its end helps, which may take long
+    pending: bool = False
     #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
 

@@ -71,6 +71,21 @@ def test_a_lost_race_is_written_again_after_a_pause(world: World, epoch: Epoch |
     assert again.count.retries == len(world.clock.slept) == 2
 
 
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_stream_waits_for_a_pending_service_longer_than_for_other_writers(
+    world: World, pending: bool
+) -> None:
+    late = CommitConflict("A clustering is to rewrite it.", pending=pending)
+    attempt, _ = failing(*[late] * EPOCH_RETRIES)
+    began = world.clock.now_ms()
+    assert retries(world, EPOCH_RETRIES, EPOCH).run(attempt, world.table()) is DONE
+    minutes = (world.clock.now_ms() - began) / 60_000
+    assert (12 < minutes < 50) if pending else (minutes < 3)
+    once = retries(world, EPOCH_RETRIES)
+    once.count.retries = 20
+    assert once.pause_ms(late) <= 3_000, "any other write ends soon, and says why"
+
+
 def test_a_write_that_has_lost_too_often_says_so(world: World) -> None:
     attempt, seen = failing(*[CommitConflict("Lost.") for _ in range(9)])
     with pytest.raises(CommitConflict):

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 BACKOFF_MS: Final = 50
 BACKOFF_CAP_MS: Final = 2_000
+#: an epoch waits longer for what is pending: with ``EPOCH_RETRIES`` for about 25 minutes in all
+PENDING_CAP_MS: Final = 30_000
 #: how often a pessimistic write begins again because groups changed while it waited for locks
 MOST_WAITS: Final = 20
 #: lost races, timeouts of the lock and unknown outcomes after which an epoch is written again
@@ -118,7 +120,8 @@ class Retries:
     def pause_ms(self, conflict: CommitConflict) -> int:
         """The pause of a write that lost a race before its next attempt."""
         lost = self.count.retries
-        most: int = min(BACKOFF_MS * 2**lost, BACKOFF_CAP_MS)
+        patient = conflict.pending and self.epoch is not None
+        most: int = min(BACKOFF_MS * 2**lost, PENDING_CAP_MS if patient else BACKOFF_CAP_MS)
         wait = most // 2 + self.clock.random_int(most)
         log.warning("%s Retry %d of %d in %d ms.", _told(conflict), lost + 1, self.most, wait)
         return wait

@@ -155,6 +155,7 @@ def check_clustering(table: Table, now: Timeline, instant: InstantTime, ours: Fo
                 ours=instant,
                 theirs=pending.time,
                 overlap=tuple(both),
+                pending=True,
             )
 
 
