@@ -148,6 +148,12 @@ CHANGES: Final = (
                 ),
             ),
             Mutant(
+                "a commit that comes below the place is not noticed",
+                "StreamLook.missed",
+                (("", "return None"),),
+                ("test_a_commit_that_comes_below_the_place_ends_the_stream_and_is_named",),
+            ),
+            Mutant(
                 "a commit that is gone from below the timeline is thought to be archived",
                 "StreamLook.undone",
                 (("or time in named", "or False"),),

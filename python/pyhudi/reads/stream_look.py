@@ -122,6 +122,24 @@ class StreamLook:
         ]
         return next((t for t in asked if not holds_commit(storage, config, t)), None)
 
+    def missed(self, place: StreamOffset) -> Instant | None:
+        """A commit that is on the timeline now, below a place whose stream has not read it.
+
+        The clock of its writer was behind. A place names what was read between the first of its
+        ``recent`` commits and itself, and what it does not name there came later. Times of files
+        do not tell: a copy of the table does not keep them.
+        """
+        named = {*place.recent, place.commit}
+        below = [step for step in self.steps if step.at <= place.at]
+        known = [s.at for s in below if place.recent and any(c.time in named for c in s.commits)]
+        for commit in (c for s in below if known and s.at > known[0] for c in s.commits):
+            told = commit.completion_time is not None or self.order is Order.FENCED
+            if commit.time in named or not told or self._only_moves(commit):
+                continue
+            if self.files(commit) or self.metadata(commit).replaced:
+                return commit
+        return None
+
     def state(self, at: InstantTime) -> ReadState | None:
         """The state after all commits up to ``at``, for a lease; None if there are none."""
         read = [c for s in self.steps if s.at <= at for c in s.commits]

@@ -11,7 +11,7 @@ from pyhudi.format.instants import InstantTime
 from pyhudi.format.spark_schema import SparkSchema
 from pyhudi.format.table_config import TableType
 from pyhudi.reads.stream_look import StreamLook
-from pyhudi.reads.stream_offsets import StreamOffset
+from pyhudi.reads.stream_offsets import StreamOffset, just_before
 from pyhudi.services.slice_merging import unmergeable
 from pyhudi.timeline.tail import ARCHIVED_TIMES
 
@@ -74,6 +74,7 @@ def check_known(found: StreamLook, place: StreamOffset) -> None:
     """
     undone = found.undone(place)
     if undone is None:
+        _check_missed(found, place)
         return
     which = "" if undone == place.commit else f", and before it commit {undone}"
     raise HistoryExpired(
@@ -85,6 +86,23 @@ def check_known(found: StreamLook, place: StreamOffset) -> None:
         f"checkpoint location, which begins with the rows of now; {START} can name another begin.",
         asked=undone,
         earliest=found.newest,
+    )
+
+
+def _check_missed(found: StreamLook, place: StreamOffset) -> None:
+    """``HistoryExpired`` if a commit came below the place: no batch would ever have it."""
+    late = found.missed(place)
+    if late is None:
+        return
+    at = found.key(late)
+    raise HistoryExpired(
+        f"Commit {late.time} of {found.table.config.name} counts from {at} on, but this stream had "
+        f"read the table up to {place.at} before that commit was there: the clock of its writer is "
+        "behind those of other writers, so no batch would have its rows. Nothing more was read. "
+        "Let the clocks of all writers agree. Then start the query with another checkpoint "
+        f"location and {START}={just_before(at)}, which gives that commit and all after it.",
+        asked=late.time,
+        earliest=just_before(at),
     )
 
 
