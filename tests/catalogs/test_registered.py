@@ -114,6 +114,22 @@ def test_an_entry_is_what_apache_hudi_registers(lake: Lake) -> None:
     assert stored.names[-2:] == ("dt", "name")
 
 
+def test_an_entry_that_nobody_knows_catches_up_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, told = calls_of(monkeypatch), RegisteredTables()
+    told.catch_up(lake.name, lake.table.storage)
+    assert lake.partitions() == PARTITIONS
+    asked = len(made)
+    told.catch_up(lake.name, lake.table.storage)
+    assert len(made) == asked
+    after = RegisteredTables()
+    lake.follow(after, 1)
+    asked = len(made)
+    after.catch_up(lake.name, lake.table.storage)
+    assert len(made) == asked, "its commits keep the entry up to date"
+
+
 def test_a_name_that_is_taken_is_an_error(lake: Lake) -> None:
     columns = entry_columns(SparkSchema(), [])
     made = hive_metastore.NewEntry(lake.name, f"file:{lake.root}", columns, {}, managed=False)

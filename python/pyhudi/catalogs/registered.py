@@ -57,6 +57,8 @@ class RegisteredTables:
 
     def __init__(self) -> None:
         self._known: dict[EntryName, _Known] = {}
+        #: compared because a repeated batch was in its table
+        self._caught_up: set[EntryName] = set()
         self._guard = threading.Lock()
 
     def forget(self, name: EntryName) -> None:
@@ -103,6 +105,17 @@ class RegisteredTables:
                 "MSCK REPAIR TABLE %s.",
                 name, e, name,
             )  # fmt: skip
+
+    def catch_up(self, name: EntryName, storage: Storage) -> None:
+        """Register the partitions of a commit whose driver may have died before it did.
+
+        That is asked once for an entry of which this application knows nothing.
+        """
+        with self._guard:
+            if name in self._known or name in self._caught_up:
+                return
+            self._caught_up.add(name)
+        self.adopt(name, storage)
 
     def sync(self, name: EntryName, table: Table, *, add: bool, drop: bool) -> PartitionChanges:
         """Add partitions that the entry lacks, and drop those without rows; says which.

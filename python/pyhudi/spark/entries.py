@@ -109,6 +109,11 @@ class Entries:
             storage = self._runtime.storage(at.root)
             self._registered.follow(_name(at), storage, done, entry_properties)
 
+    def catch_up(self, at: Target) -> None:
+        """Register what a batch that is in its table has added, if nobody may have done so."""
+        if at.entry is not None:
+            self._registered.catch_up(at.entry, self._runtime.storage(at.root))
+
 
 def entry_properties(config: TableConfig) -> dict[str, str]:
     """The properties of an entry, as Apache Hudi's sessions write them."""

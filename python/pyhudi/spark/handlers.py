@@ -65,8 +65,10 @@ class Handlers:
     def _told(
         self, done: Committed | None, asked: tuple[Any, ...]
     ) -> tuple[str | None, Shown | None, ChangedRows]:
-        if done is None:
-            return None, None, changed_rows(None)
         *_, at, _ = asked
+        if done is None:
+            if at.batch is not None:
+                self._entries.catch_up(at)
+            return None, None, changed_rows(None)
         self._entries.follow(at, done)
         return done.instant, sql_tab(done), changed_rows(done)
