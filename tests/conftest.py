@@ -76,6 +76,7 @@ def spark(spark_session: SparkSession) -> SparkSession:
 def _interpreted(request: pytest.FixtureRequest) -> None:
     """Spark interprets a test's statements, unless it is marked ``compiled`` or ``every_line``."""
     if "spark_session" in request.fixturenames:
+        assert request.node.get_closest_marker("spark"), "a test with a session is marked spark"
         compiled = any(map(request.node.get_closest_marker, COMPILED))
         interpret(request.getfixturevalue("spark_session"), not compiled)
 

@@ -17,6 +17,8 @@ from pyhudi.errors import HudiError
 from pyhudi.transactions.epochs import REPLACES
 from tests.spark.test_stream_sink import OPTIONS, Stream, appended, ended, row
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path: Path) -> Stream:

@@ -29,6 +29,8 @@ from pyhudi.writes.arrival import EVOLVES
 from tests.process_facts import eventually
 from tests.spark.tables import KEY, OPERATION, ORDERING, PARTITION
 
+pytestmark = pytest.mark.spark
+
 DDL = "id long, name string, ts long, dt string"
 OPTIONS = {"hoodie.table.name": "t", KEY: "id", PARTITION: "dt", ORDERING: "ts"}
 LONG_S = 120
