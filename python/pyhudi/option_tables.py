@@ -310,7 +310,8 @@ class WriteOptions:
     compact_trigger: int = option(5, "hoodie.compact.inline.max.delta.commits", W,
         "An inline compaction is due after so many delta commits without one.", minimum=1)
     compact_choice: CompactionChoice | None = option(None, COMPACTION + "strategy", W,
-        "Takes slices with the largest logs first, or the most, or all; unset, a write spares cheap logs.")
+        "Takes slices with the largest logs first, or the most, or all; unset, a write spares "
+        "cheap logs.")
     compact_log_bytes: int = option(0, COMPACTION + "logfile.size.threshold", W,
         "By size: slices with fewer bytes of logs are not compacted.")
     compact_log_files: int = option(0, COMPACTION + "logfile.num.threshold", W,
