@@ -36,7 +36,13 @@ BATCHES = 3
 #: no service of Apache Hudi runs on when its query has ended
 IN_TURN = {"hoodie.datasource.compaction.async.enable": "false"}
 #: both sides compact after each second commit
-INLINE = IN_TURN | {"hoodie.compact.inline": "true"}
+INLINE = IN_TURN | {
+    "hoodie.compact.inline": "true",
+    # Without it pyhudi's would spare slices whose few logs are young.
+    "hoodie.compaction.strategy": (
+        "org.apache.hudi.table.action.compact.strategy.LogFileSizeBasedCompactionStrategy"
+    ),
+}
 #: none does; Apache Hudi's sink plans. Its compaction would make a metadata table anew, which in
 #: version 6 lacks the logs that name this compaction, and Apache Hudi would not read them.
 PLANNED = IN_TURN | {
