@@ -6,12 +6,14 @@ No Spark session is needed.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pyhudi.application.batches import MicroBatch
 from pyhudi.application.runtime import Runtime
+from pyhudi.spark.handlers import Handlers
 from pyhudi.spark.protocol import Place
 from pyhudi.spark.questions import Target
 from pyhudi.spark.turns import inserted, saved, turn_of
@@ -52,6 +54,19 @@ def test_a_table_has_one_count_by_whatever_path_it_is_written(tmp_path: Path) ->
     local = [str(tmp_path / name) for name in ("real", "link", "other", "real")]
     assert ordinals(*local) == [0, 1, 0, 2]
     assert ordinals("hdfs://nn/t", "hdfs://nn:8020/t", "hdfs:/t", "hdfs://nn/u") == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("batch", [BATCH, None])
+def test_only_a_batch_that_is_in_its_table_has_its_entry_compared(
+    tmp_path: Path, batch: MicroBatch | None
+) -> None:
+    at = Target.at(Place(str(tmp_path), {}, {}, {}, None, batch))
+    compared: list[Target] = []
+    handlers = Handlers(NOBODY, Runtime(FakeClock(), opened, NOBODY, NOBODY, NOBODY))
+    handlers._entries = cast(Any, SimpleNamespace(catch_up=compared.append))
+    answer = handlers._committing(lambda *_: None)(at, NOBODY)
+    assert answer.instant is None
+    assert compared == ([] if batch is None else [at])
 
 
 def test_a_write_outside_of_a_batch_has_no_number(tmp_path: Path) -> None:

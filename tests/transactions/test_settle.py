@@ -317,6 +317,7 @@ def test_groups_under_a_pending_clustering_cannot_be_changed_but_others_can(
     (group,) = {(f.partition_path, f.file_id) for f in world.view().latest()}
     assert told.value.facts["theirs"] == "20231114221320001"
     assert told.value.facts["overlap"] == (group,)
+    assert told.value.pending, "a stream waits longer for it"
     assert "/".join(group) in str(told.value)
     world.upsert({"j": "1"})
 

@@ -85,7 +85,7 @@ def assign(
     by ordinal, ``inserts`` new rows by partition path. New rows first fill small files (with a
     single writer) or groups that are updated in any case and have room, then new groups. With
     ``logs`` only groups without a log whose base file is small beside the new rows take some, and
-    groups that take none get a log, unless most of a large base file changes.
+    groups that take none get a log, unless too much of a large base file changes.
     """
     by_partition: dict[str, list[int]] = {}
     for ordinal, file in enumerate(files):
