@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 _Error = TypeVar("_Error", bound="HudiError")
 
@@ -218,6 +218,8 @@ class WriterFenced(HudiError):
     _: KW_ONLY
     instant: str | None = None
     group: str | None = None
+    #: the pause before the statement is evaluated again, if its rows came from the table itself
+    again_in_ms: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -233,6 +235,11 @@ class LockTimeout(HudiError):
     group: str | None = None
     #: the pause before the statement is evaluated again, if its rows came from the table itself
     again_in_ms: int | None = None
+
+
+#: after these a statement that reads its own table may be evaluated again, ``again_in_ms`` later
+RACES: Final = (CommitConflict, CommitUnknown, LockTimeout, WriterFenced)
+Race: TypeAlias = CommitConflict | CommitUnknown | LockTimeout | WriterFenced
 
 
 @dataclass(eq=False, repr=False)

@@ -20,7 +20,7 @@ STREAMS: Final = (
                 (("", "return"),),
                 (
                     "test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock",
-                    "test_a_driver_that_others_have_overtaken_is_fenced_under_the_lock",
+                    "test_a_driver_that_another_has_overtaken_ends_under_the_lock",
                     "test_every_schedule_of_a_driver_that_is_started_again_is_right[one preemption]",
                 ),
             ),

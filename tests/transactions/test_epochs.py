@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyhudi.errors import CommitConflict, HudiError, StreamConflict, WriterFenced
+from pyhudi.errors import CommitConflict, HudiError, StreamConflict
 from pyhudi.format.commit_metadata import CommitMetadata, render_commit
 from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import InstantInfo, RestoreMetadata, render_restore_metadata
@@ -554,12 +554,12 @@ def test_a_driver_whose_epoch_another_has_committed_skips_it_under_the_lock(
     assert len(streams.world.rows()) == 1
 
 
-def test_a_driver_that_others_have_overtaken_is_fenced_under_the_lock(ordered: Streams) -> None:
+def test_a_driver_that_another_has_overtaken_ends_under_the_lock(ordered: Streams) -> None:
     streams = ordered
     stale = streams.begin(epoch(3))
     streams.write(epoch(3))
     streams.write(epoch(4))
-    with pytest.raises(WriterFenced, match="Another driver of this stream"):
+    with pytest.raises(StreamConflict, match="Another driver of this stream"):
         streams.commit(stale)
     assert streams.world.leftovers() == []
 

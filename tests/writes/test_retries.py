@@ -14,6 +14,7 @@ from pyhudi.errors import (
     LockTimeout,
     StorageError,
     WriteFailed,
+    WriterFenced,
 )
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import InstantTime
@@ -21,12 +22,16 @@ from pyhudi.format.stream_marks import Epoch
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.transaction import Committed
 from pyhudi.writes.retries import EPOCH_RETRIES, MOST_WAITS, Retries, most_retries
-from tests.transactions.world import LAZY, World, die, work
+from tests.transactions.world import LAPSE_S, LAZY, World, die, finish, settle, work
 
 T1 = InstantTime("20260101000000001")
 DONE = Committed(T1, T1, CommitMetadata())
 EPOCH = Epoch("s", "q", 3)
-LATE = [LockTimeout("It is taken."), CommitUnknown("No answer.", instant=T1)]
+LATE = [
+    LockTimeout("It is taken."),
+    CommitUnknown("No answer.", instant=T1),
+    WriterFenced("It was taken for dead.", instant=T1),
+]
 
 
 @dataclass
@@ -186,6 +191,23 @@ def test_an_unknown_outcome_is_settled_before_its_epoch_is_tried_again(world: Wo
 
     retries(world, epoch=EPOCH).run(attempt, world.table())
     assert pending == [[], []]
+    assert world.leftovers() == []
+
+
+def test_an_epoch_of_a_driver_that_was_taken_for_dead_is_written_once(world: World) -> None:
+    """The machine stood still for longer than the heartbeat lasts, and another rolled it back."""
+
+    def attempt(table: Table, again: bool) -> Committed:
+        with world.begin(policy=LAZY) as transaction:
+            written = work(transaction, {"k": "v"})
+            if not again:
+                world.clock.advance(LAPSE_S + 1)
+                settle(world, LAZY)
+            return finish(transaction, written)
+
+    done = retries(world, epoch=EPOCH).run(attempt, world.table())
+    assert [i.time for i in world.table().timeline().commits] == [done.instant]
+    assert world.rows() == {"k": "v"}
     assert world.leftovers() == []
 
 

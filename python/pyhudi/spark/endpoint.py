@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pyhudi.errors import CommitConflict, CommitUnknown, HudiError, LockTimeout
+from pyhudi.errors import RACES, HudiError
 from pyhudi.recent import Recent
 from pyhudi.spark.interrupts import INTERRUPTS
 from pyhudi.spark.protocol import QUESTIONS, Asked, Failure
@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 #: (a JVM object if the question brings one, the table, the question's own part) -> its answer
 Handler = Callable[..., Any]
-#: errors after which a statement may be evaluated again
-RACES = (CommitConflict, CommitUnknown, LockTimeout)
 
 
 class Endpoint:

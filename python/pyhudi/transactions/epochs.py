@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import CommitConflict, StreamConflict, TableCorrupt, WriterFenced
+from pyhudi.errors import CommitConflict, StreamConflict, TableCorrupt
 from pyhudi.format.archive import ArchivedInstant
 from pyhudi.format.commit_metadata import CommitMetadata
 from pyhudi.format.instants import Action, Instant, InstantTime, padded_time
@@ -181,14 +181,17 @@ def _following(mark: Mark | None) -> int:
 
 
 def fence_epoch(table: Table, now: Timeline, epoch: Epoch) -> None:
-    """``judge_epoch`` under the lock: a driver that others have overtaken is fenced."""
+    """``judge_epoch`` under the lock, where a driver that another one has overtaken ends."""
     try:
         judge_epoch(epoch, known_marks(table, now, archived=True))
     except StreamConflict as late:
-        raise WriterFenced(
+        raise StreamConflict(
             f"Another driver of this stream went on while {late.ours} was written: {late.theirs} "
             "is committed. Nothing of this write is visible, and what it wrote is rolled back. "
             "Let only one driver run the query with this checkpoint.",
+            ours=late.ours,
+            theirs=late.theirs,
+            stream=late.stream,
         ) from late
 
 

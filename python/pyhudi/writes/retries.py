@@ -18,8 +18,10 @@ from pyhudi.errors import (
     CommitUnknown,
     HudiError,
     LockTimeout,
+    Race,
     StorageError,
     WriteFailed,
+    WriterFenced,
 )
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import Epoch
@@ -37,7 +39,8 @@ BACKOFF_CAP_MS: Final = 2_000
 PENDING_CAP_MS: Final = 30_000
 #: how often a pessimistic write begins again because groups changed while it waited for locks
 MOST_WAITS: Final = 20
-#: lost races, timeouts of the lock and unknown outcomes after which an epoch is written again
+#: how often an epoch is written again: after lost races, timeouts of the lock, unknown outcomes,
+#: and after its driver stood still and was taken for dead
 EPOCH_RETRIES: Final = 60
 #: what a conflict tells its caller to do; a write that is repeated anyway does not say it
 _ADVICE: Final = re.compile(r" Run it again(?:(?:: it then| once) [^.]*)?\.(?= |$)")
@@ -87,7 +90,7 @@ class Retries:
                     pause(self.clock, self.pause_ms(conflict) / 1000)
                     self.count.retries += 1
                 table = open_table(table.storage)
-            except (LockTimeout, CommitUnknown) as late:
+            except (LockTimeout, CommitUnknown, WriterFenced) as late:
                 if self.epoch is None or self.once or self.count.retries == self.most:
                     raise
                 self.count.retries += 1
@@ -101,9 +104,7 @@ class Retries:
             again = True
         raise AssertionError("unreachable")
 
-    def evaluated_in_ms(
-        self, table: Table, late: CommitConflict | LockTimeout | CommitUnknown
-    ) -> int | None:
+    def evaluated_in_ms(self, table: Table, late: Race) -> int | None:
         """The pause before a statement that reads its own table is evaluated again; None: never.
 
         That is after a lost race, and for an epoch whenever ``run`` would try it again.

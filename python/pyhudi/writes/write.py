@@ -19,10 +19,10 @@ from pyhudi.application.batches import Turn
 from pyhudi.application.runtime import Runtime
 from pyhudi.config import Operation, WriteOptions, ignored_warning, resolve_write
 from pyhudi.errors import (
+    RACES,
     CommitConflict,
     CommitUnknown,
     HistoryExpired,
-    LockTimeout,
     StreamConflict,
     TableCorrupt,
     TableExists,
@@ -243,7 +243,7 @@ def _written_or_again(
     kept = Kept(retries=reads.evaluated or 0)
     try:
         return _written(replace(request, kept=kept, since=reads.state), table, created)
-    except (CommitConflict, LockTimeout, CommitUnknown) as late:
+    except RACES as late:
         again = _retries(replace(request, kept=kept))
         late.again_in_ms = None if reads.evaluated is None else again.evaluated_in_ms(table, late)
         if isinstance(late, CommitConflict) and late.again_in_ms is None and not request.changes:
