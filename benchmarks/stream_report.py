@@ -22,7 +22,8 @@ END = 0.1
 class Turn:
     """Some epochs in a row of one engine. ``cpu`` seconds are those of its process tree.
 
-    ``epochs`` and ``sinks`` are Spark's milliseconds of each epoch and of the sink's part in it.
+    ``epochs`` and ``sinks`` are Spark's milliseconds of each epoch and of the sink's part in it,
+    ``visible`` those after which its rows can be read.
     """
 
     workload: str
@@ -32,6 +33,7 @@ class Turn:
     peak: int
     epochs: list[int]
     sinks: list[int]
+    visible: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -90,13 +92,14 @@ over all columns.
 
 *rows/s* and *rows per CPU s* are medians of the turns with the smallest and the largest, the CPU
 being that of the whole process tree. *epoch* is what Spark says of each: the median with the
-smallest and the largest, and the 99th per cent. *growth* compares the medians of the last and the
+smallest and the largest, and the 99th per cent. *visible* is the part of it after which its rows
+can be read: services follow, and Spark's own log. *growth* compares the medians of the last and the
 first tenth of the epochs (of the turns, for CPU). *peak* is the resident memory of the process
 tree, *heap* what the JVM holds after a collection, before the first counted epoch and after the
 last."""
 HEAD = (
-    "engine", "rows/s", "rows per CPU s", "epoch, s", "99 %, s", "growth", "growth of CPU",
-    "peak, MB", "heap, MB",
+    "engine", "rows/s", "rows per CPU s", "epoch, s", "99 %, s", "visible, s", "99 %, s", "growth",
+    "growth of CPU", "peak, MB", "heap, MB",
 )  # fmt: skip
 
 
@@ -115,6 +118,7 @@ def line(run: Findings, workload: str, engine: str) -> tuple[str, ...]:
     """The engine's line of the workload's table."""
     turns = run.of(workload, engine)
     epochs = [ms / 1000 for ms in _epochs(turns)]
+    visible = [ms / 1000 for turn in turns for ms in turn.visible]
     before, after = run.heaps[workload][engine]
     return (
         ENGINES[engine].label,
@@ -122,6 +126,8 @@ def line(run: Findings, workload: str, engine: str) -> tuple[str, ...]:
         _spread([run.size * len(turn.epochs) / turn.cpu for turn in turns]),
         _spread(epochs),
         _figure(percentile(epochs, 0.99)),
+        _figure(statistics.median(visible)) if visible else "",
+        _figure(percentile(visible, 0.99)) if visible else "",
         _growth(epochs),
         _growth([turn.cpu / len(turn.epochs) for turn in turns]),
         f"{max(turn.peak for turn in turns) / 1e6:,.0f}",

@@ -64,12 +64,13 @@ class Feed:
                 checkpoint=str(self.folder / "checkpoints" / engine.name),
                 kind=APPEND if self.stream.workload == WORKLOADS[0] else UPSERT,
             )  # fmt: skip
-        epochs, sinks = ([one[part] for one in told] for part in ("triggerExecution", "addBatch"))
+        parts = "triggerExecution", "addBatch", "visible"
+        epochs, sinks, visible = ([one[part] for one in told] for part in parts)
         if len(epochs) != last - first:
             raise SystemExit(f"{engine.name} took {len(epochs)} epochs instead of {last - first}")
         return Turn(
             self.stream.workload, engine.name, measured.seconds, measured.cpu, memory.bytes,
-            epochs, sinks,
+            epochs, sinks, visible,
         )  # fmt: skip
 
     def drop(self) -> None:

@@ -7,7 +7,7 @@ there ``foreachBatch`` runs it for each epoch.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,13 +33,15 @@ class Streams(Engine):
     def stream(self, table: str, source: str, checkpoint: str, kind: str) -> list[dict[str, int]]:
         """Take every new file of ``source``, one to an epoch; Spark's milliseconds of each epoch.
 
-        "triggerExecution" is the whole epoch, "addBatch" the sink's part of it.
+        "triggerExecution" is the whole epoch, "addBatch" the sink's part of it. "visible" is the
+        part after which the epoch's rows can be read: without Spark's own log, which follows, and
+        without the services after the commit, of which pyhudi's sink tells.
         """
         reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         writer = reader.parquet(source).writeStream.option("checkpointLocation", checkpoint)
         query = self.start(writer.trigger(availableNow=True), table, kind)
         query.awaitTermination()
-        return [dict(p["durationMs"]) for p in query.recentProgress if p["numInputRows"]]
+        return [_times(p) for p in query.recentProgress if p["numInputRows"]]
 
     @abstractmethod
     def start(self, writer: DataStreamWriter, table: str, kind: str) -> StreamingQuery:
@@ -187,6 +189,12 @@ def merging(target: str) -> Callable[[DataFrame, int], None]:
         )
 
     return merge
+
+
+def _times(progress: Mapping[str, Any]) -> dict[str, int]:
+    spent, told = dict(progress["durationMs"]), progress["sink"].get("metrics") or {}
+    served = int(told["writeMs"]) - int(told["commitMs"]) if "commitMs" in told else 0
+    return spent | {"visible": spent["triggerExecution"] - spent["commitOffsets"] - served}
 
 
 def heap_megabytes(engine: Engine) -> float:

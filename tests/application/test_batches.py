@@ -130,16 +130,18 @@ def test_a_turn_has_the_stream_of_its_options() -> None:
 
 
 def test_a_batch_that_committed_nothing_shows_its_time_alone() -> None:
-    assert progress_of(None, 0.25) == {"writeMs": "250"}
+    assert progress_of(None, 2, 2.25) == {"writeMs": "250"}
 
 
 def test_a_row_that_moved_to_another_partition_shows_as_an_update() -> None:
     stat = WriteStat(
         FileId("a"), "x/a", "x", num_inserts=4, num_updates=2, num_deletes=3, file_size_bytes=10
     )
-    done = Committed(TIME, TIME, CommitMetadata("UPSERT", (stat,)), rows_moved=1, lock_wait_ms=5)
-    assert progress_of(done, 1.0) == {
+    metadata = CommitMetadata("UPSERT", (stat,))
+    done = Committed(TIME, TIME, metadata, rows_moved=1, lock_wait_ms=5, ended_s=2.75)
+    assert progress_of(done, 2, 3) == {
         "writeMs": "1000",
+        "commitMs": "750",
         "instant": TIME,
         "completedAt": TIME,
         "rowsIn": "8",

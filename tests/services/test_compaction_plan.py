@@ -86,6 +86,26 @@ def test_slices_are_spared_whose_young_logs_are_few_and_small() -> None:
     assert taken([slice_of("a", *few)], old) == ["a"]
 
 
+def test_slices_that_are_due_for_their_number_of_logs_take_turns() -> None:
+    """All are changed by each commit, and all are due at once for the first time."""
+    logs, most = dict.fromkeys("abcdefgh", 20), 0
+    rules = CompactionRules(spared=Spared(20, InstantTime("20240101000000002"), 1 / 4))
+    for _ in range(12):
+        slices = [slice_of(name, *[1] * number) for name, number in logs.items()]
+        took = taken(slices, rules)
+        assert len(took) == 2, "a quarter of the slices"
+        logs = {name: 0 if name in took else number for name, number in logs.items()}
+        logs = {name: number + 5 for name, number in logs.items()}
+        most = max(most, *logs.values())
+    assert most <= 35
+    waits = [slice_of(name, *[1] * 20) for name in "abcd"]
+    large, many = slice_of("l", MB), slice_of("m", *[1] * 40)
+    assert taken([*waits, large, many], rules) == ["a", "b", "l", "m"]
+    old = CompactionRules(spared=replace(rules.spared, since=InstantTime("20240103000000000")))
+    assert len(taken(waits, old)) == 4, "old logs do not wait"
+    assert taken(waits[:1], rules) == ["a"], "at least one goes"
+
+
 def test_only_chosen_partitions_are_looked_at() -> None:
     slices = [slice_of("a", 5), slice_of("e", 5, partition="2024/01")]
     assert taken(slices, CompactionRules(regex=re.compile("/0"))) == ["e"]

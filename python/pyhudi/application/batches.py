@@ -96,14 +96,18 @@ class Ordinals:
         return found.made.setdefault(place, [])
 
 
-def progress_of(done: Committed | None, seconds: float) -> dict[str, str]:
-    """What ``StreamingQueryProgress`` shows of a batch whose write took ``seconds``.
+def progress_of(done: Committed | None, begun_s: float, now_s: float) -> dict[str, str]:
+    """What ``StreamingQueryProgress`` shows of a batch whose write began at ``begun_s``.
 
-    Times are in milliseconds, sizes in bytes. A batch that the table had already, or that had no
-    rows, has only its time.
+    Both are seconds of the monotonic clock. Shown times are in milliseconds, sizes in bytes:
+    ``writeMs`` is the whole write, of which the rows were visible after ``commitMs``; table
+    services take the rest. A batch that the table had already, or that had no rows, has only
+    ``writeMs``.
     """
-    told: dict[str, object] = {"writeMs": round(seconds * 1000)}
+    told: dict[str, object] = {"writeMs": round((now_s - begun_s) * 1000)}
     if done is not None:
+        if done.ended_s is not None:
+            told["commitMs"] = round((done.ended_s - begun_s) * 1000)
         stats = done.metadata.stats
         inserted, updated, deleted = written_rows(done)
         told |= {

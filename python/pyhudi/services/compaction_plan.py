@@ -6,6 +6,7 @@ Those that complete later belong to the slice that the compaction begins (spec/l
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,20 +34,33 @@ class Spared:
     Their logs are fewer than ``most_logs``, small beside their base file, and none is older than
     ``since``. To merge them would rewrite the whole base file for a few rows. A log of layout 1 has
     the instant of its slice, so there the slice's age counts.
+
+    Slices that are due for their number of logs alone can wait a little: a stream that changes all
+    slices makes them due at the same commit. Of these at most ``share`` of all slices with logs are
+    taken at once, until they have twice as many logs.
     """
 
     most_logs: int
     since: InstantTime
+    share: float = 1.0
 
     def why(self, of: FileSlice) -> str | None:
         """Why ``of`` is one of them; None if it is none."""
-        base = of.base.size_bytes if of.base is not None else 0
-        size = sum(log.size_bytes for log in of.logs)
-        if size >= base * SMALL_PART or len(of.logs) >= self.most_logs:
+        if len(of.logs) >= self.most_logs or self._costs(of):
             return None
-        if any(log.instant < self.since for log in of.logs):
-            return None
-        return f"for later: {size} bytes of young logs cost reads little, its base file has {base}"
+        return (
+            f"for later: {_log_bytes(of)} bytes of young logs cost reads little, its base file has "
+            f"{_base_bytes(of)}"
+        )
+
+    def can_wait(self, of: FileSlice) -> bool:
+        """Whether ``of`` is due for its number of logs alone."""
+        return self.most_logs <= len(of.logs) < 2 * self.most_logs and not self._costs(of)
+
+    def _costs(self, of: FileSlice) -> bool:
+        """Whether the logs are large beside the base file, or old."""
+        large = _log_bytes(of) >= _base_bytes(of) * SMALL_PART
+        return large or any(log.instant < self.since for log in of.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,7 @@ class PlannedSlice:
 
     @property
     def log_bytes(self) -> int:
-        return sum(log.size_bytes for log in self.slice.logs)
+        return _log_bytes(self.slice)
 
 
 def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[PlannedSlice, ...]:
@@ -129,6 +143,9 @@ def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[Pla
             candidates.append(each)
         else:
             planned.append(PlannedSlice(each, False, why))
+    if rules.spared is not None and not rules.merges_logs:
+        candidates, waiting = _shared_out(candidates, rules.spared, len(candidates) + len(planned))
+        planned += waiting
     io_mb = files = size = 0
     for each in _in_turn(candidates, rules):
         bounded = rules.choice is not CompactionChoice.ALL and io_mb >= rules.most_io_mb
@@ -144,6 +161,27 @@ def plan_compaction(facts: CompactionFacts, rules: CompactionRules) -> tuple[Pla
     return tuple(sorted(planned, key=lambda one: one.group))
 
 
+def _shared_out(
+    candidates: Iterable[FileSlice], spared: Spared, slices: int
+) -> tuple[list[FileSlice], list[PlannedSlice]]:
+    """Those that are taken of a table with so many ``slices`` with logs, and the others."""
+    by_number = sorted(candidates, key=lambda one: -len(one.logs))
+    waiting = [each for each in by_number if spared.can_wait(each)]
+    taken = [each for each in by_number if not spared.can_wait(each)]
+    room = max(math.ceil(slices * spared.share), 1)
+    taken += waiting[:room]
+    why = f"for the next compaction: this one takes {room} slices for their number of logs"
+    return taken, [PlannedSlice(each, False, why) for each in waiting[room:]]
+
+
+def _log_bytes(of: FileSlice) -> int:
+    return sum(log.size_bytes for log in of.logs)
+
+
+def _base_bytes(of: FileSlice) -> int:
+    return of.base.size_bytes if of.base is not None else 0
+
+
 def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str | None:
     """Why a slice is no candidate; None if it is one."""
     busy = facts.busy.get((of.partition_path, of.file_id))
@@ -151,7 +189,7 @@ def _unfit(of: FileSlice, facts: CompactionFacts, rules: CompactionRules) -> str
         return busy
     if rules.regex is not None and not rules.regex.search(of.partition_path):
         return "its partition is not chosen"
-    size, number = sum(log.size_bytes for log in of.logs), len(of.logs)
+    size, number = _log_bytes(of), len(of.logs)
     if rules.merges_logs:
         fresh, least = facts.unmerged(of), max(rules.least_merged, 2)
         return f"it has {fresh} logs to merge, below {least}" if fresh < least else None
@@ -168,26 +206,24 @@ def _in_turn(slices: Iterable[FileSlice], rules: CompactionRules) -> list[FileSl
 
     def weight(one: FileSlice) -> int:
         if choice is CompactionChoice.LOG_SIZE:
-            return sum(log.size_bytes for log in one.logs)
+            return _log_bytes(one)
         return len(one.logs) if choice is CompactionChoice.LOG_COUNT else 0
 
     return sorted(slices, key=lambda one: (-weight(one), one.partition_path, one.file_id))
 
 
 def _told(of: FileSlice, rules: CompactionRules) -> str:
+    size = _log_bytes(of)
     if rules.merges_logs:
-        size = sum(log.size_bytes for log in of.logs)
         return f"{len(of.logs)} logs are merged into one, {size} bytes"
     goes = "log goes" if len(of.logs) == 1 else "logs go"
-    size = sum(log.size_bytes for log in of.logs)
     first = "" if of.base is not None else "first "
     return f"{len(of.logs)} {goes} into the {first}base file, {size} bytes"
 
 
 def metrics_of(of: FileSlice, file_bytes: int) -> dict[str, float]:
     """What merging a slice costs, in whole MB and by Apache Hudi's names."""
-    logs = sum(log.size_bytes for log in of.logs)
-    base = of.base.size_bytes if of.base is not None else 0
+    base, logs = _base_bytes(of), _log_bytes(of)
     read, written = (base + logs) // MB, (base or file_bytes) // MB
     return {
         "TOTAL_IO_READ_MB": float(read),

@@ -95,14 +95,15 @@ def compact_inline(run: Compaction) -> Listing[CompactedSlice]:
     say; if not, or if nothing was compacted, its logs alone if that is due.
 
     Where no strategy is set, slices are left for later whose logs cost reads little: a stream of
-    short epochs would rewrite large base files for a few rows each time. Empty if neither is due.
+    short epochs would rewrite large base files for a few rows each time. Those that are due for
+    their number of logs alone take turns. Empty if neither is due.
     Errors: those of ``compacted``.
     """
     table, options = run.table, run.options
     timeline = table.timeline()
     deltas = _deltas(timeline)
     since = format_time(run.writer.clock.now_ms() - YOUNG_MS, table.config.utc)
-    run = replace(run, spared=Spared(FEW_TIMES * options.compact_trigger, since))
+    run = replace(run, spared=Spared(FEW_TIMES * options.compact_trigger, since, 1 / FEW_TIMES))
     steps = []
     if options.compact_inline and len(deltas) >= options.compact_trigger:
         steps.append(CompactionStep.SCHEDULE_AND_RUN)

@@ -58,7 +58,7 @@ class Handlers:
             begun = clock.monotonic()
             done = method(*asked)
             told = self._told(done, asked)
-            return BatchAnswer(*told, progress_of(done, clock.monotonic() - begun))
+            return BatchAnswer(*told, progress_of(done, begun, clock.monotonic()))
 
         return answer
 

@@ -78,7 +78,8 @@ class Committed:
     an insert and a delete. ``rows_logged`` counts those whose key only a log had; the metadata has
     each as an insert. ``rows_replaced`` are those of the replaced slices, None if unknown.
     ``rows_in`` counts the rows that were given, None where nobody counted them. ``looked_up`` are
-    figures of the lookup of their keys, by name.
+    figures of the lookup of their keys, by name. At ``ended_s`` seconds of the writer's monotonic
+    clock the last put was answered; None if it is not known.
     """
 
     instant: InstantTime
@@ -91,6 +92,7 @@ class Committed:
     conflicts_retried: int = 0
     rows_in: int | None = None
     looked_up: Mapping[str, int] = field(default_factory=dict)
+    ended_s: float | None = None
 
 
 class Transaction(RunningInstant):
@@ -264,10 +266,11 @@ class Transaction(RunningInstant):
                     check_marks(self.table, now, later, self.instant)
 
             self._publish(completion, metadata, compare)
+            ended_s = self.writer.clock.monotonic()
         finally:
             self._release()
         self._clean_up()
-        return Committed(self.instant, completion, metadata)
+        return Committed(self.instant, completion, metadata, ended_s=ended_s)
 
     def _judged(
         self, given: CommitMetadata, footprint: Footprint, check_theirs: TheirCheck | None
