@@ -233,6 +233,31 @@ def test_rows_of_a_table_without_keys_change_too(spark: SparkSession, name: str)
     assert keys == 5
 
 
+def test_rows_with_lists_that_are_declared_without_nulls_are_changed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As ``split`` and ``collect_list`` give them; statements read them as lists with nulls."""
+    items = "split('a,b', ',') items", "named_struct('m', map('k', id), 'e', array(id)) place"
+    made = spark.range(4).selectExpr("id", "'x' dt", "1 ts", "'n' name", *items)
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.table.ordering.fields": "ts",
+    }
+    made.write.format("pyhudi").options(**options).save(str(tmp_path / "t"))
+    name = f"pyhudi.`{tmp_path}/t`"
+    spark.sql(f"update {name} set name = 'u' where id = 1")
+    spark.sql(f"update {name} set items = array('c') where id = 2")
+    merge(spark, name, [(3, "m", 5, "x")], "when matched then update set name = s.name")
+    found = spark.table(name).selectExpr("id", "name", "items", "place.m['k']", "place.e")
+    assert [tuple(row) for row in found.orderBy("id").collect()] == [
+        (0, "n", ["a", "b"], 0, [0]),
+        (1, "u", ["a", "b"], 1, [1]),
+        (2, "n", ["c"], 2, [2]),
+        (3, "m", ["a", "b"], 3, [3]),
+    ]
+
+
 def test_rows_with_keys_of_several_columns_leave_their_buckets(
     spark: SparkSession, name: str
 ) -> None:

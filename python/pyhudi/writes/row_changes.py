@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from pyhudi.config import WriteOptions
 from pyhudi.errors import InvalidRecord, WriteFailed
@@ -122,11 +122,16 @@ def _numbered(texts: Sequence[str]) -> Column:
 
 def _identified(changes: DataFrame, target: StructType) -> DataFrame:
     """The changes with all columns of the table."""
-    given = set(changes.columns)
-    values = [
-        (named(f.name) if f.name in given else F.lit(None)).cast(f.dataType).alias(f.name)
-        for f in target.fields
-    ]
+    given = {f.name: f.dataType for f in changes.schema.fields}
+
+    def value(name: str, kind: DataType) -> Column:
+        if name not in given:
+            return F.lit(None).cast(kind)
+        # Spark casts no list that may have nulls to one of a column that declares it has none.
+        same = given[name].simpleString() == kind.simpleString()
+        return named(name) if same else named(name).cast(kind)
+
+    values = [value(f.name, f.dataType).alias(f.name) for f in target.fields]
     return changes.select(CHANGE, *IDENTITY, *values)
 
 
