@@ -100,6 +100,12 @@ STREAMS: Final = (
                 ("test_a_stream_that_moved_since_the_judgement_is_a_conflict",),
             ),
             Mutant(
+                "Apache Hudi's sink is not told how far a stream is",
+                "render_marks",
+                (('extra[HUDI_KEY] = json.dumps(hudis, separators=(",", ":"))', "pass"),),
+                (HIDES_AN_EPOCH,),
+            ),
+            Mutant(
                 "a number that hides a pending epoch from Apache Hudi's sink is told",
                 "with_marks",
                 (
