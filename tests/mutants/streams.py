@@ -100,6 +100,12 @@ STREAMS: Final = (
                 ("test_a_stream_that_moved_since_the_judgement_is_a_conflict",),
             ),
             Mutant(
+                "Apache Hudi's sink is not told how far a stream is",
+                "render_marks",
+                (('extra[HUDI_KEY] = json.dumps(hudis, separators=(",", ":"))', "pass"),),
+                (HIDES_AN_EPOCH,),
+            ),
+            Mutant(
                 "a number that hides a pending epoch from Apache Hudi's sink is told",
                 "with_marks",
                 (
@@ -123,20 +129,37 @@ STREAMS: Final = (
             ),
             Mutant(
                 "a restore that undid batches is passed over",
-                "check_epoch",
-                (("if undone or (newer and", "if (newer and"),),
+                "_refuse_gap",
+                (("if undone or (newer and few):", "if newer and few:"),),
                 ("test_a_stream_whose_batches_a_restore_has_undone_is_told",),
             ),
             Mutant(
                 "a restore that undid all batches of a query is passed over",
-                "_restored",
-                (("return max(undid, default=None)", "return None"),),
+                "_doubtful_since",
+                (
+                    (
+                        "return judged if (epoch.batch, epoch.ordinal) > (0, 0) else None",
+                        "return None",
+                    ),
+                ),
                 ("test_a_stream_of_which_a_restore_left_no_batch_is_told",),
             ),
             Mutant(
+                "a restore that undid a write of the batch is passed over",
+                "_doubtful_since",
+                (("return max(own.instant, judged)", "return None"),),
+                ("test_a_write_whose_batch_lost_its_first_one_by_a_restore_meanwhile_is_told",),
+            ),
+            Mutant(
+                "a restore that undid the last write of a batch is passed over",
+                "_doubtful_since",
+                (("whole = not own.made or", "whole = True or"),),
+                ("test_a_function_of_whose_batch_a_restore_has_undone_the_last_write_is_told",),
+            ),
+            Mutant(
                 "a table that was made again is taken for the old one",
-                "check_epoch",
-                (("_SEEN.put((table.storage.root, epoch.query), own.batch)", "pass"),),
+                "_refuse_gap",
+                (("newer = seen is not None and", "newer = False and seen is not None and"),),
                 ("test_a_stream_whose_table_was_made_again_is_told",),
             ),
             Mutant(

@@ -25,6 +25,8 @@ from typing import Final, TextIO
 from tests.simulation.compaction_guards import COMPACTION_CASES, COMPACTION_GUARDS
 from tests.simulation.explore import Bound, Explored, Finding, explore, shrink
 from tests.simulation.guards import CASES, GUARDS, Case, off
+from tests.simulation.hand_over_guards import ALL_STREAM_CASES, ALL_STREAM_GUARDS
+from tests.simulation.hand_over_scenarios import ALL_STREAM_ROWS
 from tests.simulation.history import history, report
 from tests.simulation.invariants import (
     PAGE,
@@ -48,15 +50,13 @@ from tests.simulation.service_guards import SERVICE_CASES, SERVICE_GUARDS
 from tests.simulation.service_scenarios import SERVICE_ROWS
 from tests.simulation.shared_guards import SHARED_CASES, SHARED_GUARDS
 from tests.simulation.shared_scenarios import SHARED_ROWS
-from tests.simulation.stream_guards import STREAM_CASES, STREAM_GUARDS
-from tests.simulation.stream_scenarios import STREAM_ROWS
 from tests.simulation.world import Scenario
 
 ALL_GUARDS: Final = (
     GUARDS
     | SERVICE_GUARDS
     | ALL_OWN_GUARDS
-    | STREAM_GUARDS
+    | ALL_STREAM_GUARDS
     | LOG_GUARDS
     | COMPACTION_GUARDS
     | LOG_COMPACTION_GUARDS
@@ -234,15 +234,17 @@ def logs_alone(seeds: range, jobs: int) -> int:
 
 def stream_parts(seeds: range) -> list[Part]:
     """What is explored of streams: each configuration, and each guard switched off."""
-    parts: list[Part] = [partial(searched, row, seeds) for row in STREAM_ROWS]
-    return parts + [partial(without, case) for case in STREAM_CASES]
+    parts: list[Part] = [partial(searched, row, seeds) for row in ALL_STREAM_ROWS]
+    return parts + [partial(without, case) for case in ALL_STREAM_CASES]
 
 
 def stream_lines(found: Sequence[Told]) -> list[str]:
     """What the page says of them."""
     told = iter(found)
-    rows = [(row, next(told).explored) for row in STREAM_ROWS]
-    guards = [(c, each.explored, each.history) for c, each in zip(STREAM_CASES, told, strict=True)]
+    rows = [(row, next(told).explored) for row in ALL_STREAM_ROWS]
+    guards = [
+        (c, each.explored, each.history) for c, each in zip(ALL_STREAM_CASES, told, strict=True)
+    ]
     return stream_part(rows, guards)
 
 

@@ -95,7 +95,14 @@ a batch's offsets are logged before it and its end after it, and a driver that s
 batch whose end is missing (`tests/simulation/streams.py`). The epoch, its judgement, the retries
 and the commit are the product's code. Each driver is started again at some time, perhaps while the
 old one still runs. They crash at any write, stop longer than the lease, and lose requests and
-replies; a driver that came to no end is started once more. Three more things must hold:
+replies; a driver that came to no end is started once more.
+
+Apache Hudi's sink takes a stream over and gives it back, or writes another one beside ours
+(`tests/simulation/hudi_sink.py`). It looks at no number under the lock, so one of its drivers runs
+after the other. Functions of `foreachBatch` write twice in a batch, make a statement again that
+failed, or leave one out. Restores undo batches of streams with one driver at a time: a forgotten
+one may write an undone batch again, and then nothing tells that those after it are missing. Five
+more things must hold:
 """.rstrip().split("\n")
 NEEDLESS = """\
 Nothing of this breaks without the judgements before the write and after the begin, which save work
@@ -141,6 +148,9 @@ MEANINGS = {
     "the rows of a batch are there once": "none is there twice in any read; none is lost once the "
     "batch has ended",
     "marks never go back": "each commit that has marks has those of all streams, and no older ones",
+    "no undone batch is passed over": "a stream whose batch a restore has undone writes it again, "
+    "or commits no later one; Apache Hudi's sink takes part in no restore",
+    "no stream is stopped in vain": "a driver that is told of undone batches has some",
     "every instant settles": "after the last writer one settling leaves nothing incomplete: no "
     "pending instant, file, marker or heartbeat",
 }

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 from pyhudi.choices import CleanPolicy
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.format.instants import Action, InstantTime
+from pyhudi.format.plans import parse_restore_plan
 from pyhudi.services.archive_plan import ArchivePolicy
 from pyhudi.services.archiver import ArchiveRules, archive_table
 from pyhudi.services.clean import clean_table
@@ -23,9 +24,11 @@ from pyhudi.services.restore import restored
 from pyhudi.services.savepoints import drop_savepoint, make_savepoint
 from pyhudi.slices.files import BaseFile
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.pending import plan_of
 from pyhudi.timeline.read_states import ReadState, completed
 from pyhudi.timeline.table import Table, open_table
 from pyhudi.transactions.leases import lease
+from pyhudi.transactions.recovery.undoing import pending_restore
 from pyhudi.transactions.writer import Writer, WriterPolicy
 from tests.simulation.programs import Machine, ReadOnce, rows_of
 
@@ -111,15 +114,31 @@ class OwnRestore(OwnService):
     fence: bool = False
 
     def once(self, writer: Writer) -> None:
-        timeline = writer.table.timeline()
-        saved = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT]
-        goal = timeline.commits[self.nth - 1].time if self.nth else saved[0]
+        goal = self._goal(writer.table)
         for _ in range(self.tries - 1):
             with suppress(CommitConflict):
                 restored(writer, goal, fence=self.fence)
                 return
             writer.clock.sleep(1.0)
         restored(writer, goal, fence=self.fence)
+
+    def _goal(self, table: Table) -> InstantTime:
+        timeline = table.timeline()
+        saved = [i.time for i in timeline.completed if i.action is Action.SAVEPOINT]
+        return timeline.commits[self.nth - 1].time if self.nth else saved[0]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnUndo(OwnRestore):
+    """``pyhudi restore`` that undoes the last ``nth`` commits, or goes on with one that died."""
+
+    def _goal(self, table: Table) -> InstantTime:
+        timeline = table.timeline()
+        pending = pending_restore(table, timeline)
+        plan = pending and plan_of(table, timeline, pending, parse_restore_plan)
+        if plan and plan.savepoint_to_restore_timestamp:
+            return plan.savepoint_to_restore_timestamp
+        return timeline.commits[-1 - self.nth].time
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,14 @@ class Machine:
 
     ``groups`` gives a hand for locks of file groups, where the table is one of pessimistic writers.
     ``markers`` are those of all writes of the process; without them each file has a direct one.
+    ``wait_for`` returns when no process of that name lives.
     """
 
     storage: Storage
     lock: TableLock
     clock: Clock
     step: Callable[[], int]
+    wait_for: Callable[[str], None]
     groups: Callable[[], GroupLocks] | None = None
     markers: MarkerService | None = None
 

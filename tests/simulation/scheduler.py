@@ -9,6 +9,7 @@ chance, so the pilot's decisions are the whole schedule: the same decisions, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -171,6 +172,12 @@ class Scheduler:
         back, self._starter = self._starter or self._hub, None
         event: Event = back.switch()
         return event
+
+    def wait_for(self, name: str) -> None:
+        """Until no process of that name lives."""
+        named = [process for process in self.processes if process.name == name]
+        wait = Op(Kind.SLEEP, f"waits for the end of {name}")
+        self.reach(wait, math.inf, lambda: all(process.dead for process in named))
 
     def spawn(self, process: Process, name: str, body: Callable[[], None]) -> Task:
         """A new thread of ``process``; its first step is to begin."""

@@ -79,7 +79,7 @@ AGAIN: Final = {"a": INSERTS, "a-2": INSERTS}
 CRASH: Final = (FaultKind.CRASH,)
 
 
-def _ends_a_batch(task: Task) -> bool:
+def ends_a_batch(task: Task) -> bool:
     """Whether Spark is about to log the end of a batch, which the table has by now."""
     return task.op.paths[:1] != () and _is_end(task.op.paths[0])
 
@@ -100,7 +100,7 @@ STREAM_CASES: Final = (
     Case(
         "a commit carries the marks of all streams",
         Scenario({"a": INSERTS, "b": Stream("b", "b", batches=1), "a-2": INSERTS}, ONE_ROW),
-        Bound(0, 1, CRASH, struck=frozenset({"a"}), amid=_ends_a_batch),
+        Bound(0, 1, CRASH, struck=frozenset({"a"}), amid=ends_a_batch),
         ONCE,
         stops="another stream's commit hides how far this one is, and its last batch comes twice",
         mutant="a commit forgets the marks before it",
@@ -111,7 +111,7 @@ STREAM_CASES: Final = (
             {"a": INSERTS, "cluster": OwnCluster(), "archive": OwnArchive(), "a-2": INSERTS},
             ONE_ROW,
         ),
-        Bound(0, 1, CRASH, struck=frozenset({"a"}), amid=_ends_a_batch),
+        Bound(0, 1, CRASH, struck=frozenset({"a"}), amid=ends_a_batch),
         ONCE,
         stops="a batch comes twice, whose commit was archived behind one that tells of no stream",
         mutant="the archive is not asked for marks",

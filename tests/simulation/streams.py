@@ -3,17 +3,18 @@
 A driver logs a batch's offsets before the batch and its end after it, in a checkpoint beside the
 table, each by a put that refuses a taken name. One that starts goes on after the last end, so it
 repeats a batch whose end is missing. The rows of a batch are a function of its number. Spark's part
-is this program's; the epoch, its judgement, the retries and the commit are the product's code.
+and the user's function are this program's; which write of its batch a statement is, the epoch, its
+judgement, the retries and the commit are the product's code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.application.batches import MicroBatch, Ordinals
 from pyhudi.config import resolve_write
-from pyhudi.errors import CommitConflict, HistoryExpired
+from pyhudi.errors import CommitConflict, HistoryExpired, HudiError
 from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import Action
@@ -34,10 +35,15 @@ from tests.simulation.programs import (
     footprint_of,
     hand_of,
     put_file,
+    read_table,
 )
 
 CHECKPOINTS = "checkpoints"
 OFFSETS, ENDS = "offsets", "commits"
+#: what the statements of a function are; ``writeStream`` tells no name of its one write
+KINDS = ("append", "merge")
+#: how long a function waits before it makes a statement again that failed
+AGAIN_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,10 @@ class Stream:
 
     ``batches`` are numbered from 0, each is written by ``writes`` statements. A statement inserts
     one row, and changes the rows ``upserts``. ``late_s``: the driver starts so late, perhaps while
-    an older one still runs.
+    an older one still runs; ``after``: when the drivers of these names are gone. ``every_s`` passes
+    between batches. ``tries``: so often the function makes a statement that fails. ``looks``: it
+    leaves the first statement out if its row is there, as Spark does with ``ALTER TABLE ... DROP IF
+    EXISTS PARTITION``.
     """
 
     name: str
@@ -81,32 +90,74 @@ class Stream:
     writes: int = 1
     upserts: tuple[str, ...] = ()
     late_s: float = 0.0
+    after: tuple[str, ...] = ()
+    every_s: float = 0.0
     replaces: str | None = None
+    tries: int = 1
+    looks: bool = False
 
     def run(self, machine: Machine, who: str, policy: WriterPolicy) -> None:
+        ordinals = Ordinals()
+        for number in self._due(machine):
+            # Each start of a query has an id of its own.
+            batch = MicroBatch(self.query, who, number)
+            for statement in self._statements(machine, number):
+                self._make(machine, policy, ordinals, batch, statement)
+
+    def epochs(self, number: int) -> list[str]:
+        """What the writes of a batch are called in the rows."""
+        return [tag(self.query, number, statement) for statement in range(self.writes)]
+
+    def _due(self, machine: Machine) -> Iterator[int]:
+        """The batches that the checkpoint asks for; it is told when each begins and ends."""
+        for other in self.after:
+            machine.wait_for(other)
         if self.late_s:
             machine.clock.sleep(self.late_s)
-        checkpoint, ordinals = Checkpoint(machine.storage, self.query), Ordinals()
-        # Each start of a query has an id of its own.
-        run, begun = who, checkpoint.last(OFFSETS)
+        checkpoint = Checkpoint(machine.storage, self.query)
+        begun = checkpoint.last(OFFSETS)
         for number in range(checkpoint.last(ENDS) + 1, self.batches):
             if number > begun:
                 checkpoint.put(OFFSETS, number)
-            for _ in range(self.writes):
-                batch = MicroBatch(self.query, run, number)
-                with ordinals.turn(machine.storage.root, batch, "append") as turn:
-                    assert turn is not None
-                    named = {NAME: self.name} | ({REPLACES: self.replaces} if self.replaces else {})
-                    self._write(machine, policy, turn.epoch(resolve_write(named)))
+            yield number
             checkpoint.put(ENDS, number)
+            if self.every_s:
+                machine.clock.sleep(self.every_s)
 
-    def epochs(self, number: int) -> list[str]:
-        """What the writes of a batch are called in the rows: as ``tag`` has it."""
-        return [f"{self.query}#{number}.{ordinal}" for ordinal in range(self.writes)]
+    def _statements(self, machine: Machine, number: int) -> Iterator[int]:
+        """The statements that the function makes of the batch."""
+        for statement, name in enumerate(self.epochs(number)):
+            there = self.looks and name in read_table(open_table(machine.storage))
+            if statement or not there:
+                yield statement
 
-    def _write(self, machine: Machine, policy: WriterPolicy, epoch: Epoch) -> None:
+    def _make(
+        self,
+        machine: Machine,
+        policy: WriterPolicy,
+        ordinals: Ordinals,
+        batch: MicroBatch,
+        statement: int,
+    ) -> None:
+        """One statement; the function makes it again if it fails."""
+        kind = KINDS[statement] if self.writes > 1 else ""
+        named = {NAME: self.name} | ({REPLACES: self.replaces} if self.replaces else {})
+        name = tag(self.query, batch.number, statement)
+        for left in reversed(range(self.tries)):
+            try:
+                with ordinals.turn(machine.storage.root, batch, kind) as turn:
+                    assert turn is not None
+                    self._write(machine, policy, turn.epoch(resolve_write(named)), name)
+                return
+            except HudiError:
+                if not left:
+                    raise
+                machine.clock.sleep(AGAIN_S)
+
+    def _write(self, machine: Machine, policy: WriterPolicy, epoch: Epoch, name: str) -> None:
         """The loop of ``writes/write.py``; the table may have the epoch already."""
-        rows = EpochRows((tag(epoch), *self.upserts), epoch=epoch, checks_keys=bool(self.upserts))
+        keys, checks = (name, *self.upserts), bool(self.upserts)
+        rows = EpochRows(keys, epoch=epoch, name=name, checks_keys=checks)
         with hand_of(machine) as groups:
             retries = Retries(
                 machine.clock,
@@ -124,12 +175,9 @@ class Stream:
                 return
 
 
-def tag(epoch: Epoch) -> str:
-    """The name of an epoch in the rows that it writes, which is also the key of its own row.
-
-    The ordinal is counted by the product, and must be right: so the tag is made of the epoch.
-    """
-    return f"{epoch.query}#{epoch.batch}.{epoch.ordinal}"
+def tag(query: str, batch: int, statement: int) -> str:
+    """The name of a write in the rows that it writes, which is also the key of its own row."""
+    return f"{query}#{batch}.{statement}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +185,7 @@ class EpochRows(Upsert):
     """The rows of an epoch: its own new one, which no other file has, and those that it changes."""
 
     epoch: Epoch = field(default_factory=lambda: Epoch("", "", 0))
+    name: str = ""
 
     def attempt(
         self, table: Table, machine: Machine, policy: WriterPolicy, groups: GroupLocks | None
@@ -159,7 +208,7 @@ class EpochRows(Upsert):
             raise CommitConflict(f"It lost a race: {expired}", overlap=("table",)) from expired
 
     def _written(self, transaction: Transaction, machine: Machine) -> Committed:
-        who = tag(self.epoch)
+        who = self.name
         stats = self._write(transaction, machine, who, None, None)
         transaction.seal(lambda timeout_s: True, [s.path for s in stats])
         metadata = CommitMetadata(operation="UPSERT", stats=stats, extra={"writer": who})

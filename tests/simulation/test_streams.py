@@ -10,14 +10,15 @@ from tests.mutants.table import MUTANTS
 from tests.simulation.checkers import anomalies
 from tests.simulation.explore import Bound, explore, replay, search_seeds, shrink
 from tests.simulation.guards import ONE_ROW, Case, off
+from tests.simulation.hand_over_guards import ALL_STREAM_CASES, ALL_STREAM_GUARDS
+from tests.simulation.hand_over_scenarios import ALL_STREAM_ROWS
 from tests.simulation.history import MOST_LINES, history, report
 from tests.simulation.invariants import STREAM_INVARIANTS
 from tests.simulation.published import check_published
 from tests.simulation.rows import Row
 from tests.simulation.scheduler import Fault, FaultKind
 from tests.simulation.schedules import Decision, Schedule
-from tests.simulation.stream_guards import AGAIN, STREAM_CASES, STREAM_GUARDS
-from tests.simulation.stream_scenarios import STREAM_ROWS
+from tests.simulation.stream_guards import AGAIN
 from tests.simulation.streams import CHECKPOINTS
 from tests.simulation.world import Scenario
 
@@ -28,9 +29,9 @@ far = pytest.mark.matrix
 SEEDS = range(20)
 
 
-@pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case.guard)
+@pytest.mark.parametrize("case", ALL_STREAM_CASES, ids=lambda case: case.guard)
 def test_without_a_guard_of_streams_its_anomaly_is_found(case: Case) -> None:
-    with off(case.guard, STREAM_GUARDS):
+    with off(case.guard, ALL_STREAM_GUARDS):
         explored = case.search()
         found = [finding for finding in explored.findings if case.is_it(finding)]
         assert found, explored
@@ -39,7 +40,7 @@ def test_without_a_guard_of_streams_its_anomaly_is_found(case: Case) -> None:
     assert len(told.splitlines()) <= MOST_LINES
 
 
-@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL_STREAM_ROWS, ids=lambda row: row.name)
 def test_streams_break_nothing_as_far_as_was_looked(row: Row) -> None:
     explored = row.search(SEEDS)
     assert not explored.findings, report(explored.findings[0])
@@ -87,16 +88,18 @@ def _crash_at(scenario: Scenario, who: str, path: str, about: int) -> Schedule:
 
 
 @far
-@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL_STREAM_ROWS, ids=lambda row: row.name)
 def test_streams_break_nothing_in_many_runs(row: Row) -> None:
     explored = search_seeds(row.scenario, range(1_000, 1_400), row.weather)
     assert not explored.findings, report(explored.findings[0])
 
 
 def test_the_published_page_has_each_stream_and_each_guard() -> None:
-    check_published(STREAM_ROWS, lambda _: ["holds"] * (1 + len(STREAM_INVARIANTS)), STREAM_CASES)
+    check_published(
+        ALL_STREAM_ROWS, lambda _: ["holds"] * (1 + len(STREAM_INVARIANTS)), ALL_STREAM_CASES
+    )
 
 
 def test_each_guard_of_streams_names_a_mutant_that_there_is() -> None:
     known = {mutant.what for mutant in MUTANTS}
-    assert {case.mutant for case in STREAM_CASES} <= known
+    assert {case.mutant for case in ALL_STREAM_CASES} <= known

@@ -36,6 +36,7 @@ from pyhudi.transactions.transaction import Committed
 from pyhudi.transactions.writer import WriterPolicy
 from tests.simulation.appends import Append
 from tests.simulation.hudi_services import HudiSavepoint, HudiService
+from tests.simulation.hudi_sink import HudiSink
 from tests.simulation.hudi_steps import AGAIN
 from tests.simulation.own_compaction import OwnCompact
 from tests.simulation.own_services import OwnService, OwnSettle
@@ -249,7 +250,7 @@ class World:
         scenario = self.scenario
         process = Process(
             name,
-            isinstance(program, HudiService),
+            isinstance(program, HudiService | HudiSink),
             skew_s=scenario.skews.get(name, 0.0),
             coarse_ms=COARSE_MS if scenario.twin else 1,
             stops_in_pauses=name in scenario.standing,
@@ -301,6 +302,7 @@ class World:
             self._lock(process, storage, clock),
             clock,
             self._step,
+            scheduler.wait_for,
             self._groups(process, storage, clock) if scenario.pessimistic else None,
             markers,
         )

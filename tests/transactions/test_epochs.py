@@ -348,7 +348,9 @@ def test_a_stream_whose_batches_a_restore_has_undone_is_told(streams: Streams) -
     streams.verdict(epoch(9))
 
 
-def undo(streams: Streams, times: list[InstantTime], action: str = "commit") -> InstantTime:
+def undo(
+    streams: Streams, times: list[InstantTime], action: str = "commit", new_driver: bool = True
+) -> InstantTime:
     """The table after a restore that undid these instants, and a new driver."""
     storage, folder = streams.world.memory, streams.world.table().config.timeline_folder
     gone = [f.path for f in storage.list(folder) if f.name.startswith(tuple(times))]
@@ -360,7 +362,8 @@ def undo(streams: Streams, times: list[InstantTime], action: str = "commit") -> 
     told = RestoreMetadata(time, 1, tuple(times), {}, infos)
     put_instant(streams.world, restore, render_restore_metadata(told))
     LISTINGS.forget_all()
-    forget_marks()
+    if new_driver:
+        forget_marks()
     return time
 
 
@@ -373,6 +376,54 @@ def test_a_stream_of_which_a_restore_left_no_batch_is_told(streams: Streams) -> 
     streams.verdict(epoch(3, replaces="q"))
     forget_marks()
     streams.verdict(epoch(0))
+
+
+def of_function(batch: int, ordinal: int, replaces: str | None = None) -> Epoch:
+    kinds = ("append", "merge", "delete")[: ordinal + 1]
+    return replace(epoch(batch, ordinal, replaces), made=kinds)
+
+
+def test_a_function_of_whose_batch_a_restore_has_undone_the_last_write_is_told(
+    streams: Streams,
+) -> None:
+    streams.write(of_function(3, 0))
+    restore = undo(streams, [streams.write(of_function(3, 1)).instant])
+    with pytest.raises(StreamConflict, match=f"restore {restore} came after it"):
+        streams.verdict(of_function(4, 0))
+    streams.verdict(of_function(4, 0, replaces="q"))
+    forget_marks()
+    with pytest.raises(EpochDone):
+        streams.verdict(of_function(3, 0))
+    streams.verdict(of_function(3, 1))
+    streams.commit(streams.begin(of_function(3, 1)))
+    streams.verdict(of_function(4, 0))
+
+
+def test_a_driver_knows_which_writes_of_its_last_batch_a_restore_has_left(
+    streams: Streams,
+) -> None:
+    streams.verdict(of_function(3, 0))
+    last = streams.commit(streams.begin(of_function(3, 0))).instant
+    streams.verdict(of_function(3, 1))
+    undo(streams, [streams.commit(streams.begin(None)).instant], new_driver=False)
+    streams.verdict(of_function(4, 0))
+    undo(streams, [last], new_driver=False)
+    with pytest.raises(StreamConflict, match="is no batch"):
+        streams.verdict(of_function(4, 0))
+    streams.verdict(of_function(3, 0))
+
+
+def test_a_write_whose_batch_lost_its_first_one_by_a_restore_meanwhile_is_told(
+    streams: Streams,
+) -> None:
+    streams.write(epoch(2))
+    streams.verdict(of_function(3, 0))
+    first = streams.commit(streams.begin(of_function(3, 0))).instant
+    restore = undo(streams, [first], new_driver=False)
+    with pytest.raises(StreamConflict, match=f"restore {restore} came after it"):
+        streams.verdict(of_function(3, 1))
+    streams.verdict(of_function(3, 0))
+    streams.verdict(of_function(3, 1))  # the first one had no rows this time
 
 
 def test_a_driver_that_was_there_since_a_restore_goes_on_after_empty_batches(

@@ -110,43 +110,82 @@ def _takes_over(epoch: Epoch, mark: Mark) -> bool:
 def check_epoch(table: Table, timeline: Timeline, epoch: Epoch) -> None:
     """``judge_epoch`` for the table as ``timeline`` shows it.
 
-    ``StreamConflict`` also if batches of the query seem to be undone, by a restore or since the
-    table was made again: it has gone on without them.
+    ``StreamConflict`` also if batches of the query, or writes of one, seem to be undone, by a
+    restore or since the table was made again: it has gone on without them.
     """
     marks = known_marks(table, timeline, archived=True)
-    judge_epoch(epoch, marks)
-    mark = marks.get(epoch.stream)
     own = _last_of(epoch, marks)
-    if epoch.batch > _following(own) and not (
+    try:
+        judge_epoch(epoch, marks)
+    except EpochDone:
+        if own is not None:
+            _SEEN.put(_key(table, epoch), _Seen(_place(own), made=True))
+        raise
+    mark = marks.get(epoch.stream)
+    if not (
         epoch.replaces in ("*", epoch.query) or (mark is not None and _takes_over(epoch, mark))
     ):
-        undone = _restored(table, timeline, epoch, own, marks)
-        seen = _SEEN.get((table.storage.root, epoch.query))
-        # The mark of a stream that was away for long may have left for those of others.
-        newer = seen is not None and seen >= _following(own)
-        if undone or (newer and len(marks) < MOST_STREAMS):
-            raise _set_back(epoch, own, undone)
-    if own is not None and own.query == epoch.query:
-        _SEEN.put((table.storage.root, epoch.query), own.batch)
-    _JUDGED.put((table.storage.root, epoch.query), max(_restores(timeline), default=_NEVER))
+        _refuse_gap(table, timeline, epoch, own, marks)
+    seen = _SEEN.get(_key(table, epoch))
+    if own is not None and own.query == epoch.query and (not seen or seen.place != _place(own)):
+        _SEEN.put(_key(table, epoch), _Seen(_place(own)))
+    _JUDGED.put(_key(table, epoch), max(_restores(timeline), default=_NEVER))
 
 
-def _restored(
+def remember(table: Table, epoch: Epoch) -> None:
+    """This process has committed ``epoch``."""
+    _SEEN.put(_key(table, epoch), _Seen((epoch.batch, epoch.ordinal + 1), made=True))
+
+
+def _key(table: Table, epoch: Epoch) -> tuple[str, str]:
+    return table.storage.root, epoch.query
+
+
+def _place(mark: Mark | None) -> tuple[int, int]:
+    return (-1, 0) if mark is None else (mark.batch, mark.writes)
+
+
+def _refuse_gap(
     table: Table, timeline: Timeline, epoch: Epoch, own: Mark | None, marks: Marks
-) -> InstantTime | None:
-    """The last restore that may have undone batches of the epoch's query after ``own``.
+) -> None:
+    """``StreamConflict`` if what the query wrote after ``own`` and before ``epoch`` is undone."""
+    seen = _SEEN.get(_key(table, epoch))
+    judged = _JUDGED.get(_key(table, epoch)) or _NEVER
+    few = len(marks) < MOST_STREAMS  # else the mark may have left for those of others
+    since = _doubtful_since(epoch, own, seen, judged) if own is not None or few else None
+    undone = None if since is None else _restored_since(table, timeline, since)
+    newer = seen is not None and _place(own) < seen.place <= (epoch.batch, epoch.ordinal)
+    if undone or (newer and few):
+        raise _set_back(epoch, own, undone)
 
-    If no batch is left, restores that this process saw before an earlier batch do not count: it
-    has been there since. Rollbacks tell nothing: most are of writes that had failed.
+
+def _doubtful_since(
+    epoch: Epoch, own: Mark | None, seen: _Seen | None, judged: InstantTime
+) -> InstantTime | None:
+    """After which instant a restore may have undone what ``epoch`` passes over; None: it passes
+    over nothing.
+
+    That is a batch, or a write of its own batch: without a mark, and in its batch, this process has
+    ``judged`` those before, so the restores that it saw then do not count. Or it is a write of the
+    last batch: how many a function has made there, only a process knows that has made them.
+    """
+    if own is None:
+        return judged if (epoch.batch, epoch.ordinal) > (0, 0) else None
+    if epoch.batch > own.batch + 1:
+        return own.instant
+    if epoch.ordinal > (own.writes if epoch.batch == own.batch else 0):
+        return max(own.instant, judged)
+    whole = not own.made or seen == _Seen(_place(own), made=True)
+    return None if whole or epoch.batch == own.batch else own.instant
+
+
+def _restored_since(table: Table, timeline: Timeline, since: InstantTime) -> InstantTime | None:
+    """The last restore after ``since`` that undid a write.
+
+    Rollbacks tell nothing: most are of writes that had failed.
     """
     restores = _restores(timeline)
-    if own is not None:
-        return max((time for time in restores if time > own.instant), default=None)
-    if len(marks) >= MOST_STREAMS:  # the mark may have left for those of others
-        return None
-    after = _JUDGED.get((table.storage.root, epoch.query)) or _NEVER
-    late = (time for time in restores if time > after)
-    undid = (time for time in late if _undid_writes(table, timeline, restores[time]))
+    undid = (t for t in restores if t > since and _undid_writes(table, timeline, restores[t]))
     return max(undid, default=None)
 
 
@@ -173,11 +212,7 @@ def _last_of(epoch: Epoch, marks: Marks) -> Mark | None:
     before = marks.get(epoch.stream)
     if before is not None and before.query is None:
         own.append(before)
-    return max(own, key=lambda mark: mark.batch, default=None)
-
-
-def _following(mark: Mark | None) -> int:
-    return 0 if mark is None else mark.batch + 1
+    return max(own, key=lambda mark: (mark.batch, mark.writes), default=None)
 
 
 def fence_epoch(table: Table, now: Timeline, epoch: Epoch) -> None:
@@ -409,14 +444,14 @@ def _other_write(epoch: Epoch, mark: Mark, number: int) -> StreamConflict:
 
 
 def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
-    why = "this driver has seen later ones in it"
+    why = "this driver has seen more in it"
     if restore:
         why = f"restore {restore} " + ("came after it" if mark is not None else "undid commits")
     where = "between" if mark is not None else "before it"
     told = f"{mark.who} (commit {mark.instant})" if mark is not None else "no batch"
     return StreamConflict(
         f"The last that the table has of query {epoch.query} is {told}, {why}, and now the query "
-        f"writes its batch {epoch.batch}: the batches {where} had no rows, or they were undone, by "
+        f"writes its batch {epoch.batch}: what it wrote {where} had no rows, or it was undone, by "
         "a restore or since the table was dropped and made again. Nothing was written, and nothing "
         "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
         f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
@@ -452,7 +487,17 @@ class _Known:
 
 
 _KNOWN: Recent[str, _Known] = Recent(64)
-#: by table and query the last batch that this process has seen in the table
-_SEEN: Recent[tuple[str, str], int] = Recent(1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The last batch of a query, and its writes; ``made``: by this process, or found as it did."""
+
+    place: tuple[int, int]
+    made: bool = False
+
+
+#: by table and query what this process has seen of it
+_SEEN: Recent[tuple[str, str], _Seen] = Recent(1_000)
 #: by table and query the last restore that was there when this process judged a batch
 _JUDGED: Recent[tuple[str, str], InstantTime] = Recent(1_000)

@@ -43,7 +43,13 @@ from pyhudi.transactions.conflicts.judgement import (
     declared_schema,
 )
 from pyhudi.transactions.conflicts.ordering_types import check_ordering_types
-from pyhudi.transactions.epochs import check_epoch, check_marks, fence_epoch, with_marks
+from pyhudi.transactions.epochs import (
+    check_epoch,
+    check_marks,
+    fence_epoch,
+    remember,
+    with_marks,
+)
 from pyhudi.transactions.markers.markers import (
     delete_files,
     marked_files,
@@ -269,6 +275,8 @@ class Transaction(RunningInstant):
             ended_s = self.writer.clock.monotonic()
         finally:
             self._release()
+        if self.epoch is not None:
+            remember(self.table, self.epoch)
         self._clean_up()
         return Committed(self.instant, completion, metadata, ended_s=ended_s)
 

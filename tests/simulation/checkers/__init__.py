@@ -18,6 +18,10 @@ from tests.simulation.checkers.same_rows import every_order_gives_the_same_rows
 from tests.simulation.checkers.serial import every_read_is_serial
 from tests.simulation.checkers.settled import every_instant_settles
 from tests.simulation.checkers.stays_undone import what_was_undone_stays_undone
+from tests.simulation.checkers.undone_batches import (
+    no_stream_is_stopped_in_vain,
+    no_undone_batch_is_passed_over,
+)
 from tests.simulation.world import Run
 
 Checker = Callable[[Run], Iterator[str]]
@@ -35,6 +39,8 @@ STREAM_CHECKERS: Final[tuple[Checker, ...]] = (
     an_epoch_is_committed_once,
     the_rows_of_a_batch_are_there_once,
     marks_never_go_back,
+    no_undone_batch_is_passed_over,
+    no_stream_is_stopped_in_vain,
 )
 #: of runs on merge-on-read tables
 LOG_CHECKERS: Final[tuple[Checker, ...]] = (

@@ -107,7 +107,9 @@ def _orders(run: Run) -> Iterator[tuple[Deed, ...]]:
     undoings = [
         Deed(u.fact.writer, (), u.step, u.step, undoes=True) for u in run.truth.undone.values()
     ]
-    timed = [(steps.get(d.who, _NEVER), d) for d in deeds] + [(u.begun, u) for u in undoings]
+    # A batch that was undone may be written again, under the same name.
+    at = [d.begun if d.who in epochs else steps.get(d.who, _NEVER) for d in deeds]
+    timed = [*zip(at, deeds, strict=True), *((u.begun, u) for u in undoings)]
     yield tuple(deed for _, deed in sorted(timed, key=lambda one: one[0]))
     if undoings:
         return
