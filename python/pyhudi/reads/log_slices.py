@@ -21,7 +21,7 @@ from pyhudi.format.spark_schema import Column, SparkSchema
 from pyhudi.format.table_config import TableConfig
 from pyhudi.reads.conditions import Filter
 from pyhudi.reads.row_filters import columns_of, evaluated, parts_of
-from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec, Positions
+from pyhudi.rows.log_spec import BlockPlace, CountedInstants, LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.slice_reader import LogPiece, log_columns, log_rows, merged
 from pyhudi.services.slice_memory import Key, SliceMemory, key_of
 from pyhudi.services.slice_merging import counted_instants as instants_of
@@ -50,11 +50,17 @@ Elsewhere = Callable[[MergeSpec, Sequence[LogSlice], Sequence[int]], Sequence[Me
 
 @dataclass(frozen=True, slots=True)
 class LogRowsPlan:
-    """What workers read for the rows of logs: slices, and about how many bytes each has."""
+    """What is read for the rows of logs: slices, and about how many bytes each has.
+
+    ``blocks`` are the places of each slice's blocks; the paths of files that a reader sees begin
+    with ``start``.
+    """
 
     spec: MergeSpec
     pieces: tuple[LogPiece, ...]
     sizes: tuple[int, ...]
+    blocks: tuple[tuple[BlockPlace, ...], ...] = ()
+    start: str = ""
 
     @property
     def few(self) -> bool:
@@ -179,14 +185,15 @@ def plan_log_rows(
     orders = log_orders(query, with_logs)
     passing = filtered(query, with_logs, orders, found, filters)
     spec, start = merge_spec(query, wanted), shown_root(query)
-    pieces, sizes = [], []
+    pieces, sizes, blocks = [], [], []
     for each, order in zip(with_logs, orders, strict=True):
         kept = passing[_place(each)]
         if any(map(len, kept)):
             home = homes[f"{start}/{home_of(each)}"] if homes else None
             pieces.append(LogPiece(order, kept, home))
             sizes.append(sum(log.size_bytes for log in each.logs))
-    return LogRowsPlan(spec, tuple(pieces), tuple(sizes))
+            blocks.append(found[_place(each)].blocks)
+    return LogRowsPlan(spec, tuple(pieces), tuple(sizes), tuple(blocks), start)
 
 
 def filtered(

@@ -8,6 +8,7 @@ stood that they replace.
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -36,7 +37,7 @@ from pyhudi.format.log_blocks import (
 )
 from pyhudi.format.roaring import positions_in
 from pyhudi.rows.change_spec import Slice
-from pyhudi.rows.log_spec import CountedInstants, MergeSpec, Positions
+from pyhudi.rows.log_spec import BlockPlace, CountedInstants, MergeSpec, Positions
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.spec import KEY_COLUMN, SOFT_DELETE, FileNames
 from pyhudi.rows.stored_types import converted
@@ -130,6 +131,12 @@ class LogPart:
     def schema(self) -> str:
         """The Avro schema of its rows, as JSON."""
         return self._found.header.get(HeaderKey.SCHEMA, "")
+
+    @property
+    def place(self) -> BlockPlace:
+        """Where its content is."""
+        schema = sys.intern(self.schema) if self.kind is BlockType.AVRO_DATA else ""
+        return BlockPlace(self.path, self._found.at, self._found.length, schema)
 
     def records(self) -> pa.LargeBinaryArray:
         """Its rows or deletes as another block may hold them, without a change of any value.

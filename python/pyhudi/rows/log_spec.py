@@ -75,12 +75,26 @@ class MergeSpec(ByValue):
 
 
 @dataclass(frozen=True, slots=True)
+class BlockPlace(ByValue):
+    """Where the content of a block is: ``length`` bytes from ``at`` on in the log ``path``.
+
+    ``schema`` is the Avro schema of its rows; empty if they are no Avro.
+    """
+
+    path: str
+    at: int
+    length: int
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
 class Merged(ByValue):
     """What a slice's logs leave: ``masked`` rows of its base file, by position, do not count;
-    ``kept`` are the rows of each block that do, in the order of the merge."""
+    ``kept`` are the rows of each block that do, in the order of the merge, ``blocks`` its place."""
 
     masked: Positions
     kept: tuple[Positions, ...]
+    blocks: tuple[BlockPlace, ...] = ()
 
     @property
     def rows(self) -> int:

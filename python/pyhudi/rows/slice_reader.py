@@ -5,9 +5,11 @@ Spark reads the base files and leaves the masked rows out; the rows of logs come
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,16 +17,22 @@ import pyarrow as pa
 
 from pyhudi.rows.by_value import ByValue
 from pyhudi.rows.log_parts import LogPart, SliceLogs, chunks
-from pyhudi.rows.log_spec import LogSlice, Merged, MergeSpec, Positions
+from pyhudi.rows.log_spec import BlockPlace, LogSlice, Merged, MergeSpec, Positions
 from pyhudi.rows.meta_columns import constant
 from pyhudi.rows.piece_reading import BATCH_ROWS, reading_pieces, telling_files
 from pyhudi.rows.slice_file import SliceFile
 from pyhudi.rows.slice_merge import merge
 from pyhudi.rows.task import Batches
 
-#: the answer of ``merge_slices``: the slice's number, and positions as little-endian 64-bit numbers
+#: the answer of ``merge_slices``: the slice's number, positions as little-endian 64-bit numbers,
+#: and the places of blocks as JSON
 MERGED_SCHEMA: Final = pa.schema(
-    [("slice", pa.int64()), ("masked", pa.binary()), ("kept", pa.list_(pa.binary()))]
+    [
+        ("slice", pa.int64()),
+        ("masked", pa.binary()),
+        ("kept", pa.list_(pa.binary())),
+        ("blocks", pa.string()),
+    ]
 )
 #: of a slice's logs that are held in memory
 MOST_HELD_BYTES: Final = 64 << 20
@@ -78,10 +86,12 @@ def merged(spec: MergeSpec, filesystem: pa.fs.FileSystem, of: LogSlice) -> Merge
     """The merge of one slice."""
     with _reading(of):
         parts = parts_in(spec, filesystem, of)
+        blocks = tuple(part.place for part in parts)
         if of.base is None:
-            return merge(spec, parts, None, "")
+            return replace(merge(spec, parts, None, ""), blocks=blocks)
         with filesystem.open_input_file(f"{spec.root}/{of.base.path}") as opened:
-            return merge(spec, parts, SliceFile(opened, of.base), of.base_instant)
+            found = merge(spec, parts, SliceFile(opened, of.base), of.base_instant)
+        return replace(found, blocks=blocks)
 
 
 def log_rows(
@@ -122,13 +132,25 @@ def encoded(number: int, found: Merged) -> pa.RecordBatch:
     """A merge as a row of ``MERGED_SCHEMA``."""
     kept = [each.astype("<i8").tobytes() for each in found.kept]
     masked = found.masked.astype("<i8").tobytes()
-    columns = [pa.array([number]), pa.array([masked]), pa.array([kept], pa.list_(pa.binary()))]
+    schemas = list(dict.fromkeys(each.schema for each in found.blocks))
+    places = [(b.path, b.at, b.length, schemas.index(b.schema)) for b in found.blocks]
+    columns = [
+        pa.array([number]),
+        pa.array([masked]),
+        pa.array([kept], pa.list_(pa.binary())),
+        pa.array([json.dumps([schemas, places])]),
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=MERGED_SCHEMA)
 
 
-def decoded(masked: bytes, kept: Sequence[bytes]) -> Merged:
+def decoded(masked: bytes, kept: Sequence[bytes], blocks: str) -> Merged:
     """The merge in a row of ``MERGED_SCHEMA``."""
-    return Merged(np.frombuffer(masked, "<i8"), tuple(np.frombuffer(each, "<i8") for each in kept))
+    schemas, places = json.loads(blocks)
+    return Merged(
+        np.frombuffer(masked, "<i8"),
+        tuple(np.frombuffer(each, "<i8") for each in kept),
+        tuple(BlockPlace(path, at, size, sys.intern(schemas[n])) for path, at, size, n in places),
+    )
 
 
 class LargeLog:

@@ -32,7 +32,8 @@ class SliceMemory:
     def nbytes(self) -> int:
         """How much memory it takes, about."""
         arrays = [self.merged.masked, *self.merged.kept, *self.columns.values()]
-        return sum(each.nbytes + OVERHEAD for each in arrays)
+        places = sum(len(block.path) + OVERHEAD for block in self.merged.blocks)
+        return places + sum(each.nbytes + OVERHEAD for each in arrays)
 
 
 class LogMemory:

@@ -119,7 +119,8 @@ def merged_slices(
     answer = _read(spark, work, merge_slices, SparkSchema.of_arrow(MERGED_SCHEMA))
     found: dict[int, Merged] = {}
     for row in answer.collect():
-        found[row["slice"]] = decoded(bytes(row["masked"]), [bytes(each) for each in row["kept"]])
+        kept = [bytes(each) for each in row["kept"]]
+        found[row["slice"]] = decoded(bytes(row["masked"]), kept, row["blocks"])
     return [found[number] for number in range(len(slices))]
 
 

@@ -152,7 +152,9 @@ class Described:
 class ReadChanges:
     """Change data, a range's rows by its change logs, or a snapshot's rows of log files.
 
-    They have the columns of ``schema``. ``homes`` number the plan's ``log_homes``.
+    They have the columns of ``schema``. ``homes`` number the plan's ``log_homes``. With ``decodes``
+    the shim may decode the rows of logs itself: the answer is then an Arrow file of blocks
+    (``block_rows.py``) and no DataFrame, where the blocks allow it.
     """
 
     pin: str
@@ -161,6 +163,7 @@ class ReadChanges:
     filters: Conditions
     partition_filters: Conditions
     homes: tuple[tuple[str, int], ...]
+    decodes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +451,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "decide": Question(Decide, Flags, LOOKS),
     "plan_scan": Question(PlanScan, ScanPlan, LOOKS),
     "count": Question(Count, int | None, LOOKS),
-    "read_changes": Question(ReadChanges, type(None), LOOKS, frame=True),
+    "read_changes": Question(ReadChanges, str | None, LOOKS, frame=True),
     "aggregate": Question(Aggregate, tuple[int | None, ...] | None, LOOKS),
     **{name: Question(ask, answer, LOOKS, frame) for name, ask, answer, frame in STREAM_QUESTIONS},
     "partition_values": Question(AtPin, tuple[PartitionTexts, ...], LOOKS),

@@ -29,6 +29,7 @@ from pyhudi.reads.scan import (
 )
 from pyhudi.reads.scan_plan import ScanPlan, plan_scan
 from pyhudi.spark import protocol
+from pyhudi.spark.block_rows import block_file
 from pyhudi.spark.change_rows import change_rows, log_rows, logged_rows, merging
 from pyhudi.spark.questions import Target, told
 from pyhudi.spark.sessions import JavaObject, Sessions
@@ -102,8 +103,8 @@ class ReadHandlers:
 
         return self._pins.ask(at.pinned(ask.pin, ask.instant), noted)
 
-    def read_changes(self, holder: JavaObject, at: Target, ask: protocol.ReadChanges) -> None:
-        """Gives the ``HudiChangeRows`` that asks its DataFrame."""
+    def read_changes(self, holder: JavaObject, at: Target, ask: protocol.ReadChanges) -> str | None:
+        """Gives the ``HudiChangeRows`` that asks its DataFrame, or the name of a file of blocks."""
         wanted = SparkSchema.parse(ask.schema)
 
         def plan(query: Query) -> ChangePlan | LoggedPlan | LogRowsPlan:
@@ -122,9 +123,14 @@ class ReadHandlers:
         if isinstance(found, ChangePlan):
             holder.take(change_rows(spark, found, wanted)._jdf)
         elif isinstance(found, LogRowsPlan):
+            if ask.decodes and not found.few:
+                blocks = block_file(found, spark.sparkContext.defaultParallelism)
+                if blocks is not None:
+                    return blocks
             holder.take(log_rows(spark, found, wanted)._jdf)
         else:
             holder.take(logged_rows(spark, found, wanted)._jdf)
+        return None
 
     def _note(self, at: Target, pin: str, query: Query) -> None:
         def writer() -> Writer:

@@ -32,9 +32,22 @@ private[pyhudi] object HudiChangeRows {
       schema: StructType,
       filters: Seq[Filter],
       partitionFilters: Seq[Filter],
-      homes: Seq[(String, Int)] = Nil): RDD[Row] = {
+      homes: Seq[(String, Int)] = Nil): RDD[Row] =
+    asked(snapshot, schema, filters, partitionFilters, homes, decodes = false) match {
+      case Right(rows) => rows
+      case Left(_) => throw new IllegalStateException("Python gave blocks instead of rows")
+    }
+
+  /** The same, or the name of a file of blocks (`HudiBlocks`), if the caller `decodes` them. */
+  def asked(
+      snapshot: HudiSnapshot,
+      schema: StructType,
+      filters: Seq[Filter],
+      partitionFilters: Seq[Filter],
+      homes: Seq[(String, Int)],
+      decodes: Boolean): Either[String, RDD[Row]] = {
     val found = new HudiChangeRows
-    Bridge.askWith(
+    val blocks = Bridge.askWith(
       "read_changes",
       found,
       snapshot.place,
@@ -42,10 +55,11 @@ private[pyhudi] object HudiChangeRows {
         "schema" -> Json.of(schema),
         "filters" -> HudiFilters.told(filters),
         "partition_filters" -> HudiFilters.told(partitionFilters),
-        "homes" -> homes.map { case (path, number) => Seq(path, number) }
+        "homes" -> homes.map { case (path, number) => Seq(path, number) },
+        "decodes" -> decodes
       ): _*
     )
-    found.rows
+    Json.some(blocks).map(_.asText).toLeft(found.rows)
   }
 }
 

@@ -24,7 +24,7 @@ private[pyhudi] final case class HudiChanged(
     wanted: StructType)
 
 /** Makes the readers on executors: Spark's vectorized Parquet reader, unchanged; for an incremental
-  * read only the rows that count. Rows of log files come from Python's workers.
+  * read only the rows that count. Rows of log files come from blocks, or from Python's workers.
   *
   * @param columnar whether there are batches, also of rows of log files
   * @param schema the columns of the rows of log files
@@ -37,7 +37,7 @@ private[pyhudi] final case class HudiReaderFactory(
     extends PartitionReaderFactory {
 
   override def supportColumnarReads(partition: InputPartition): Boolean = partition match {
-    case _: HudiWorkerPartition => columnar
+    case _: HudiWorkerPartition | _: HudiBlocks => columnar
     case files: HudiInputPartition =>
       changes.isEmpty && variants(files.physical).parquet.supportColumnarReads(partition)
   }
@@ -46,6 +46,7 @@ private[pyhudi] final case class HudiReaderFactory(
     partition match {
       case rows: HudiWorkerPartition =>
         new RowBatches(HudiWorkerReaders.createReader(rows), schema)
+      case blocks: HudiBlocks => new HudiBlockReader(blocks)
       case files: HudiInputPartition =>
         val variant = variants(files.physical)
         val reader = read[ColumnarBatch](files, _.createColumnarReader(_), _.batches(_, _))
@@ -55,6 +56,7 @@ private[pyhudi] final case class HudiReaderFactory(
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     partition match {
       case rows: HudiWorkerPartition => counted(HudiWorkerReaders.createReader(rows))
+      case blocks: HudiBlocks => HudiBlockReader.byRows(blocks)
       case files: HudiInputPartition =>
         val variant = variants(files.physical)
         val reader = read[InternalRow](files, _.createReader(_), _.rows(_, _))

@@ -4,8 +4,6 @@ import java.util.OptionalLong
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.Row
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
@@ -41,16 +39,22 @@ private[pyhudi] final case class HudiScanRequest(
         "homes" -> numbers.isDefined,
         "runtime_filters" -> HudiFilters.told(runtime)): _*))
 
-  /** The rows that come from log files, in the columns of `schema`.
+  /** The rows that come from log files: blocks that executors decode, or rows of Python's workers.
     *
     * @param homes a file of each of their slices
     */
-  def logRows(schema: StructType, homes: Seq[String]): RDD[Row] = HudiChangeRows.of(
-    snapshot,
-    schema,
-    filters,
-    partitionFilters,
-    numbers.toSeq.flatMap(to => homes.map(home => home -> to.of(home))))
+  def logRows(reading: HudiReading, homes: Seq[String]): Array[InputPartition] =
+    HudiChangeRows.asked(
+      snapshot,
+      reading.read,
+      filters,
+      partitionFilters,
+      numbers.toSeq.flatMap(to => homes.map(home => home -> to.of(home))),
+      decodes = numbers.isEmpty && reading.constants.isEmpty && reading.changed.isEmpty
+    ) match {
+      case Left(blocks) => HudiBlocks.parse(blocks, reading.read)
+      case Right(rows) => HudiBatch.ofWorkers(rows).partitions
+    }
 
   def description: String =
     s"pyhudi ${snapshot.path} at ${snapshot.instant.getOrElse("no instant")}, " +
@@ -114,12 +118,9 @@ private[pyhudi] class HudiScan(
   override def planInputPartitions(): Array[InputPartition] =
     HudiSplits.of(plan, reading, request.numbers) ++ logRows
 
-  /** The rows of log files, which Python's workers read; Spark asks for the partitions again and
-    * again.
-    */
+  /** The rows of log files; Spark asks for the partitions again and again. */
   private lazy val logRows: Array[InputPartition] =
-    if (plan.logRows == 0) Array.empty
-    else HudiBatch.ofWorkers(request.logRows(reading.read, plan.logHomes)).partitions
+    if (plan.logRows == 0) Array.empty else request.logRows(reading, plan.logHomes)
 
   override def createReaderFactory(): PartitionReaderFactory =
     HudiReaderFactory(plan, reading)
