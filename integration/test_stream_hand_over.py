@@ -27,7 +27,7 @@ from pyhudi.format.stream_marks import HUDI_KEY
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.active import COMMITS, Timeline
 from pyhudi.timeline.table import open_table
-from pyhudi.transactions.epochs import REPLACES
+from pyhudi.transactions.epoch_conflicts import REPLACES
 from tests.spark.racing import overtaken
 
 matrix = pytest.mark.matrix

@@ -13,7 +13,7 @@ from pyhudi.format.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.format.filenames import FileId
 from pyhudi.format.instants import InstantTime
 from pyhudi.format.stream_marks import MOST_WRITES, Epoch
-from pyhudi.transactions.epochs import NAME, REPLACES
+from pyhudi.transactions.epoch_conflicts import NAME, REPLACES
 from pyhudi.transactions.transaction import Committed
 
 BATCH = MicroBatch("query", "run", 7)

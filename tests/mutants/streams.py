@@ -36,7 +36,7 @@ STREAMS: Final = (
             Mutant(
                 "a batch that is in under another name is written again",
                 "judge_epoch",
-                (("raise _renamed(epoch, name, other)", "continue"),),
+                (("raise renamed(epoch, name, other)", "continue"),),
                 ("test_a_batch_that_is_in_under_another_name_does_not_come_twice",),
             ),
             Mutant(

@@ -153,13 +153,16 @@ def test_workers_without_pyhudi_merge_logs_and_read_their_rows(
     kind, answers = worker(merge, tasks)
     assert kind == "stats", answers
     assert [each["slice"] for each in answers] == [0, 1, 2]
-    found = [decoded(each["masked"], each["kept"]) for each in answers]
+    found = [decoded(each["masked"], each["kept"], each["blocks"]) for each in answers]
     assert [lists(each) for each in found] == [
         ([0, 2], [[0], [0], []]),
         ([0], [[0]]),
         ([], [[0, 1]]),
     ]
 
+    for of, each in zip(slices, found, strict=True):
+        assert len(each.blocks) == len(each.kept)
+        assert {block.path for block in each.blocks} <= set(of.logs)
     pieces = [LogPiece(of, each.kept) for of, each in zip(slices, found, strict=True)]
     read = shipped(read_log_rows, whole, [pieces[:1], pieces[1:]])
     kind, read_rows = worker(read, tasks)
@@ -193,4 +196,4 @@ def test_workers_without_pyhudi_tell_what_they_cannot_merge(worker: Worker, tmp_
     assert isinstance(told("old.log"), UnsupportedTable)
     assert isinstance(told("partial.log"), UnsupportedTable)
     assert isinstance(told("cut.log"), TableCorrupt)
-    assert told("torn.log") == [{"slice": 1, "masked": b"", "kept": []}]
+    assert told("torn.log") == [{"slice": 1, "masked": b"", "kept": [], "blocks": "[[], []]"}]

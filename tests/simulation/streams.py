@@ -22,7 +22,8 @@ from pyhudi.format.stream_marks import Epoch
 from pyhudi.locks.group_locks import GroupLocks
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.table import Table, open_table
-from pyhudi.transactions.epochs import NAME, REPLACES, EpochDone, check_epoch
+from pyhudi.transactions.epoch_conflicts import NAME, REPLACES
+from pyhudi.transactions.epochs import EpochDone, check_epoch
 from pyhudi.transactions.transaction import Committed, Transaction
 from pyhudi.transactions.writer import WriterPolicy
 from pyhudi.writes.retries import Retries, most_retries

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import pyhudi
 from pyhudi.errors import HudiError
-from pyhudi.transactions.epochs import REPLACES
+from pyhudi.transactions.epoch_conflicts import REPLACES
 from tests.spark.test_stream_sink import OPTIONS, Stream, appended, ended, row
 
 pytestmark = pytest.mark.spark

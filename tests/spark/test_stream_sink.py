@@ -24,7 +24,7 @@ from pyhudi.errors import ConfigError, SchemaConflict, StreamConflict
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.table import open_table
-from pyhudi.transactions.epochs import NAME, REPLACES
+from pyhudi.transactions.epoch_conflicts import NAME, REPLACES
 from pyhudi.writes.arrival import EVOLVES
 from tests.process_facts import eventually
 from tests.spark.tables import KEY, OPERATION, ORDERING, PARTITION

@@ -14,8 +14,8 @@ from pyhudi.format.instants import Action, Instant, InstantTime, State
 from pyhudi.format.plans import InstantInfo, RestoreMetadata, render_restore_metadata
 from pyhudi.format.stream_marks import HUDI_KEY, STREAMS_KEY, Epoch, Mark, own_marks
 from pyhudi.timeline.active import COMMITS, LISTINGS, Timeline
+from pyhudi.transactions.epoch_conflicts import REPLACES
 from pyhudi.transactions.epochs import (
-    REPLACES,
     EpochDone,
     check_epoch,
     check_marks,

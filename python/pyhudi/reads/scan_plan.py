@@ -28,10 +28,10 @@ class ScanPlan:
     """The files of a scan: inline, or for a long plan in an Arrow file, which the reader deletes.
 
     A file is its path, size in bytes, number of rows or -1, and the number of its schema.
-    ``pruned`` counts the files of the state that are left out. ``log_rows`` come from log files, by
-    another question; ``log_homes`` has a file of each of their slices, if that was asked. In the
-    Arrow file ``masked`` has the positions of rows that do not count, as little-endian 32-bit
-    numbers, or null.
+    ``pruned`` counts the files of the state that are left out. ``log_rows`` come from log files of
+    ``log_bytes``, by another question; ``log_homes`` has a file of each of their slices, if that
+    was asked. In the Arrow file ``masked`` has the positions of rows that do not count, as
+    little-endian 32-bit numbers, or null.
     """
 
     schemas: tuple[Mapping[str, Any], ...]
@@ -40,6 +40,7 @@ class ScanPlan:
     log_homes: tuple[str, ...] = ()
     files: tuple[tuple[str, int, int, int], ...] | None = None
     arrow_file: str | None = None
+    log_bytes: int = 0
 
 
 def plan_scan(
@@ -66,6 +67,7 @@ def plan_scan(
     found_merges = merges(query, with_logs, elsewhere) if with_logs else {}
     masked = masks(found_merges, with_logs)
     log_rows = sum(each.rows for each in found_merges.values())
+    log_bytes = sum(log.size_bytes for each in with_logs for log in each.logs)
     if masked:
         files = [_less(file, masked.get(file.path)) for file in files]
     if taken and not all(query.decided(every)[: len(taken)]):
@@ -83,11 +85,13 @@ def plan_scan(
     pruned = query.pruned(every) + sum(each.base is not None for each in kept) - len(files)
     if len(files) > INLINE_FILES or masked:
         arrow_file = _arrow_file(start, files, numbers, masked)
-        return ScanPlan(found, pruned, log_rows, homes_found, arrow_file=arrow_file)
+        return ScanPlan(
+            found, pruned, log_rows, homes_found, arrow_file=arrow_file, log_bytes=log_bytes
+        )
     rows = (
         (f"{start}/{f.path}", f.size_bytes, f.rows, n) for f, n in zip(files, numbers, strict=True)
     )
-    return ScanPlan(found, pruned, log_rows, homes_found, files=tuple(rows))
+    return ScanPlan(found, pruned, log_rows, homes_found, files=tuple(rows), log_bytes=log_bytes)
 
 
 def _less(file: BaseFile, merged: Merged | None) -> BaseFile:

@@ -150,11 +150,9 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """Change data, a range's rows by its change logs, or a snapshot's rows of log files.
+    """Change data, a range's rows by change logs, or rows of log files, in columns of ``schema``.
 
-    They have the columns of ``schema``. ``homes`` number the plan's ``log_homes``. With ``decodes``
-    the shim may decode the rows of logs itself: the answer is then an Arrow file of blocks
-    (``block_rows.py``) and no DataFrame, where the blocks allow it.
+    ``homes`` number the ``log_homes``. ``decodes``: a file of ``block_rows.py`` may be the answer.
     """
 
     pin: str

@@ -30,9 +30,15 @@ from pyhudi.timeline.archived import archived_instants
 from pyhudi.timeline.states import COMMIT_ACTIONS
 from pyhudi.timeline.table import Table
 from pyhudi.transactions.conflicts.meanwhile import RETRY, conflict_if_gone
+from pyhudi.transactions.epoch_conflicts import (
+    after_hudi,
+    another,
+    behind,
+    other_write,
+    renamed,
+    set_back,
+)
 
-NAME = "hoodie.datasource.write.streaming.checkpoint.identifier"
-REPLACES = "hoodie.datasource.write.streaming.checkpoint.replaces"
 #: below all instants
 _NEVER = InstantTime("")
 #: what an epoch is on the timeline
@@ -58,7 +64,7 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
     mark = marks.get(epoch.stream)
     if mark is not None and mark.query == epoch.query:
         if mark.batch > epoch.batch:
-            raise _behind(epoch, mark)
+            raise behind(epoch, mark)
         if mark.batch == epoch.batch and _is_repeated(epoch, mark) and mark.writes > epoch.ordinal:
             raise EpochDone(epoch, mark)
         return
@@ -70,7 +76,7 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
             if other.batch == epoch.batch and _takes_over(epoch, other):
                 _check_writes(epoch, other)
                 raise EpochDone(epoch, other)
-            raise _renamed(epoch, name, other)
+            raise renamed(epoch, name, other)
     if mark is None or _takes_over(epoch, mark):
         return
     if mark.query is None:
@@ -79,8 +85,8 @@ def judge_epoch(epoch: Epoch, marks: Marks) -> None:
         # Only the last batch is ever repeated; number 0 may also be the first of a new checkpoint.
         if epoch.batch == mark.batch > 0:
             raise EpochDone(epoch, mark)
-        raise _after_hudi(epoch, mark)
-    raise _another(epoch, mark)
+        raise after_hudi(epoch, mark)
+    raise another(epoch, mark)
 
 
 def _is_repeated(epoch: Epoch, mark: Mark) -> bool:
@@ -99,7 +105,7 @@ def _check_writes(epoch: Epoch, mark: Mark) -> None:
     """``StreamConflict`` if a write of the batch is another one than the mark says."""
     for number, (now, before) in enumerate(zip(epoch.made, mark.made, strict=False)):
         if now and before and now != before:
-            raise _other_write(epoch, mark, number)
+            raise other_write(epoch, mark, number)
 
 
 def _takes_over(epoch: Epoch, mark: Mark) -> bool:
@@ -156,7 +162,7 @@ def _refuse_gap(
     undone = None if since is None else _restored_since(table, timeline, since)
     newer = seen is not None and _place(own) < seen.place <= (epoch.batch, epoch.ordinal)
     if undone or (newer and few):
-        raise _set_back(epoch, own, undone)
+        raise set_back(epoch, own, undone)
 
 
 def _doubtful_since(
@@ -374,107 +380,6 @@ def _archived(table: Table, since: dict[str, Mark]) -> Marks:
 
 def _is_commit(entry: ArchivedInstant) -> bool:
     return entry.instant.action in COMMIT_ACTIONS
-
-
-def _behind(epoch: Epoch, mark: Mark) -> StreamConflict:
-    return _conflict(
-        epoch,
-        mark,
-        f"its checkpoint asks for batch {epoch.batch}: the checkpoint is older than the table, as "
-        "after it was put back from a copy, and a batch that is evaluated again may have other "
-        "rows.",
-        "Set the table back to the same time (pyhudi.restore), or start with a new checkpoint from "
-        f"the right offsets and set {REPLACES} to {mark.query}.",
-    )
-
-
-def _after_hudi(epoch: Epoch, mark: Mark) -> StreamConflict:
-    go_on = "use its checkpoint"
-    if epoch.batch == mark.batch:  # number 0, which may be a repetition
-        go_on += "; if this is it, and Spark had not noted batch 0 there, run Hudi's sink once more"
-    return _conflict(
-        epoch,
-        mark,
-        f"{epoch.who} comes now: a fresh checkpoint, or one from before.",
-        f"To go on where Hudi's sink ended, {go_on}. For another stream beside it, give "
-        f"this one a name by {NAME}. To write the batches of a fresh checkpoint under the same "
-        f"name, set {REPLACES} to *.",
-    )
-
-
-def _another(epoch: Epoch, mark: Mark) -> StreamConflict:
-    return _conflict(
-        epoch,
-        mark,
-        f"now query {epoch.query} writes its batch {epoch.batch}: a second stream, or the same one "
-        "with a fresh checkpoint, whose batches may come twice.",
-        f"For a second stream, give it a name by {NAME}. If it replaces the other query, set "
-        f"{REPLACES} to {mark.query}.",
-    )
-
-
-def _renamed(epoch: Epoch, name: str, mark: Mark) -> StreamConflict:
-    comes = (
-        f"now its batch {epoch.batch} comes under the name '{epoch.stream}': the stream was given "
-        "another name, or its checkpoint was copied."
-    )
-    remedy = "For a stream of its own, start it with a checkpoint of its own."
-    if mark.batch == epoch.batch:
-        remedy = (
-            f"If it has another name now, set {REPLACES} to {mark.query}: what the table has is "
-            f"then skipped. {remedy}"
-        )
-    return _conflict(epoch, mark, comes, remedy, name)
-
-
-def _other_write(epoch: Epoch, mark: Mark, number: int) -> StreamConflict:
-    before, now = mark.made[number], epoch.made[number]
-    found = _conflict(
-        epoch,
-        mark,
-        f"the function that repeats batch {epoch.batch} made other writes than before: write "
-        f"{number + 1} of the batch to this table was '{before}', and is '{now}' now. So its "
-        "writes cannot be told from those that the table has.",
-        "Make the function write the same for this batch as before, whatever the table holds by "
-        "now. If all that it writes from here on may be written on top of what the table has of "
-        f"the batch, set {REPLACES} to {epoch.query} for one run.",
-    )
-    found.ours, found.theirs = f"{epoch.who}: {now}", f"{mark.who}: {before}"
-    return found
-
-
-def _set_back(epoch: Epoch, mark: Mark | None, restore: InstantTime | None) -> StreamConflict:
-    why = "this driver has seen more in it"
-    if restore:
-        why = f"restore {restore} " + ("came after it" if mark is not None else "undid commits")
-    where = "between" if mark is not None else "before it"
-    told = f"{mark.who} (commit {mark.instant})" if mark is not None else "no batch"
-    return StreamConflict(
-        f"The last that the table has of query {epoch.query} is {told}, {why}, and now the query "
-        f"writes its batch {epoch.batch}: what it wrote {where} had no rows, or it was undone, by "
-        "a restore or since the table was dropped and made again. Nothing was written, and nothing "
-        "was skipped. To write the undone batches again, put the checkpoint back to the same time, "
-        f"or start with a new one. If no batch is missing, or to go on without them, set {REPLACES}"
-        f" to {epoch.query} for one run.",
-        ours=epoch.who,
-        theirs=f"restore {restore}" if restore else "a table that was set back",
-        stream=epoch.stream,
-    )
-
-
-def _conflict(
-    epoch: Epoch, mark: Mark, comes: str, remedy: str, name: str | None = None
-) -> StreamConflict:
-    """The error that says who has written, and what ``comes`` now in its place."""
-    who = "Apache Hudi's sink" if mark.query is None else f"Query {mark.query}"
-    return StreamConflict(
-        f"{who} has written this table up to batch {mark.batch} (commit {mark.instant}) under the "
-        f"name '{name or epoch.stream}', and {comes} Nothing was written, and nothing was skipped. "
-        f"{remedy}",
-        ours=epoch.who,
-        theirs=mark.who,
-        stream=epoch.stream,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from pyhudi.config import Operation, WriteOptions
 from pyhudi.format.schemas import HIDDEN_COLUMNS
@@ -27,6 +26,7 @@ from pyhudi.format.widening import Fields, merged_type, missing, typed
 from pyhudi.recent import Recent
 from pyhudi.rows.spec import DELETE, SOFT_DELETE
 from pyhudi.tables.columns import check_distinct, check_names
+from pyhudi.writes.fitted import fitted_column, named
 from pyhudi.writes.keys.expressions import PARTITION_PATH, RECORD_KEY, partition_path, record_key
 from pyhudi.writes.keys.key_columns import with_key_columns
 from pyhudi.writes.keys.timestamp_keys import TimestampFormat
@@ -132,7 +132,7 @@ def _shape(
         schema = with_key_columns(schema, incoming, current, config, operation, options)
     target = StructType.fromJson(schema.json())
     given = {f.name.lower(): f for f in incoming.fields}
-    aligned = [_aligned(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
+    aligned = [fitted_column(given.get(f.name.lower()), f.name, f.dataType) for f in target.fields]
     columns = []
     if config.record_key_fields:
         key = record_key(target, config.record_key_fields, named_keys)
@@ -162,15 +162,10 @@ def prepare_partitions(
         fields = StructType.fromJson(current.json()).fields
         given = {f.name.lower(): f for f in df.schema.fields}
         own = [f for f in fields if f.name.lower() in given]
-        df = df.select(*[_aligned(given[f.name.lower()], f.name, f.dataType) for f in own])
+        df = df.select(*[fitted_column(given[f.name.lower()], f.name, f.dataType) for f in own])
         path = partition_path(df.schema, config, timestamp_format(options))
     rows = df.select(path.alias(PARTITION_PATH))
     return Prepared(rows, current, current.arrow(), (), False)
-
-
-def named(column: str) -> Column:
-    """The column of exactly this name, with any characters."""
-    return F.col("`" + column.replace("`", "``") + "`")
 
 
 def own_columns(given: StructType) -> StructType:
@@ -181,43 +176,6 @@ def own_columns(given: StructType) -> StructType:
     own = StructType([field for field in given.fields if field.name not in HIDDEN_COLUMNS])
     check_distinct(own)
     return own
-
-
-def _aligned(given: StructField | None, name: str, kind: DataType) -> Column:
-    if given is None:
-        return F.lit(None).cast(kind).alias(name)
-    return _fitted(named(given.name), given.dataType, kind).alias(name)
-
-
-def _fitted(value: Column, given: DataType, wanted: DataType) -> Column:
-    """``value`` as ``wanted``: the fields of structs by their names, absent ones as nulls."""
-    if _names(given) == _names(wanted):
-        return value.cast(wanted)
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        known = {field.name.lower(): field for field in given.fields}
-        fields = []
-        for field in wanted.fields:
-            mine = known.get(field.name.lower())
-            part = F.lit(None) if mine is None else value.getField(mine.name)
-            kind = NullType() if mine is None else mine.dataType
-            fields.append(_fitted(part, kind, field.dataType).alias(field.name))
-        return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        elements = given.elementType, wanted.elementType
-        return F.transform(value, lambda each: _fitted(each, *elements))
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        values = given.valueType, wanted.valueType
-        return F.transform_values(value, lambda _, each: _fitted(each, *values))
-    return value.cast(wanted)
-
-
-def _names(kind: DataType) -> Any:
-    """The names inside a type, in their order: types of the same names are cast as a whole."""
-    if isinstance(kind, StructType):
-        return [(field.name.lower(), _names(field.dataType)) for field in kind.fields]
-    if isinstance(kind, ArrayType):
-        return [_names(kind.elementType)]
-    return [_names(kind.keyType), _names(kind.valueType)] if isinstance(kind, MapType) else None
 
 
 def table_schema_after(

@@ -103,9 +103,9 @@ private[pyhudi] object HudiBlockReader {
 
   def corrupt(block: HudiBlock, what: String, e: Throwable): Throwable =
     new HudiAnalysisException(
-      s"[TABLE_CORRUPT] ${block.path} breaks a rule of the format: a data block holds rows of its " +
-        s"schema (spec/log_files.md L4). The block at byte ${block.at} does not: $what. Nothing " +
-        "was changed. Restore the file from a copy, or set the table back to a savepoint.",
+      s"[TABLE_CORRUPT] ${block.path} breaks a rule of the format: a data block holds rows of " +
+        s"its schema (spec/log_files.md L4). The block at byte ${block.at} does not: $what. " +
+        "Nothing was changed. Restore the file from a copy, or set the table back to a savepoint.",
       "TableCorrupt",
       Some(e)
     )

@@ -148,7 +148,7 @@ private[pyhudi] class HudiScan(
     else {
       val whole = math.max(1, request.snapshot.schema.defaultSize).toDouble
       val part = math.min(1.0, reading.schema.defaultSize / whole)
-      OptionalLong.of(math.max(1L, (plan.sizeInBytes * part).toLong))
+      OptionalLong.of(math.max(1L, ((plan.sizeInBytes + plan.logBytes) * part).toLong))
     }
     override def numRows(): OptionalLong = if (stream.isDefined) OptionalLong.empty()
     else plan.rows.fold(OptionalLong.empty())(OptionalLong.of(_))

@@ -32,7 +32,7 @@ private[pyhudi] final case class HudiFile(
 /** The files that Python chose for a scan, with the schemas in which they were written.
   *
   * @param pruned number of files of the same state that Python left out
-  * @param logRows the number of rows that come from log files
+  * @param logRows the number of rows that come from log files of `logBytes`
   * @param logHomes a file of each slice with such rows, if a statement numbers files
   * @param used the numbers of its files' schemas, also of files that were left out later
   */
@@ -41,6 +41,7 @@ private[pyhudi] final case class HudiScanPlan(
     files: IndexedSeq[HudiFile],
     pruned: Long,
     logRows: Long,
+    logBytes: Long,
     logHomes: IndexedSeq[String],
     used: Set[Int]) {
 
@@ -70,6 +71,7 @@ private[pyhudi] object HudiScanPlan {
       files,
       answer.get("pruned").asLong,
       answer.get("log_rows").asLong,
+      answer.get("log_bytes").asLong,
       answer.get("log_homes").elements().asScala.map(_.asText).toIndexedSeq,
       files.iterator.map(_.schema).toSet
     )

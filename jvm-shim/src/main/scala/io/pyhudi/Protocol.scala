@@ -6,7 +6,7 @@ import com.fasterxml.jackson.annotation.{JsonProperty, JsonValue}
 private[pyhudi] object Protocol {
 
   /** What both sides must have in common. */
-  val version = "29110ca48b3b"
+  val version = "6ff0c73826b3"
 
   /** Questions that change nothing: they may be asked again. */
   val looks: Set[String] = Set(
