@@ -28,6 +28,7 @@ from pyhudi.reads.conditions import (
 )
 from pyhudi.reads.log_slices import READ_SHARE, merges, plan_log_rows
 from pyhudi.reads.scan import Query, count_rows, open_query
+from pyhudi.reads.scan_plan import plan_scan
 from pyhudi.rows.change_spec import Slice
 from pyhudi.rows.log_spec import CountedInstants, LogSlice, Merged, MergeSpec
 from pyhudi.rows.slice_reader import log_columns, merged
@@ -93,6 +94,13 @@ def test_a_merge_is_left_to_spark_by_what_it_reads_of_its_files(
         each.rows for each in here.values()
     ]
     assert asked == [[read]]
+
+
+def test_a_scan_counts_the_bytes_of_its_logs(tmp_path: Path) -> None:
+    """A join broadcasts what Spark takes for small; a bucket may have nothing but logs."""
+    query = opened(BY_NAME["h120_v9-mor_types"].unzip(tmp_path))
+    logs = [log for each in query.slices(()) for log in each.logs]
+    assert plan_scan(query, []).log_bytes == sum(log.size_bytes for log in logs) > 0
 
 
 def answers(query: Query, *filters: Filter) -> list[dict[str, Any]]:
